@@ -10,7 +10,7 @@ use rampart_codes::{CodeEngine, Codec, PAGE_BYTES, Page, PageBits, PageData, Pag
 use rampart_linux::{Block, PageKind};
 use rampart_memory::Bytes;
 
-use crate::middle::median;
+use crate::median::median;
 
 /// How often each figure is measured, in turns with all others; the median counts.
 const ROUNDS: usize = 5;

@@ -14,7 +14,7 @@ mod guard_flips;
 mod guard_suites;
 mod hostile;
 mod march;
-mod middle;
+mod median;
 mod peers;
 mod scale;
 mod slowdown;

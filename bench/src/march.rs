@@ -17,7 +17,7 @@ use rampart_march::execute::{Executor, MarchEngine, MarchSettings, Method, Misma
 use rampart_march::{AddressSequence, Aim, Background, MarchTest, Pass};
 use rampart_memory::Bytes;
 
-use crate::middle::median;
+use crate::median::median;
 use crate::peers;
 
 /// How often each figure is measured; the median counts.

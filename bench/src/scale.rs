@@ -65,15 +65,15 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         let ours = of_a_child(
             Command::new(env::current_exe().map_err(|error| error.to_string())?).args(["scale", "one", name]),
         )?;
-        let words: Vec<u64> = ours.said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let words: Vec<u64> = ours.output.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         let &[ranks, events, makespan, micros] = words.as_slice() else {
-            return Err(format!("{name} said: {}", ours.said));
+            return Err(format!("{name} output: {}", ours.output));
         };
         let simulating = Duration::from_micros(micros);
         let ours = Measured { simulating, answer: ours.took, makespan, peak: ours.peak };
         ours.row("ours", events, ranks);
         let estimate = memory(0, ranks.try_into().map_err(|_| format!("{name} has too many ranks"))?, 1);
-        println!("{:<10} memory that is said before such a run: {} MB", "", estimate.get() / 1_000_000);
+        println!("{:<10} memory that is output before such a run: {} MB", "", estimate.get() / 1_000_000);
         match arguments {
             [simulator, converter] if small => {
                 let schedule =
@@ -167,7 +167,7 @@ fn measured<P: RankProgram>(program: &RoundSchedule<P>) -> Result<(), String> {
 
 /// The output of a process, and its peak memory.
 struct Child {
-    said: String,
+    output: String,
     peak: u64,
     took: Duration,
 }
@@ -187,7 +187,7 @@ fn of_a_child(command: &mut Command) -> Result<Child, String> {
     if !output.status.success() {
         return Err(format!("{command:?} failed: {}", output.status));
     }
-    Ok(Child { said: String::from_utf8_lossy(&output.stdout).into_owned(), peak, took })
+    Ok(Child { output: String::from_utf8_lossy(&output.stdout).into_owned(), peak, took })
 }
 
 /// Bytes, from `VmHWM:  123 kB`.
@@ -204,8 +204,8 @@ fn theirs(schedule: &GoalGraph, simulator: &Path, converter: &Path) -> Result<Me
     let converted = of_a_child(Command::new(converter).arg("-i").arg(&goal).arg("-o").arg(&binary))?;
     let child = of_a_child(Command::new(simulator).arg("--batchmode").arg("-f").arg(&binary))?;
     // "Maximum finishing time at host 3: 1234 (1.234e-06 s)".
-    let line = child.said.lines().find_map(|line| line.strip_prefix("Maximum finishing time at host "));
+    let line = child.output.lines().find_map(|line| line.strip_prefix("Maximum finishing time at host "));
     let makespan = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
-    let makespan = makespan.ok_or_else(|| format!("LogGOPSim said no time: {}", child.said))?;
+    let makespan = makespan.ok_or_else(|| format!("LogGOPSim output no time: {}", child.output))?;
     Ok(Measured { simulating: child.took, answer: converted.took + child.took, makespan, peak: child.peak })
 }

@@ -16,7 +16,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::middle::{Middle, median};
+use crate::median::{MedianRange, median};
 use crate::soak::build_rampart;
 use crate::turns::{self, Job};
 
@@ -190,7 +190,7 @@ impl Bench {
 
 /// In per cent, with bounds (95 %).
 fn shown(more: Vec<f64>) -> String {
-    let Middle { median, low, high } = Middle::of(more);
+    let MedianRange { median, low, high } = MedianRange::of(more);
     format!("{:+.2} % ({:+.2} to {:+.2} %)", 100.0 * median, 100.0 * low, 100.0 * high)
 }
 

@@ -3,26 +3,26 @@
 use serde_json::Value;
 
 use crate::guarded::{count, engines, passes_trap, victim};
-use crate::harness::{Rampart, Said};
+use crate::harness::{CommandOutput, Rampart};
 
 /// Runs each way of the victim to make a child, on every engine, in blocks of both kinds; `also` checks each run.
-fn each_child_has_the_heap(name: &str, also: impl Fn(&Said, &Value)) {
+fn each_child_has_the_heap(name: &str, also: impl Fn(&CommandOutput, &Value)) {
     let rampart = Rampart::new();
     let Some(children) = victim(&rampart, "children") else { return };
     for engine in engines(&rampart) {
         for (block, cap) in [("2MiB", "4MiB"), ("64KiB", "1MiB")] {
             let options = ["--engine", engine, "--cap", cap, "--block", block];
-            let (said, report) = passes_trap(&rampart, &options, &[&children, name]);
-            also(&said, &report);
+            let (output, report) = passes_trap(&rampart, &options, &[&children, name]);
+            also(&output, &report);
         }
     }
 }
 
 /// For children that are made without fork(3), which are counted.
 fn each_copy_has_the_heap(name: &str, made: u64) {
-    each_child_has_the_heap(name, |said, report| {
+    each_child_has_the_heap(name, |output, report| {
         assert_eq!(count(report, "unguarded_children"), made, "{name}: {report}");
-        assert!(said.err.contains("made without fork"), "{name}: {}", said.err);
+        assert!(output.err.contains("made without fork"), "{name}: {}", output.err);
     });
 }
 
@@ -80,8 +80,8 @@ fn a_child_that_was_made_without_fork_ends_as_any_program_does() {
 
 #[test]
 fn a_child_that_nobody_saw_being_made_has_the_heap_or_ends_with_a_line() {
-    each_child_has_the_heap("unseen", |said, report| {
+    each_child_has_the_heap("unseen", |output, report| {
         assert_eq!(count(report, "unguarded_children"), 0, "{report}");
-        assert!(said.err.contains("has no heap: it ends"), "{}", said.err);
+        assert!(output.err.contains("has no heap: it ends"), "{}", output.err);
     });
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::guarded::{engines, installed, library, victim};
-use crate::harness::{Rampart, Said};
+use crate::harness::{CommandOutput, Rampart};
 
 /// The parts of the victim's heap, 256 KiB each. Each word is as `sums.c` computes it.
 const PARTS: u64 = 32;
@@ -63,9 +63,9 @@ fn a_core_dump_has_what_is_locked_and_nothing_that_is_only_reserved() {
                 .stdin(Stdio::null())
                 .current_dir(rampart.folder());
             bash.env("RAMPART_STORE", rampart.store()).env("RAMPART_GUARD_LIBRARY", library());
-            let said = Said::from(bash.output().expect("bash runs"));
+            let output = CommandOutput::from(bash.output().expect("bash runs"));
             let signal = if way == "aborts" { 6 } else { 11 };
-            assert_eq!(said.code, Some(128 + signal), "{engine} {way}: {}", said.err);
+            assert_eq!(output.code, Some(128 + signal), "{engine} {way}: {}", output.err);
             let Some(path) = dump(&rampart) else {
                 println!("skipped: no core dump may be written here");
                 return;
@@ -73,7 +73,7 @@ fn a_core_dump_has_what_is_locked_and_nothing_that_is_only_reserved() {
             let bytes = fs::metadata(&path).expect("it is there").len();
             assert!(bytes < MOST_BYTES, "{engine} {way}: {bytes}");
             let parts = whole_parts(&fs::read(&path).expect("a file"));
-            assert_eq!(parts, (0..PARTS).collect::<Vec<_>>(), "{engine} {way}: {}", said.err);
+            assert_eq!(parts, (0..PARTS).collect::<Vec<_>>(), "{engine} {way}: {}", output.err);
             fs::remove_file(path).expect("it is ours");
         }
     }
@@ -103,8 +103,8 @@ assert os.WTERMSIG(os.system('kill -QUIT $$')) == signal.SIGQUIT
 signal.raise_signal(signal.SIGXCPU)
 ";
     for engine in engines(&rampart) {
-        let said =
+        let output =
             crate::guarded::run(&rampart, &["--engine", engine, "--test", "none", "--", "python3", "-c", script]);
-        assert_eq!(said.code, Some(128 + 24), "{engine}: {}", said.err);
+        assert_eq!(output.code, Some(128 + 24), "{engine}: {}", output.err);
     }
 }

@@ -19,17 +19,17 @@ fn of_1000_faults_over_50_seeds_all_promised_are_found_and_none_invented() {
         );
         let test = tests[seed % tests.len()];
         let times = ["--delay", "2ms", "--retention", "2ms"];
-        let said = rampart.run(
+        let output = rampart.run(
             &[&["test", "--memory", "8MiB", "--march", test], &times[..], &["--inject", &spec, "--json"]].concat(),
         );
-        assert_eq!(said.code, Some(1), "{test}, seed {seed}: {}", said.err);
-        let report = said.json();
+        assert_eq!(output.code, Some(1), "{test}, seed {seed}: {}", output.err);
+        let report = output.json();
         let emulation = &report["emulation"];
         let number = |key: &str| emulation[key].as_u64().unwrap();
-        assert_eq!(number("planted"), 1000, "{test}, seed {seed}");
-        assert!(number("promised") >= 300, "{test}, seed {seed}: {emulation}");
+        assert_eq!(number("injected"), 1000, "{test}, seed {seed}");
+        assert!(number("guaranteed") >= 300, "{test}, seed {seed}: {emulation}");
         assert_eq!(emulation["missed"], Value::Array(Vec::new()), "{test}, seed {seed}");
-        assert!(number("found") >= number("promised"));
+        assert!(number("found") >= number("guaranteed"));
         for bad in report["bad_frames"].as_array().unwrap() {
             assert_eq!(bad["origin"], "emulated", "{test}, seed {seed}: {bad}");
         }
@@ -40,12 +40,13 @@ fn of_1000_faults_over_50_seeds_all_promised_are_found_and_none_invented() {
 #[test]
 fn slow_retention_faults_of_either_value_are_found_by_default_and_the_coverage_says_so() {
     let rampart = Rampart::new();
-    let said = rampart.run(&["test", "--memory", "16MiB", "--inject", "retention:40,retention=300ms,seed=5", "--json"]);
-    assert_eq!(said.code, Some(1), "{said:?}");
-    let report = said.json();
+    let output =
+        rampart.run(&["test", "--memory", "16MiB", "--inject", "retention:40,retention=300ms,seed=5", "--json"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let report = output.json();
     let emulation = &report["emulation"];
     assert_eq!(
-        (&emulation["planted"], &emulation["promised"], &emulation["found"]),
+        (&emulation["injected"], &emulation["guaranteed"], &emulation["found"]),
         (&40.into(), &40.into(), &40.into())
     );
     let covered =
@@ -68,11 +69,11 @@ fn slow_retention_faults_of_either_value_are_found_by_default_and_the_coverage_s
 #[test]
 fn emulated_frames_are_never_on_the_real_map() {
     let rampart = Rampart::new();
-    let said = rampart.run(&["test", "--memory", "64MiB", "--inject", "stuck-at:100,coupling:20,seed=7"]);
-    assert_eq!(said.code, Some(1), "{said:?}");
+    let output = rampart.run(&["test", "--memory", "64MiB", "--inject", "stuck-at:100,coupling:20,seed=7"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
     assert!(
-        said.last_line().starts_with("FAIL: ") && said.last_line().contains("all emulated; 64 MiB tested"),
-        "{said:?}"
+        output.last_line().starts_with("FAIL: ") && output.last_line().contains("all emulated; 64 MiB tested"),
+        "{output:?}"
     );
     assert_eq!(rampart.json(&["map", "show", "--json"])["frames"], Value::Array(Vec::new()));
     assert_eq!(rampart.run(&["map", "export", "--format", "badram"]).code, Some(0));
@@ -95,7 +96,7 @@ fn a_fault_in_a_frame_that_is_named_is_found_in_that_frame() {
     let report = rampart.json(&["test", "--memory", "64MiB", "--inject", &spec, "--json"]);
     let found = frames(&report);
     assert!(found.is_subset(&wanted), "{found:?} of {wanted:?}");
-    assert_eq!(report["emulation"]["planted"].as_u64().unwrap(), found.len() as u64);
+    assert_eq!(report["emulation"]["injected"].as_u64().unwrap(), found.len() as u64);
 }
 
 #[test]
@@ -105,5 +106,5 @@ fn every_fault_that_is_listed_can_be_planted() {
     let kinds = list["kinds"].as_array().unwrap();
     let spec: Vec<String> = kinds.iter().map(|kind| format!("{}:1", kind["name"].as_str().unwrap())).collect();
     let run = rampart.run(&["test", "--memory", "4MiB", "--json", "--inject", &spec.join(",")]);
-    assert_eq!(run.json()["emulation"]["planted"], kinds.len(), "{run:?}");
+    assert_eq!(run.json()["emulation"]["injected"], kinds.len(), "{run:?}");
 }

@@ -36,8 +36,8 @@ fn reported_memory_errors_are_heeded() {
     eventually("the frame and its region are over the threshold of 10", || heard(&log, "erring", 2));
     eventually("the highest fidelity", || tests_at_the_highest_fidelity(&log));
     signal(&child, "TERM");
-    let said = end(child);
-    assert!(said.out.contains("2 reports") || said.out.contains("1 reports"), "{}", said.out);
+    let output = end(child);
+    assert!(output.out.contains("2 reports") || output.out.contains("1 reports"), "{}", output.out);
 }
 
 /// The table of memory errors as rasdaemon creates it (db/ras-store-db.c).
@@ -74,6 +74,6 @@ fn corrected_errors_in_rasdaemons_database_drive_the_error_triggered_policy() {
     eventually("the frame and its region are over the threshold of 10", || heard(&log, "erring", 2));
     eventually("the highest fidelity", || tests_at_the_highest_fidelity(&log));
     signal(&child, "TERM");
-    let said = end(child);
-    assert!(said.out.contains("2 reports"), "{}", said.out);
+    let output = end(child);
+    assert!(output.out.contains("2 reports"), "{}", output.out);
 }

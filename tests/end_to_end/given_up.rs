@@ -15,12 +15,12 @@ fn a_locked_page_that_the_hardware_gives_up_stops_the_program_before_it_sees_it(
     }
     for block in ["2MiB", "64KiB"] {
         let options = ["--cap", "4MiB", "--block", block, "--inject", "poison:locked:rate=50/s,seed=3"];
-        let said = run(&rampart, &[&options[..], &["--report", "report.json", "--", &traps, "waits"]].concat());
-        assert_eq!((said.code, said.out.as_str()), (Some(86), ""), "{block}: {}", said.err);
+        let output = run(&rampart, &[&options[..], &["--report", "report.json", "--", &traps, "waits"]].concat());
+        assert_eq!((output.code, output.out.as_str()), (Some(86), ""), "{block}: {}", output.err);
         for line in
             ["the hardware gave memory up: page ", "memory changed beyond correction: page ", "was stopped before"]
         {
-            assert!(said.err.contains(line), "{block}: {line}: {}", said.err);
+            assert!(output.err.contains(line), "{block}: {line}: {}", output.err);
         }
         let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
         let report: Value = serde_json::from_str(&text).expect("it is JSON");
@@ -33,6 +33,6 @@ fn a_locked_page_that_the_hardware_gives_up_stops_the_program_before_it_sees_it(
         let map = rampart.json(&["map", "show", "--json"]);
         assert_eq!(map["frames"].as_array().map(Vec::len), Some(0), "what was made up is not on the map");
     }
-    let said = run(&rampart, &["--engine", "mprotect", "--inject", "poison:locked:rate=1/s", "--", "true"]);
-    assert!(said.code == Some(2) && said.err.contains("leave out --engine minor"), "{}", said.err);
+    let output = run(&rampart, &["--engine", "mprotect", "--inject", "poison:locked:rate=1/s", "--", "true"]);
+    assert!(output.code == Some(2) && output.err.contains("leave out --engine minor"), "{}", output.err);
 }

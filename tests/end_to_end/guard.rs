@@ -9,7 +9,7 @@ use crate::guarded::{
     ENGINES, SUMS, all_right, can_guard, count, engines, flips_are_corrected_or_stop_the_program, installed,
     is_stopped_by_a_page_beyond_correction, library, passes_trap, report, run, victim, works,
 };
-use crate::harness::{Rampart, Said};
+use crate::harness::{CommandOutput, Rampart};
 
 /// The blocks that each engine is tried with: huge pages, small blocks, single pages with prefetching. With `mprotect`
 /// a fault is a signal and expensive, so single pages are left out there.
@@ -28,13 +28,13 @@ fn falls_into_no_trap(name: &str) {
 }
 
 /// Runs the trap under these engines, as far as they work here; `also` checks the output and the counts of each run.
-fn falls_into_no_trap_and(name: &str, which: &[&str], also: impl Fn(&Said, &dyn Fn(&str) -> u64)) {
+fn falls_into_no_trap_and(name: &str, which: &[&str], also: impl Fn(&CommandOutput, &dyn Fn(&str) -> u64)) {
     let rampart = Rampart::new();
     let Some(traps) = victim(&rampart, "traps") else { return };
     let engines = engines(&rampart).filter(|engine| which.contains(engine));
     for (engine, way) in engines.flat_map(|engine| ways(engine).iter().map(move |&way| (engine, way))) {
-        let (said, report) = passes_trap(&rampart, &[way, &["--engine", engine]].concat(), &[&traps, name]);
-        also(&said, &|name| count(&report, name));
+        let (output, report) = passes_trap(&rampart, &[way, &["--engine", engine]].concat(), &[&traps, name]);
+        also(&output, &|name| count(&report, name));
     }
 }
 
@@ -96,11 +96,11 @@ fn a_child_that_shares_all_memory_finds_locked_pages() {
 
 #[test]
 fn buffers_that_the_kernel_holds_stay_unlocked() {
-    falls_into_no_trap_and("fixed-buffers", &["move"], |said, count| {
-        if said.err.contains("without a ring") {
+    falls_into_no_trap_and("fixed-buffers", &["move"], |output, count| {
+        if output.err.contains("without a ring") {
             println!("io_uring cannot be had here: nothing was pinned");
         } else {
-            assert!(count("pinned") > 0, "what is pinned is counted: {}", said.err);
+            assert!(count("pinned") > 0, "what is pinned is counted: {}", output.err);
         }
     });
 }
@@ -108,9 +108,9 @@ fn buffers_that_the_kernel_holds_stay_unlocked() {
 /// Where the guard cannot see a device's writes, asynchronous requests to devices are refused.
 #[test]
 fn rings_and_queues_are_refused_where_buffers_that_the_kernel_holds_would_be_locked() {
-    falls_into_no_trap_and("fixed-buffers", &["minor", "mprotect"], |said, _| {
-        let refused = ["without a ring", "without a queue"].iter().all(|told| said.err.contains(told));
-        assert!(refused, "{}", said.err);
+    falls_into_no_trap_and("fixed-buffers", &["minor", "mprotect"], |output, _| {
+        let refused = ["without a ring", "without a queue"].iter().all(|told| output.err.contains(told));
+        assert!(refused, "{}", output.err);
     });
 }
 
@@ -139,8 +139,8 @@ fn a_fault_that_nobody_handles_ends_the_program_as_ever() {
     let rampart = Rampart::new();
     let Some(traps) = victim(&rampart, "traps") else { return };
     for engine in engines(&rampart) {
-        let said = run(&rampart, &["--engine", engine, "--", &traps, "dies"]);
-        assert_eq!((said.code, said.out.as_str()), (Some(128 + 11), ""), "{engine}: {}", said.err);
+        let output = run(&rampart, &["--engine", engine, "--", &traps, "dies"]);
+        assert_eq!((output.code, output.out.as_str()), (Some(128 + 11), ""), "{engine}: {}", output.err);
     }
 }
 
@@ -165,12 +165,12 @@ fn a_page_beyond_correction_is_named_with_who_allocated_it() {
     for engine in engines(&rampart) {
         let flips =
             ["--engine", engine, "--cap", "4MiB", "--codes", "crc", "--inject", "flip:locked:rate=2000/s,seed=7"];
-        let said = run(&rampart, &[&flips[..], &["--report", "report.json", "--", &sites]].concat());
-        assert_eq!(said.code, Some(86), "{engine}: {}", said.err);
+        let output = run(&rampart, &[&flips[..], &["--report", "report.json", "--", &sites]].concat());
+        assert_eq!(output.code, Some(86), "{engine}: {}", output.err);
         let report = report(&rampart);
         let told = report["events"].as_array().expect("events").iter().find(|told| told["event"] == "uncorrectable");
         let site = told.expect("it was told")["site"].as_str().expect("large allocations are all that it has");
-        assert!(said.err.contains(&format!("allocated at {site}")), "{site}: {}", said.err);
+        assert!(output.err.contains(&format!("allocated at {site}")), "{site}: {}", output.err);
         let (file, offset) = site.split_once('+').expect("a file and an offset");
         let named = Command::new("addr2line").args(["-f", "-e", file, offset]).output().expect("it runs");
         let name = String::from_utf8(named.stdout).expect("UTF-8");
@@ -188,8 +188,8 @@ fn what_a_program_only_reads_is_verified_and_keeps_its_codes_where_its_first_wri
         return;
     }
     let options = ["--engine", "minor", "--cap", "4MiB", "--report", "report.json"];
-    let said = run(&rampart, &[&options[..], &["--", "python3", "-c", READS]].concat());
-    assert_eq!((said.code, said.out.as_str()), (Some(0), "1572864\n"), "{}", said.err);
+    let output = run(&rampart, &[&options[..], &["--", "python3", "-c", READS]].concat());
+    assert_eq!((output.code, output.out.as_str()), (Some(0), "1572864\n"), "{}", output.err);
     let report = report(&rampart);
     let count = |name: &str| count(&report, name);
     assert_eq!(["corrected", "codes_wrong", "uncorrectable"].map(count), [0; 3]);
@@ -211,8 +211,8 @@ fn ranks_that_jump_through_their_memory_fault_less_and_less() {
     for engine in engines(&rampart) {
         let options =
             ["--engine", engine, "--cap", "4MiB", "--block", "64KiB", "--test", "none", "--report", "report.json"];
-        let said = run(&rampart, &[&options[..], &["--", &jumps, "64", "2000"]].concat());
-        assert_eq!((said.code, said.out.as_str()), (Some(0), "right\n"), "{engine}: {}", said.err);
+        let output = run(&rampart, &[&options[..], &["--", &jumps, "64", "2000"]].concat());
+        assert_eq!((output.code, output.out.as_str()), (Some(0), "right\n"), "{engine}: {}", output.err);
         let report = report(&rampart);
         let (faults, grown) = (count(&report, "faults"), count(&report, "limit_raised"));
         assert!(faults < 512_000 / 4 && grown > 0, "{engine}: {faults} faults for 512,000 updates: {report}");
@@ -248,9 +248,9 @@ fn an_ordinary_user_is_guarded_by_the_engine_that_works_and_told_so() {
     let rampart = Rampart::new();
     let beside = rampart.folder().join("librampart_preload.so");
     std::fs::copy(library(), &beside).expect("the library is copied");
-    let said = rampart.run_unprivileged_with(&["run", "--", "true"], "RAMPART_GUARD_LIBRARY", &beside);
-    assert_eq!((said.code, said.out.as_str()), (Some(0), ""), "{}", said.err);
-    let lines: Vec<_> = said.err.lines().collect();
+    let output = rampart.run_unprivileged_with(&["run", "--", "true"], "RAMPART_GUARD_LIBRARY", &beside);
+    assert_eq!((output.code, output.out.as_str()), (Some(0), ""), "{}", output.err);
+    let lines: Vec<_> = output.err.lines().collect();
     assert!(
         lines.last().is_some_and(|last| last.contains("guarded") && last.contains("of heap in 1 process")),
         "{lines:?}"
@@ -258,17 +258,17 @@ fn an_ordinary_user_is_guarded_by_the_engine_that_works_and_told_so() {
     if let Some(traps) = victim(&rampart, "traps") {
         for trap in ["forks", "signals"] {
             let arguments = ["run", "--cap", "4MiB", "--", &traps, trap];
-            let said = rampart.run_unprivileged_with(&arguments, "RAMPART_GUARD_LIBRARY", &beside);
-            assert_eq!((said.code, said.out.as_str()), (Some(0), all_right().as_str()), "{trap}: {}", said.err);
+            let output = rampart.run_unprivileged_with(&arguments, "RAMPART_GUARD_LIBRARY", &beside);
+            assert_eq!((output.code, output.out.as_str()), (Some(0), all_right().as_str()), "{trap}: {}", output.err);
         }
     }
     if !std::fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd").is_ok_and(|text| text.trim() == "1") {
         let told = |line: &&str| line.contains("guarded by mprotect") && line.contains("fails on a locked page");
         assert!(lines.iter().any(told), "{lines:?}");
         let refused = ["run", "--engine", "move", "--", "true"];
-        let said = rampart.run_unprivileged_with(&refused, "RAMPART_GUARD_LIBRARY", &beside);
-        assert_eq!((said.code, said.err.lines().count()), (Some(2), 1), "{}", said.err);
-        assert!(said.err.contains("--engine move cannot guard here"), "{}", said.err);
+        let output = rampart.run_unprivileged_with(&refused, "RAMPART_GUARD_LIBRARY", &beside);
+        assert_eq!((output.code, output.err.lines().count()), (Some(2), 1), "{}", output.err);
+        assert!(output.err.contains("--engine move cannot guard here"), "{}", output.err);
     }
 }
 
@@ -289,8 +289,8 @@ fn a_command_may_save_what_can_be_saved(rampart: &Rampart, engine: &str) {
     let _ = std::fs::remove_file(rampart.folder().join("saved"));
     let flips = ["--engine", engine, "--cap", "4MiB", "--codes", "crc", "--inject", "flip:locked:rate=2000/s,seed=7"];
     let on_error = ["--on-error", "checkpoint-command", command];
-    let said = run(rampart, &[&flips[..], &on_error, &["--", "python3", "-c", SUMS]].concat());
-    assert_eq!((said.code, said.out.as_str()), (Some(86), ""), "{}", said.err);
+    let output = run(rampart, &[&flips[..], &on_error, &["--", "python3", "-c", SUMS]].concat());
+    assert_eq!((output.code, output.out.as_str()), (Some(86), ""), "{}", output.err);
     let saved = std::fs::read_to_string(rampart.folder().join("saved")).expect("the command ran");
     let (first, second) = saved.trim_end().split_once('\n').expect("two lines: it ran once");
     assert!(first.contains(" page ") && second == "alive", "{saved}");
@@ -300,8 +300,8 @@ fn a_command_may_save_what_can_be_saved(rampart: &Rampart, engine: &str) {
         "the command for the checkpoint has ended",
         &format!("process {process} was stopped"),
     ];
-    let places = order.map(|text| said.err.find(text).unwrap_or_else(|| panic!("{text}: {}", said.err)));
-    assert!(places.is_sorted(), "{}", said.err);
+    let places = order.map(|text| output.err.find(text).unwrap_or_else(|| panic!("{text}: {}", output.err)));
+    assert!(places.is_sorted(), "{}", output.err);
 }
 
 #[test]
@@ -312,11 +312,11 @@ fn a_program_that_goes_on_is_told_what_it_goes_on_with() {
     }
     let flips = ["--cap", "4MiB", "--codes", "crc", "--inject", "flip:locked:rate=20/s,seed=7"];
     let options = ["--on-error", "continue", "--report", "report.json"];
-    let said = run(&rampart, &[&flips[..], &options, &["--", "python3", "-c", SUMS]].concat());
-    assert!(said.code != Some(86) && !said.err.contains("stopped before"), "{}", said.err);
+    let output = run(&rampart, &[&flips[..], &options, &["--", "python3", "-c", SUMS]].concat());
+    assert!(output.code != Some(86) && !output.err.contains("stopped before"), "{}", output.err);
     let report = report(&rampart);
     assert!(report["counts"]["uncorrectable"].as_u64() > Some(0), "{report}");
-    assert!(said.err.contains("beyond correction: page "), "{}", said.err);
+    assert!(output.err.contains("beyond correction: page "), "{}", output.err);
 }
 
 /// Fills 32 MiB and sweeps through it five times.
@@ -335,9 +335,9 @@ fn the_report_is_a_page_with_drawings_that_asks_for_nothing_else_and_shows_names
     }
     let name = "<script>alert('&')</script>";
     let options = ["--cap", "4MiB", "--block", "64KiB", "--report", "out.html", "--trace-access", "access.bin"];
-    let said = run(&rampart, &[&options[..], &["--", "python3", "-c", SWEEPS, name]].concat());
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    assert!(said.err.contains("overhead about "), "{}", said.err);
+    let output = run(&rampart, &[&options[..], &["--", "python3", "-c", SWEEPS, name]].concat());
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    assert!(output.err.contains("overhead about "), "{}", output.err);
     let page = std::fs::read_to_string(rampart.folder().join("out.html")).expect("a page");
     assert!(page.contains("&lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;") && !page.contains("<script"));
     assert!(page.matches("<svg").count() >= 7, "five drawings over time, and two of what was unlocked");
@@ -347,7 +347,7 @@ fn the_report_is_a_page_with_drawings_that_asks_for_nothing_else_and_shows_names
     assert!(page.len() < 4 << 20, "{} bytes", page.len());
     let access = |arguments: &[&str]| {
         let mut command = rampart.command(&["access"]);
-        Said::from(command.args(arguments).current_dir(rampart.folder()).output().expect("the binary runs"))
+        CommandOutput::from(command.args(arguments).current_dir(rampart.folder()).output().expect("the binary runs"))
     };
     let drawn = access(&["access.bin", "--html", "access.html", "--json"]).json();
     // Where python3 is a script, its children are in the list too.
@@ -359,18 +359,18 @@ fn the_report_is_a_page_with_drawings_that_asks_for_nothing_else_and_shows_names
     let whole = std::fs::read(rampart.folder().join("access.bin")).expect("a trace");
     std::fs::write(rampart.folder().join("cut.bin"), &whole[..whole.len() - 5]).expect("a folder of ours");
     for (file, told) in [("cut.bin", "cut off"), ("out.html", "no accesses"), ("none.bin", "No such file")] {
-        let said = access(&[file]);
-        assert_eq!((said.code, said.out.as_str(), said.err.lines().count()), (Some(2), "", 1), "{}", said.err);
-        assert!(said.err.contains(told), "{}", said.err);
+        let output = access(&[file]);
+        assert_eq!((output.code, output.out.as_str(), output.err.lines().count()), (Some(2), "", 1), "{}", output.err);
+        assert!(output.err.contains(told), "{}", output.err);
     }
 }
 
 /// The report of a guarded run of [`SUMS`], whose result is checked.
 fn sums(rampart: &Rampart, arguments: &[&str]) -> Value {
-    let said =
+    let output =
         run(rampart, &[arguments, &["--cap", "4MiB", "--report", "report.json", "--", "python3", "-c", SUMS]].concat());
-    assert_eq!((said.code, said.out.as_str()), (Some(0), "right\n"), "{arguments:?}: {}", said.err);
-    assert!(said.err.contains(" frames tested, "), "{}", said.err);
+    assert_eq!((output.code, output.out.as_str()), (Some(0), "right\n"), "{arguments:?}: {}", output.err);
+    assert!(output.err.contains(" frames tested, "), "{}", output.err);
     report(rampart)
 }
 
@@ -439,8 +439,8 @@ fn what_cannot_be_run_or_guarded_so_is_refused_in_one_line() {
         (&["--spare", "4KiB", "--", "true"], "2MiB"),
         (&[], "PROGRAM"),
     ] {
-        let said = run(&rampart, arguments);
-        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{arguments:?}: {}", said.err);
-        assert!(said.err.contains(told) && said.err.lines().count() == 1, "{arguments:?}: {}", said.err);
+        let output = run(&rampart, arguments);
+        assert_eq!((output.code, output.out.as_str()), (Some(2), ""), "{arguments:?}: {}", output.err);
+        assert!(output.err.contains(told) && output.err.lines().count() == 1, "{arguments:?}: {}", output.err);
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::{Rampart, Said};
+use crate::harness::{CommandOutput, Rampart};
 
 /// The library, which cargo builds with the tests and puts beside them.
 pub fn library() -> PathBuf {
@@ -20,10 +20,10 @@ pub const ENGINES: [&str; 3] = ["move", "minor", "mprotect"];
 
 /// Whether an engine can guard on this machine; if not, the output says why.
 pub fn works(rampart: &Rampart, engine: &str) -> bool {
-    let said = run(rampart, &["--engine", engine, "--", "true"]);
-    let works = said.code == Some(0) && !said.err.contains("is not guarded");
+    let output = run(rampart, &["--engine", engine, "--", "true"]);
+    let works = output.code == Some(0) && !output.err.contains("is not guarded");
     if !works {
-        println!("skipped: {}", said.err);
+        println!("skipped: {}", output.err);
     }
     works
 }
@@ -41,11 +41,11 @@ pub fn can_guard(rampart: &Rampart) -> bool {
 /// Seconds after which a program and its guard are killed: a program whose faults nobody serves would wait for ever.
 const LIMIT: &str = "600";
 
-pub fn run(rampart: &Rampart, arguments: &[&str]) -> Said {
+pub fn run(rampart: &Rampart, arguments: &[&str]) -> CommandOutput {
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", LIMIT, env!("CARGO_BIN_EXE_rampart"), "run"]).args(arguments).stdin(Stdio::null());
     command.env("RAMPART_STORE", rampart.store()).env("RAMPART_GUARD_LIBRARY", library()).current_dir(rampart.folder());
-    Said::from(command.output().expect("the binary runs"))
+    CommandOutput::from(command.output().expect("the binary runs"))
 }
 
 pub fn installed(program: &str) -> bool {
@@ -104,16 +104,16 @@ pub fn count(report: &Value, name: &str) -> u64 {
 }
 
 /// Runs a trap of the victim: it ends well, was guarded, and no page counted as wrong.
-pub fn passes_trap(rampart: &Rampart, options: &[&str], trap: &[&str]) -> (Said, Value) {
-    let said = run(rampart, &[options, &["--report", "report.json", "--"], trap].concat());
-    let ended = (said.code, said.out.as_str());
-    assert_eq!(ended, (Some(0), all_right().as_str()), "{trap:?} {options:?}: {}", said.err);
+pub fn passes_trap(rampart: &Rampart, options: &[&str], trap: &[&str]) -> (CommandOutput, Value) {
+    let output = run(rampart, &[options, &["--report", "report.json", "--"], trap].concat());
+    let ended = (output.code, output.out.as_str());
+    assert_eq!(ended, (Some(0), all_right().as_str()), "{trap:?} {options:?}: {}", output.err);
     let report = report(rampart);
     let guarded = ["locked", "verified"].iter().all(|name| count(&report, name) > 0);
     assert!(guarded, "{trap:?} {options:?}: {report}");
     let wrong = ["corrected", "codes_wrong", "uncorrectable"].map(|name| count(&report, name));
     assert_eq!(wrong, [0; 3], "{trap:?} {options:?}");
-    (said, report)
+    (output, report)
 }
 
 /// Fills 32 MiB with known words, waits until they are locked, and sums them up, ten times.
@@ -133,15 +133,15 @@ pub fn flips_are_corrected_or_stop_the_program(rampart: &Rampart, engine: &str) 
     for codes in ["crc+pq", "crc+secded", "crc+hamming"] {
         let flips =
             ["--engine", engine, "--cap", "4MiB", "--codes", codes, "--inject", "flip:locked:rate=200/s,seed=7"];
-        let said = run(rampart, &[&flips[..], &["--report", "report.json", "--", "python3", "-c", SUMS]].concat());
+        let output = run(rampart, &[&flips[..], &["--report", "report.json", "--", "python3", "-c", SUMS]].concat());
         let report = report(rampart);
         let count = |name: &str| count(&report, name);
-        match (said.code, said.out.as_str()) {
+        match (output.code, output.out.as_str()) {
             (Some(0), "right\n") => {}
             // The program may first touch the page at its end, as an interpreter does that clears its memory: its
             // output is right.
-            (Some(86), "" | "right\n") => assert!(count("uncorrectable") > 0, "{engine} {codes}: {}", said.err),
-            other => panic!("{engine} {codes}: {other:?}: {}", said.err),
+            (Some(86), "" | "right\n") => assert!(count("uncorrectable") > 0, "{engine} {codes}: {}", output.err),
+            other => panic!("{engine} {codes}: {other:?}: {}", output.err),
         }
         assert!(count("injected") > 20 && count("corrected") <= count("injected"), "{engine} {codes}: {report}");
         corrected += count("corrected");
@@ -152,9 +152,9 @@ pub fn flips_are_corrected_or_stop_the_program(rampart: &Rampart, engine: &str) 
 /// One flip in a page is more than `crc` corrects.
 pub fn is_stopped_by_a_page_beyond_correction(rampart: &Rampart, engine: &str) {
     let flips = ["--engine", engine, "--cap", "4MiB", "--codes", "crc", "--inject", "flip:locked:rate=2000/s,seed=7"];
-    let said = run(rampart, &[&flips[..], &["--", "python3", "-c", SUMS]].concat());
-    assert_eq!((said.code, said.out.as_str()), (Some(86), ""), "{engine}: {}", said.err);
-    assert!(said.err.contains("beyond correction: page ") && said.err.contains("stopped before"), "{}", said.err);
+    let output = run(rampart, &[&flips[..], &["--", "python3", "-c", SUMS]].concat());
+    assert_eq!((output.code, output.out.as_str()), (Some(86), ""), "{engine}: {}", output.err);
+    assert!(output.err.contains("beyond correction: page ") && output.err.contains("stopped before"), "{}", output.err);
     let map = rampart.json(&["map", "show", "--json"]);
     assert_eq!(map["frames"].as_array().map(Vec::len), Some(0), "what was made up is not on the map");
 }

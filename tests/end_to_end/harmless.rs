@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::guarded::{can_guard, count, engines, installed, library, report, run, victim};
-use crate::harness::{Rampart, Said, end, is_root, signal};
+use crate::harness::{CommandOutput, Rampart, end, is_root, signal};
 
 /// The files that a run leaves in the folder for temporary files.
 struct Temporary(PathBuf);
@@ -35,12 +35,12 @@ impl Temporary {
     }
 
     /// Runs a shell script under guard, inside another script that prepares the settings: `"$@"` is the run.
-    fn run_below(&self, rampart: &Rampart, set_up: &str, script: &str) -> Said {
+    fn run_below(&self, rampart: &Rampart, set_up: &str, script: &str) -> CommandOutput {
         let run = self.command(rampart, &["--", "sh", "-c", script]);
         let mut shell = Command::new("sh");
         shell.args(["-c", set_up, "sh"]).arg(run.get_program()).args(run.get_args()).current_dir(rampart.folder());
         shell.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
-        Said::from(shell.output().expect("sh runs"))
+        CommandOutput::from(shell.output().expect("sh runs"))
     }
 }
 
@@ -60,10 +60,10 @@ fn the_folder_of_a_run_is_its_users_alone_whatever_the_umask() {
     let temporary = Temporary::new(&rampart);
     let list = "stat -c %a $RAMPART_GUARD_STATE $RAMPART_GUARD_STATE/*";
     for umask in ["000", "022", "777"] {
-        let said = temporary.run_below(&rampart, &format!("umask {umask}; exec \"$@\""), list);
-        let rights: Vec<_> = said.out.lines().collect();
-        assert_eq!(rights[0], "700", "umask {umask}: {said:?}");
-        assert!(rights.len() > 3 && rights[1..].iter().all(|&rights| rights == "600"), "umask {umask}: {said:?}");
+        let output = temporary.run_below(&rampart, &format!("umask {umask}; exec \"$@\""), list);
+        let rights: Vec<_> = output.out.lines().collect();
+        assert_eq!(rights[0], "700", "umask {umask}: {output:?}");
+        assert!(rights.len() > 3 && rights[1..].iter().all(|&rights| rights == "600"), "umask {umask}: {output:?}");
         assert!(temporary.is_empty(), "umask {umask}");
     }
     if !is_root() || !installed("setpriv") {
@@ -80,9 +80,9 @@ fn the_folder_of_a_run_is_its_users_alone_whatever_the_umask() {
          {nobody} ls $RAMPART_GUARD_STATE && echo listed
          sleep 0.2; echo done"
     );
-    let said = temporary.run_below(&rampart, "umask 000; exec \"$@\"", &attack);
-    assert_eq!((said.code, said.out.as_str()), (Some(0), "done\n"), "{}", said.err);
-    assert!(!said.err.contains("frame 0x4d") && bad_frames(&rampart) == 0, "{}", said.err);
+    let output = temporary.run_below(&rampart, "umask 000; exec \"$@\"", &attack);
+    assert_eq!((output.code, output.out.as_str()), (Some(0), "done\n"), "{}", output.err);
+    assert!(!output.err.contains("frame 0x4d") && bad_frames(&rampart) == 0, "{}", output.err);
 }
 
 /// Only the program itself could write them; even so, nobody else's word condemns a frame.
@@ -101,9 +101,9 @@ fn what_another_user_or_a_link_says_condemns_no_frame() {
          echo '{forged}' > twin; ln twin $RAMPART_GUARD_STATE/99.jsonl
          mkfifo $RAMPART_GUARD_STATE/96.jsonl; sleep 0.3; echo done"
     );
-    let said = temporary.run_below(&rampart, "exec \"$@\"", &forge);
-    assert_eq!((said.code, said.out.as_str()), (Some(0), "done\n"), "{}", said.err);
-    assert_eq!(bad_frames(&rampart), 0, "{}", said.err);
+    let output = temporary.run_below(&rampart, "exec \"$@\"", &forge);
+    assert_eq!((output.code, output.out.as_str()), (Some(0), "done\n"), "{}", output.err);
+    assert_eq!(bad_frames(&rampart), 0, "{}", output.err);
     assert!(temporary.is_empty());
 }
 
@@ -124,8 +124,8 @@ fn a_guard_follows_no_link_to_a_file_of_its_users() {
                 exec sh -c 'echo done'";
     for options in [&[][..], &["--trace-access", "trace"]] {
         let arguments = [options, &["--", "sh", "-c", trap]].concat();
-        let said = Said::from(temporary.command(&rampart, &arguments).output().expect("the binary runs"));
-        assert_eq!((said.code, said.out.as_str()), (Some(0), "done\n"), "{}", said.err);
+        let output = CommandOutput::from(temporary.command(&rampart, &arguments).output().expect("the binary runs"));
+        assert_eq!((output.code, output.out.as_str()), (Some(0), "done\n"), "{}", output.err);
         assert_eq!(fs::read_to_string(&precious).expect("it is there"), "precious");
     }
 }
@@ -155,16 +155,16 @@ fn a_program_that_gives_up_root_stays_under_guard_and_is_not_believed() {
     };
     for engine in engines(&rampart) {
         let options = ["--engine", engine, "--cap", "4MiB", "--test", "none", "--report", "report.json"];
-        let said = run(&rampart, &[&options[..], &["--", "/usr/bin/python3", "-c", GIVES_UP]].concat());
-        assert_eq!((said.code, said.out.as_str()), (Some(0), "right\n"), "{engine}: {}", said.err);
-        assert_eq!(said.err.matches("gives up the rights of its user").count(), 1, "{engine}: {}", said.err);
+        let output = run(&rampart, &[&options[..], &["--", "/usr/bin/python3", "-c", GIVES_UP]].concat());
+        assert_eq!((output.code, output.out.as_str()), (Some(0), "right\n"), "{engine}: {}", output.err);
+        assert_eq!(output.err.matches("gives up the rights of its user").count(), 1, "{engine}: {}", output.err);
         assert!(count(&report(&rampart), "locked") > 0, "{engine}");
         // Later findings are reported, and not stored.
         let flips = ["--codes", "crc", "--inject", "flip:locked:rate=500/s,seed=7"];
-        let said = run(&rampart, &[&options[..], &flips, &["--", "/usr/bin/python3", "-c", GIVES_UP]].concat());
+        let output = run(&rampart, &[&options[..], &flips, &["--", "/usr/bin/python3", "-c", GIVES_UP]].concat());
         let told = events("uncorrectable") > 0;
-        assert!(said.code == Some(86) && (told || said.err.contains("beyond correction")), "{engine}: {said:?}");
-        assert!(told || events("stopped") == 0, "{engine}: {said:?}");
+        assert!(output.code == Some(86) && (told || output.err.contains("beyond correction")), "{engine}: {output:?}");
+        assert!(told || events("stopped") == 0, "{engine}: {output:?}");
     }
 }
 
@@ -191,10 +191,11 @@ fn a_program_of_another_user_is_told_of_in_one_line() {
     for engine in engines(&rampart) {
         let mut command = rampart.command(&["run", "--engine", engine, "--test", "none", "--"]);
         command.args(["/usr/bin/python3", "-c", AS_NOBODY]);
-        let said = Said::from(command.env("RAMPART_GUARD_LIBRARY", &readable).output().expect("the binary runs"));
-        assert_eq!((said.code, said.out.as_str()), (Some(0), "1\n2\n3\n"), "{engine}: {}", said.err);
-        let lines = ["is not of the user", "is not guarded"].map(|line| said.err.matches(line).count());
-        assert!(lines[0] <= 1 && lines[1] <= 1 && lines[0] + lines[1] >= 1, "{engine}: {}", said.err);
+        let output =
+            CommandOutput::from(command.env("RAMPART_GUARD_LIBRARY", &readable).output().expect("the binary runs"));
+        assert_eq!((output.code, output.out.as_str()), (Some(0), "1\n2\n3\n"), "{engine}: {}", output.err);
+        let lines = ["is not of the user", "is not guarded"].map(|line| output.err.matches(line).count());
+        assert!(lines[0] <= 1 && lines[1] <= 1 && lines[0] + lines[1] >= 1, "{engine}: {}", output.err);
     }
 }
 
@@ -206,8 +207,8 @@ fn closed_streams_change_nothing_and_leave_nothing() {
         return;
     }
     for closed in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"] {
-        let said = temporary.run_below(&rampart, &format!("exec \"$@\" {closed}"), "exit 7");
-        assert_eq!(said.code, Some(7), "{closed}: {}", said.err);
+        let output = temporary.run_below(&rampart, &format!("exec \"$@\" {closed}"), "exit 7");
+        assert_eq!(output.code, Some(7), "{closed}: {}", output.err);
         assert!(temporary.is_empty(), "{closed}");
     }
     for engine in engines(&rampart) {
@@ -215,13 +216,13 @@ fn closed_streams_change_nothing_and_leave_nothing() {
         let inside = "for stream in 0 1 2; do
                           readlink /proc/self/fd/$stream <&- 3>&1 >&- 2>&- >&3 3>&- | grep -v pipe:
                       done; exit 5";
-        let said = Said::from(
+        let output = CommandOutput::from(
             temporary
                 .command(&rampart, &["--engine", engine, "--", "sh", "-c", inside])
                 .output()
                 .expect("the binary runs"),
         );
-        assert_eq!((said.code, said.out.as_str()), (Some(5), ""), "{engine}: {}", said.err);
+        assert_eq!((output.code, output.out.as_str()), (Some(5), ""), "{engine}: {}", output.err);
     }
 }
 
@@ -255,9 +256,9 @@ fn what_ended_processes_leave_fills_no_folder_and_is_all_in_the_report() {
         return;
     }
     let script = "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done; sleep 2; set -- \"$RAMPART_GUARD_STATE\"/*; echo $#";
-    let said = run(&rampart, &["--test", "none", "--report", "report.json", "--", "sh", "-c", script]);
-    let files: usize = said.out.trim().parse().expect("a number");
-    assert!(said.code == Some(0) && files < 12, "{said:?}");
+    let output = run(&rampart, &["--test", "none", "--report", "report.json", "--", "sh", "-c", script]);
+    let files: usize = output.out.trim().parse().expect("a number");
+    assert!(output.code == Some(0) && files < 12, "{output:?}");
     assert_eq!(report(&rampart)["processes"], 302, "the shell, 300 times true, and sleep");
 }
 
@@ -293,20 +294,20 @@ fn signals_reach_the_program_and_the_folder_goes() {
         let caught = format!("trap 'exit 9' {name}; touch ready; while :; do sleep 0.02; done");
         let child = start(&mut temporary.command(&rampart, &["--", "sh", "-c", &caught]));
         signal(&child, name);
-        let said = end(child);
-        assert_eq!(said.code, Some(9), "{name}: {}", said.err);
+        let output = end(child);
+        assert_eq!(output.code, Some(9), "{name}: {}", output.err);
         let child = start(&mut temporary.command(&rampart, &["--", "sh", "-c", "touch ready; exec sleep 60"]));
         // The signal comes more than once, as from an impatient user.
         signal(&child, name);
         signal(&child, name);
-        let said = end(child);
-        assert_eq!(said.code, Some(128 + number), "{name}: {}", said.err);
+        let output = end(child);
+        assert_eq!(output.code, Some(128 + number), "{name}: {}", output.err);
         assert!(temporary.is_empty(), "{name}");
     }
     // An ignored signal stays ignored, as under nohup.
     let ignores = "kill -HUP $PPID; kill -HUP $$; sleep 0.1; echo alive";
-    let said = temporary.run_below(&rampart, "trap '' HUP; exec \"$@\"", ignores);
-    assert_eq!((said.code, said.out.as_str()), (Some(0), "alive\n"), "{}", said.err);
+    let output = temporary.run_below(&rampart, "trap '' HUP; exec \"$@\"", ignores);
+    assert_eq!((output.code, output.out.as_str()), (Some(0), "alive\n"), "{}", output.err);
 }
 
 #[test]
@@ -316,18 +317,19 @@ fn a_report_that_cannot_be_written_is_refused_at_the_start_and_is_never_the_exit
         return;
     }
     let temporary = Temporary::new(&rampart);
-    let run =
-        |arguments: &[&str]| Said::from(temporary.command(&rampart, arguments).output().expect("the binary runs"));
+    let run = |arguments: &[&str]| {
+        CommandOutput::from(temporary.command(&rampart, arguments).output().expect("the binary runs"))
+    };
     for option in ["--report", "--trace-access"] {
-        let said = run(&[option, "none/report", "--", "touch", "ran"]);
-        assert_eq!((said.code, said.err.lines().count()), (Some(2), 1), "{said:?}");
-        assert!(said.err.contains("none/report") && !rampart.folder().join("ran").exists(), "{said:?}");
+        let output = run(&[option, "none/report", "--", "touch", "ran"]);
+        assert_eq!((output.code, output.err.lines().count()), (Some(2), 1), "{output:?}");
+        assert!(output.err.contains("none/report") && !rampart.folder().join("ran").exists(), "{output:?}");
         fs::create_dir(rampart.folder().join("there")).expect("a folder");
-        let said = run(&[option, "there/report", "--", "sh", "-c", "rm -r there; exit 7"]);
-        assert_eq!(said.code, Some(7), "{said:?}");
-        assert_eq!(said.err.matches("cannot write the report to there/report").count(), 1, "{said:?}");
-        let said = run(&[option, "/dev/full", "--", "sh", "-c", "exit 7"]);
-        assert_eq!(said.code, Some(7), "{said:?}");
+        let output = run(&[option, "there/report", "--", "sh", "-c", "rm -r there; exit 7"]);
+        assert_eq!(output.code, Some(7), "{output:?}");
+        assert_eq!(output.err.matches("cannot write the report to there/report").count(), 1, "{output:?}");
+        let output = run(&[option, "/dev/full", "--", "sh", "-c", "exit 7"]);
+        assert_eq!(output.code, Some(7), "{output:?}");
     }
     if is_root() {
         // As another user, in a folder of everybody's, where a link to root's file waits.
@@ -335,8 +337,8 @@ fn a_report_that_cannot_be_written_is_refused_at_the_start_and_is_never_the_exit
         fs::write(&target, "precious").expect("a file");
         std::os::unix::fs::symlink(&target, &link).expect("a link");
         std::os::unix::fs::lchown(&link, Some(65_534), None).expect("root may");
-        let said = run(&["--report", "report", "--", "true"]);
-        assert_eq!((said.code, said.err.lines().count()), (Some(2), 1), "{said:?}");
+        let output = run(&["--report", "report", "--", "true"]);
+        assert_eq!((output.code, output.err.lines().count()), (Some(2), 1), "{output:?}");
         assert_eq!(fs::read_to_string(&target).expect("it is there"), "precious");
     }
 }
@@ -348,17 +350,17 @@ fn where_nothing_is_guarded_that_is_a_warning_or_refused() {
     if !can_guard(&rampart) {
         return;
     }
-    let said = run(&rampart, &["--report", "report.json", "--", &program]);
-    assert_eq!((said.code, said.out.as_str()), (Some(0), "ran\n"), "{}", said.err);
+    let output = run(&rampart, &["--report", "report.json", "--", &program]);
+    assert_eq!((output.code, output.out.as_str()), (Some(0), "ran\n"), "{}", output.err);
     let warning = "rampart: warning: nothing was guarded: it is linked statically\n";
-    assert!(said.err.ends_with(warning), "{}", said.err);
+    assert!(output.err.ends_with(warning), "{}", output.err);
     assert_eq!(report(&rampart)["unguarded"], "it is linked statically");
-    let said = run(&rampart, &["--require-guard", "--", &program]);
-    assert_eq!(said.code, Some(2), "{}", said.err);
-    assert!(said.err.contains("--require-guard was given: it is linked statically"), "{}", said.err);
-    let said = run(&rampart, &["--require-guard", "--report", "report.json", "--", "sh", "-c", "exit 3"]);
-    assert_eq!(said.code, Some(3), "{}", said.err);
-    assert!(report(&rampart)["unguarded"].is_null() && !said.err.contains("warning"), "{}", said.err);
+    let output = run(&rampart, &["--require-guard", "--", &program]);
+    assert_eq!(output.code, Some(2), "{}", output.err);
+    assert!(output.err.contains("--require-guard was given: it is linked statically"), "{}", output.err);
+    let output = run(&rampart, &["--require-guard", "--report", "report.json", "--", "sh", "-c", "exit 3"]);
+    assert_eq!(output.code, Some(3), "{}", output.err);
+    assert!(report(&rampart)["unguarded"].is_null() && !output.err.contains("warning"), "{}", output.err);
 }
 
 /// As on a full disk: files can be created, and nothing can be written to them.
@@ -371,13 +373,13 @@ fn without_room_for_counts_a_program_is_guarded_and_nothing_says_that_it_was_not
             "exec 2>&1; (ulimit -f 0; shift 4; exec {} run --test none --engine {engine} --require-guard \"$@\") | cat",
             env!("CARGO_BIN_EXE_rampart")
         );
-        let said = temporary.run_below(&rampart, &set_up, "exit 0");
+        let output = temporary.run_below(&rampart, &set_up, "exit 0");
         assert!(
-            said.out.contains("rampart: warning: guarded 1 process, but nothing is known"),
+            output.out.contains("rampart: warning: guarded 1 process, but nothing is known"),
             "{engine}: {}",
-            said.out
+            output.out
         );
-        assert!(!said.out.contains("nothing was guarded") && temporary.is_empty(), "{engine}: {}", said.out);
+        assert!(!output.out.contains("nothing was guarded") && temporary.is_empty(), "{engine}: {}", output.out);
     }
 }
 
@@ -387,9 +389,9 @@ fn what_ends_soon_after_its_program_does_not_run_on() {
     if !can_guard(&rampart) {
         return;
     }
-    let said = run(&rampart, &["--", "sh", "-c", "sleep 0.15 >/dev/null 2>&1 </dev/null & exit 4"]);
-    assert_eq!(said.code, Some(4), "{}", said.err);
-    assert!(!said.err.contains("runs on"), "{}", said.err);
+    let output = run(&rampart, &["--", "sh", "-c", "sleep 0.15 >/dev/null 2>&1 </dev/null & exit 4"]);
+    assert_eq!(output.code, Some(4), "{}", output.err);
+    assert!(!output.err.contains("runs on"), "{}", output.err);
 }
 
 /// A program that prints that it ran; `None` where it cannot be built or does not run without a guard.
@@ -420,9 +422,9 @@ fn programs_that_do_not_bear_the_library_run_without_it() {
         for (name, compiler, options, why) in kinds {
             let Some(program) = built(&rampart, name, compiler, options) else { continue };
             let guarded = |program: &[&str]| run(&rampart, &[&["--engine", engine, "--"], program].concat());
-            let said = guarded(&[&program]);
-            assert_eq!((said.code, said.out.as_str()), (Some(0), "ran\n"), "{engine} {name}: {}", said.err);
-            assert!(said.err.ends_with(&format!("nothing was guarded: {why}\n")), "{engine} {name}: {}", said.err);
+            let output = guarded(&[&program]);
+            assert_eq!((output.code, output.out.as_str()), (Some(0), "ran\n"), "{engine} {name}: {}", output.err);
+            assert!(output.err.ends_with(&format!("nothing was guarded: {why}\n")), "{engine} {name}: {}", output.err);
             let script = rampart.folder().join("script");
             fs::write(&script, format!("#!{program}\n")).expect("a file");
             fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).expect("it is ours");
@@ -437,21 +439,21 @@ fn programs_that_do_not_bear_the_library_run_without_it() {
                 parents.push(vec!["python3", "-c", &spawned]);
             }
             for parent in parents {
-                let said = guarded(&parent);
+                let output = guarded(&parent);
                 assert_eq!(
-                    (said.code, said.out.as_str()),
+                    (output.code, output.out.as_str()),
                     (Some(0), "ran\nran\nran\n"),
                     "{engine} {parent:?}: {}",
-                    said.err
+                    output.err
                 );
                 let line = format!(" is left alone: {why}\n");
-                assert_eq!(said.err.matches(&line).count(), 1, "{engine} {parent:?}: {}", said.err);
-                assert!(said.err.contains("rampart: guarded "), "{engine} {parent:?}: {}", said.err);
+                assert_eq!(output.err.matches(&line).count(), 1, "{engine} {parent:?}: {}", output.err);
+                assert!(output.err.contains("rampart: guarded "), "{engine} {parent:?}: {}", output.err);
             }
         }
         if let Some(program) = built(&rampart, "undefined", "cc", &["-fsanitize=undefined"]) {
-            let said = run(&rampart, &["--engine", engine, "--require-guard", "--", &program]);
-            assert_eq!((said.code, said.out.as_str()), (Some(0), "ran\n"), "{engine}: {}", said.err);
+            let output = run(&rampart, &["--engine", engine, "--require-guard", "--", &program]);
+            assert_eq!((output.code, output.out.as_str()), (Some(0), "ran\n"), "{engine}: {}", output.err);
         }
     }
 }
@@ -461,7 +463,7 @@ fn memory_of_another_allocator_is_that_allocators() {
     let rampart = Rampart::new();
     let Some(program) = victim(&rampart, "foreign") else { return };
     for engine in engines(&rampart) {
-        let said = run(&rampart, &["--engine", engine, "--", &program]);
-        assert_eq!((said.code, said.out.as_str()), (Some(0), "right\n"), "{engine}: {}", said.err);
+        let output = run(&rampart, &["--engine", engine, "--", &program]);
+        assert_eq!((output.code, output.out.as_str()), (Some(0), "right\n"), "{engine}: {}", output.err);
     }
 }

@@ -13,20 +13,20 @@ pub struct Rampart {
 
 /// The output of a run.
 #[derive(Debug)]
-pub struct Said {
+pub struct CommandOutput {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-impl From<Output> for Said {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
         Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 }
 
-impl Said {
+impl CommandOutput {
     /// The single JSON document on standard output.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -56,8 +56,8 @@ impl Rampart {
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Said {
-        Said::from(self.command(arguments).output().expect("the binary runs"))
+    pub fn run(&self, arguments: &[&str]) -> CommandOutput {
+        CommandOutput::from(self.command(arguments).output().expect("the binary runs"))
     }
 
     pub fn json(&self, arguments: &[&str]) -> Value {
@@ -65,12 +65,12 @@ impl Rampart {
     }
 
     /// Runs as an ordinary user if this process is root, else as the same user.
-    pub fn run_unprivileged(&self, arguments: &[&str]) -> Said {
+    pub fn run_unprivileged(&self, arguments: &[&str]) -> CommandOutput {
         self.run_unprivileged_with(arguments, "RAMPART_STORE", &self.store())
     }
 
     /// The same with one more environment variable.
-    pub fn run_unprivileged_with(&self, arguments: &[&str], variable: &str, value: &Path) -> Said {
+    pub fn run_unprivileged_with(&self, arguments: &[&str], variable: &str, value: &Path) -> CommandOutput {
         const NOBODY: u32 = 65_534;
         let mut command = self.command(arguments);
         if is_root() {
@@ -83,7 +83,7 @@ impl Rampart {
             command.uid(NOBODY).gid(NOBODY);
         }
         command.env(variable, value);
-        Said::from(command.output().expect("the binary runs"))
+        CommandOutput::from(command.output().expect("the binary runs"))
     }
 
     pub fn start(&self, arguments: &[&str]) -> Child {
@@ -99,8 +99,8 @@ pub fn copy_of_the_binary(to: &Path) {
 }
 
 /// Waits for a child and gathers its output.
-pub fn end(child: Child) -> Said {
-    Said::from(child.wait_with_output().expect("it ends"))
+pub fn end(child: Child) -> CommandOutput {
+    CommandOutput::from(child.wait_with_output().expect("it ends"))
 }
 
 /// Sends a signal to a child of this process.

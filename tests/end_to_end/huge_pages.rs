@@ -55,8 +55,8 @@ fn on_huge_pages(test: impl FnOnce(&Rampart)) {
     let rampart = Rampart::new();
     let Some(_pool) = Pool::fill() else { return };
     if works(&rampart, "minor") {
-        let said = run(&rampart, &[&HUGE[..], &["--", "true"]].concat());
-        assert!(said.err.contains("minor, with pages of 2 MiB"), "{}", said.err);
+        let output = run(&rampart, &[&HUGE[..], &["--", "true"]].concat());
+        assert!(output.err.contains("minor, with pages of 2 MiB"), "{}", output.err);
         test(&rampart);
     }
 }
@@ -65,9 +65,9 @@ fn on_huge_pages(test: impl FnOnce(&Rampart)) {
 fn what_was_read_on_huge_pages_can_be_written() {
     on_huge_pages(|rampart| {
         let Some(traps) = victim(rampart, "traps") else { return };
-        let (said, report) = passes_trap(rampart, &HUGE, &[&traps, "writes-what-it-read"]);
+        let (output, report) = passes_trap(rampart, &HUGE, &[&traps, "writes-what-it-read"]);
         if count(&report, "unwritten") == 0 {
-            println!("skipped: this kernel cannot stop writes to a page when it gives it (Linux 6.4): {}", said.err);
+            println!("skipped: this kernel cannot stop writes to a page when it gives it (Linux 6.4): {}", output.err);
         }
     });
 }

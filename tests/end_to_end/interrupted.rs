@@ -12,9 +12,9 @@ fn ctrl_c_ends_cleanly_and_says_what_was_done() {
         let child = rampart.start(&["test", "--memory", "64MiB", "--threads", "1", "--for", "10m", "--json"]);
         std::thread::sleep(Duration::from_secs(2));
         signal(&child, name);
-        let said = end(child);
-        assert_eq!(said.code, Some(2), "{said:?}");
-        let report = said.json();
+        let output = end(child);
+        assert_eq!(output.code, Some(2), "{output:?}");
+        let report = output.json();
         assert_eq!(report["verdict"], "incomplete");
         assert!(report["incomplete"].as_str().unwrap().contains("stopped"), "{report}");
         let tested = report["frames_tested"].as_u64().unwrap();
@@ -31,12 +31,12 @@ fn ctrl_c_ends_cleanly_and_says_what_was_done() {
 fn a_test_repeats_until_its_time_is_up() {
     let rampart = Rampart::new();
     let repeated = ["2s", "10s", "50s", "250s"].into_iter().find_map(|time| {
-        let said = rampart.run(&["test", "--memory", "8MiB", "--for", time, "--json"]);
-        let report = said.json();
+        let output = rampart.run(&["test", "--memory", "8MiB", "--for", time, "--json"]);
+        let report = output.json();
         let starved =
             report["incomplete"].as_str().is_some_and(|why| why.contains("the time was up in the first pass"));
         if starved {
-            assert_eq!(said.code, Some(2), "{said:?}");
+            assert_eq!(output.code, Some(2), "{output:?}");
             return None;
         }
         assert_eq!(report["verdict"], "pass", "{report}");
@@ -49,9 +49,9 @@ fn a_test_repeats_until_its_time_is_up() {
 #[test]
 fn too_little_time_is_no_pass() {
     let rampart = Rampart::new();
-    let said = rampart.run(&["test", "--memory", "256MiB", "--fidelity", "500", "--threads", "1", "--for", "500ms"]);
-    assert_eq!(said.code, Some(2), "{said:?}");
-    assert!(said.last_line().starts_with("INCOMPLETE: "), "{said:?}");
+    let output = rampart.run(&["test", "--memory", "256MiB", "--fidelity", "500", "--threads", "1", "--for", "500ms"]);
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(output.last_line().starts_with("INCOMPLETE: "), "{output:?}");
 }
 
 /// The program itself decides what it does when it is asked to end.

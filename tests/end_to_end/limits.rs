@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::guarded::{all_right, count, engines, library, passes_trap, run, victim, victim_with};
-use crate::harness::{Rampart, Said};
+use crate::harness::{CommandOutput, Rampart};
 
 fn goes_on(names: &[&str]) {
     let rampart = Rampart::new();
@@ -40,8 +40,13 @@ fn a_program_with_a_large_heap_may_lower_its_limit_of_data() {
     let rampart = Rampart::new();
     let Some(limits) = victim_with(&rampart, "limits", &["-DHEAP_PAGES=16384"]) else { return };
     for engine in engines(&rampart).filter(|engine| *engine == "minor") {
-        let said = run(&rampart, &["--engine", engine, "--cap", "4MiB", "--", &limits, "data"]);
-        assert_eq!((said.code, said.out.as_str()), (Some(0), "16384 pages are right\n"), "{engine}: {}", said.err);
+        let output = run(&rampart, &["--engine", engine, "--cap", "4MiB", "--", &limits, "data"]);
+        assert_eq!(
+            (output.code, output.out.as_str()),
+            (Some(0), "16384 pages are right\n"),
+            "{engine}: {}",
+            output.err
+        );
     }
 }
 
@@ -51,12 +56,12 @@ fn a_program_that_has_all_mappings_that_it_may_goes_on_under_guard() {
 }
 
 /// Runs a program through a shell that first sets a limit for itself and for `rampart run`.
-fn run_below(rampart: &Rampart, limit: &str, arguments: &[&str]) -> Said {
+fn run_below(rampart: &Rampart, limit: &str, arguments: &[&str]) -> CommandOutput {
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", "600", "sh", "-c", &format!("{limit}; exec \"$@\""), "sh"]);
     command.args([env!("CARGO_BIN_EXE_rampart"), "run"]).args(arguments).stdin(Stdio::null());
     command.env("RAMPART_STORE", rampart.store()).env("RAMPART_GUARD_LIBRARY", library()).current_dir(rampart.folder());
-    Said::from(command.output().expect("the binary runs"))
+    CommandOutput::from(command.output().expect("the binary runs"))
 }
 
 #[test]
@@ -65,16 +70,16 @@ fn sixty_four_open_files_are_enough_and_with_fewer_it_is_said_that_nothing_is_gu
     let Some(limits) = victim(&rampart, "limits") else { return };
     for engine in engines(&rampart) {
         let options = ["--engine", engine, "--cap", "4MiB", "--", &limits, "nothing"];
-        let said = run_below(&rampart, "ulimit -n 64", &options);
-        assert_eq!((said.code, said.out.as_str()), (Some(0), all_right().as_str()), "{engine}: {}", said.err);
-        assert!(!said.err.contains("is not guarded"), "{engine}: {}", said.err);
+        let output = run_below(&rampart, "ulimit -n 64", &options);
+        assert_eq!((output.code, output.out.as_str()), (Some(0), all_right().as_str()), "{engine}: {}", output.err);
+        assert!(!output.err.contains("is not guarded"), "{engine}: {}", output.err);
         let alone = format!("ulimit -n 6; exec {limits} nothing");
-        let said = run(&rampart, &["--engine", engine, "--cap", "4MiB", "--", "sh", "-c", &alone]);
-        assert_eq!((said.code, said.out.as_str()), (Some(0), all_right().as_str()), "{engine}: {}", said.err);
-        assert!(said.err.contains("is not guarded"), "{engine}: {}", said.err);
+        let output = run(&rampart, &["--engine", engine, "--cap", "4MiB", "--", "sh", "-c", &alone]);
+        assert_eq!((output.code, output.out.as_str()), (Some(0), all_right().as_str()), "{engine}: {}", output.err);
+        assert!(output.err.contains("is not guarded"), "{engine}: {}", output.err);
         for files in [6, 10] {
-            let said = run_below(&rampart, &format!("ulimit -n {files}"), &options);
-            assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{engine} {files}: nothing was started");
+            let output = run_below(&rampart, &format!("ulimit -n {files}"), &options);
+            assert_eq!((output.code, output.out.as_str()), (Some(2), ""), "{engine} {files}: nothing was started");
         }
     }
 }
@@ -85,9 +90,9 @@ fn a_guard_that_cannot_go_on_ends_the_program_and_says_why() {
     let rampart = Rampart::new();
     let Some(limits) = victim(&rampart, "limits") else { return };
     for engine in engines(&rampart).filter(|&engine| engine != "mprotect") {
-        let said = run(&rampart, &["--engine", engine, "--cap", "4MiB", "--", &limits, "no-poll"]);
-        assert_eq!((said.code, said.out.as_str()), (Some(86), ""), "{engine}: {}", said.err);
-        assert!(said.err.contains("was stopped: its guard cannot go on: "), "{engine}: {}", said.err);
+        let output = run(&rampart, &["--engine", engine, "--cap", "4MiB", "--", &limits, "no-poll"]);
+        assert_eq!((output.code, output.out.as_str()), (Some(86), ""), "{engine}: {}", output.err);
+        assert!(output.err.contains("was stopped: its guard cannot go on: "), "{engine}: {}", output.err);
     }
 }
 
@@ -101,10 +106,10 @@ fn a_program_has_room_where_it_may_have_twice_the_addresses_that_it_uses() {
         for (kib, name) in [("530000", "pieces"), ("138000", "nothing"), ("300000", "allocates-all")] {
             let script = format!("ulimit -v {kib}; exec {limits} {name}");
             let options = ["--engine", engine, "--cap", "4MiB", "--report", "report.json", "--", "sh", "-c", &script];
-            let said = run(&rampart, &options);
-            let ended = (said.code, said.out.as_str());
-            assert_eq!(ended, (Some(0), "16384 pages are right\n"), "{engine} {kib} {name}: {}", said.err);
-            assert!(!said.err.contains("is not guarded:"), "{engine} {kib} {name}: {}", said.err);
+            let output = run(&rampart, &options);
+            let ended = (output.code, output.out.as_str());
+            assert_eq!(ended, (Some(0), "16384 pages are right\n"), "{engine} {kib} {name}: {}", output.err);
+            assert!(!output.err.contains("is not guarded:"), "{engine} {kib} {name}: {}", output.err);
             assert!(count(&crate::guarded::report(&rampart), "first_uses") > 0, "{engine} {kib} {name}");
         }
     }
@@ -149,8 +154,13 @@ fn a_program_has_room_where_its_group_may_have_a_quarter_more_memory_than_it_use
     };
     for engine in engines(&rampart) {
         let enter = format!("echo $$ > {}", group.0.join("cgroup.procs").display());
-        let said = run_below(&rampart, &enter, &["--engine", engine, "--cap", "4MiB", "--", &limits, "pieces"]);
-        assert_eq!((said.code, said.out.as_str()), (Some(0), "16384 pages are right\n"), "{engine}: {}", said.err);
-        assert!(!said.err.contains("is not guarded"), "{engine}: {}", said.err);
+        let output = run_below(&rampart, &enter, &["--engine", engine, "--cap", "4MiB", "--", &limits, "pieces"]);
+        assert_eq!(
+            (output.code, output.out.as_str()),
+            (Some(0), "16384 pages are right\n"),
+            "{engine}: {}",
+            output.err
+        );
+        assert!(!output.err.contains("is not guarded"), "{engine}: {}", output.err);
     }
 }

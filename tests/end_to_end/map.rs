@@ -53,9 +53,9 @@ fn neighbours_are_exported_as_one_item_with_the_right_mask() {
 fn a_map_that_is_no_database_is_set_aside_and_said_so() {
     let rampart = Rampart::new();
     std::fs::write(rampart.store(), b"this was a map once").unwrap();
-    let said = rampart.run(&["map", "show"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.err.contains("set aside"), "{said:?}");
+    let output = rampart.run(&["map", "show"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.err.contains("set aside"), "{output:?}");
     let aside: Vec<_> = std::fs::read_dir(rampart.folder())
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -82,9 +82,9 @@ fn the_kernels_page_of_zeros_does_not_go_on_the_map() {
     let pagemap = std::fs::File::open("/proc/self/pagemap").expect("/proc is mounted");
     pagemap.read_exact_at(&mut entry, place.addr() as u64 / 4096 * 8).expect("the page has an entry");
     let frame = u64::from_ne_bytes(entry) & ((1 << 55) - 1);
-    let said = rampart.run(&["map", "add", &frame.to_string()]);
-    assert_eq!((said.code, said.out.as_str(), said.err.lines().count()), (Some(2), "", 1), "{}", said.err);
-    assert!(said.err.contains("page of zeros"), "{}", said.err);
+    let output = rampart.run(&["map", "add", &frame.to_string()]);
+    assert_eq!((output.code, output.out.as_str(), output.err.lines().count()), (Some(2), "", 1), "{}", output.err);
+    assert!(output.err.contains("page of zeros"), "{}", output.err);
     assert_eq!(rampart.json(&["map", "show", "--json"])["frames"].as_array().map(Vec::len), Some(0));
 }
 
@@ -115,13 +115,13 @@ fn the_map_says_what_is_so_now() {
     let status = rampart.json(&["status", "--json"]);
     assert_eq!(status["bad_frames_now"], serde_json::json!({ now.clone(): 1 }));
     // Without privilege, neither is shown.
-    let said = rampart.run(&["map", "restore"]);
+    let output = rampart.run(&["map", "restore"]);
     if now == "unknown" {
-        assert_eq!(said.code, Some(2), "{said:?}");
+        assert_eq!(output.code, Some(2), "{output:?}");
     } else {
         assert_eq!(now, "beyond-memory");
-        assert!(said.out.contains("out of use: beyond this machine's memory"), "{said:?}");
-        assert_eq!(said.last_line(), "1 of 1 bad frames are out of use");
-        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(output.out.contains("out of use: beyond this machine's memory"), "{output:?}");
+        assert_eq!(output.last_line(), "1 of 1 bad frames are out of use");
+        assert_eq!(output.code, Some(0), "{output:?}");
     }
 }

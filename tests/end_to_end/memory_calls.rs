@@ -3,21 +3,27 @@
 use std::process::Command;
 
 use crate::guarded::{count, engines, report, run, victim, victim_with};
-use crate::harness::{Rampart, Said};
+use crate::harness::{CommandOutput, Rampart};
 
 /// The output of a victim without a guard.
 fn plain(rampart: &Rampart, arguments: &[&str]) -> String {
     let mut command = Command::new("timeout");
-    let said = Said::from(command.arg("60").args(arguments).current_dir(rampart.folder()).output().expect("it runs"));
-    assert_eq!(said.code, Some(0), "{arguments:?}: {said:?}");
-    said.out
+    let output =
+        CommandOutput::from(command.arg("60").args(arguments).current_dir(rampart.folder()).output().expect("it runs"));
+    assert_eq!(output.code, Some(0), "{arguments:?}: {output:?}");
+    output.out
 }
 
 /// Checks the same output under guard, without any page that counts as wrong.
 fn says_the_same(rampart: &Rampart, options: &[&str], arguments: &[&str]) {
     let expected = plain(rampart, arguments);
-    let said = run(rampart, &[options, &["--cap", "4MiB", "--report", "report.json", "--"], arguments].concat());
-    assert_eq!((said.code, said.out.as_str()), (Some(0), expected.as_str()), "{options:?} {arguments:?}: {}", said.err);
+    let output = run(rampart, &[options, &["--cap", "4MiB", "--report", "report.json", "--"], arguments].concat());
+    assert_eq!(
+        (output.code, output.out.as_str()),
+        (Some(0), expected.as_str()),
+        "{options:?} {arguments:?}: {}",
+        output.err
+    );
     let report = report(rampart);
     assert!(count(&report, "locked") > 0, "{options:?}: {report}");
     let wrong = ["corrected", "transient", "uncorrectable"].map(|name| count(&report, name));

@@ -12,10 +12,10 @@ fn locks_its_memory(names: &[&str]) {
         for (number, name) in names.iter().enumerate() {
             let (block, cap) = [("2MiB", "4MiB"), ("64KiB", "1MiB")][(turn + number) % 2];
             let options = ["--engine", engine, "--cap", cap, "--block", block];
-            let (said, report) = passes_trap(&rampart, &options, &[&mlocks, name]);
+            let (output, report) = passes_trap(&rampart, &options, &[&mlocks, name]);
             // Pages that are left to the program, or that no request moves, are never verified again.
             assert!(count(&report, "verified") > filled(), "{name} {engine} {block}: {report}");
-            assert!(!said.err.contains("not locked in RAM"), "{name} {engine} {block}: {}", said.err);
+            assert!(!output.err.contains("not locked in RAM"), "{name} {engine} {block}: {}", output.err);
         }
     }
 }

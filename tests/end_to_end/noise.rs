@@ -7,12 +7,12 @@ use crate::harness::{Rampart, end, signal, wait_until_it_catches_interrupts};
 
 /// Whether detours can be measured here; if not, the output says why.
 fn measurable(rampart: &Rampart) -> bool {
-    let said = rampart.run(&["noise", "--for", "1ms"]);
-    if said.code == Some(2) && said.err.contains("cannot be measured here") {
-        println!("skipped: {}", said.err);
+    let output = rampart.run(&["noise", "--for", "1ms"]);
+    if output.code == Some(2) && output.err.contains("cannot be measured here") {
+        println!("skipped: {}", output.err);
         return false;
     }
-    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(output.code, Some(0), "{output:?}");
     true
 }
 
@@ -55,9 +55,9 @@ fn a_measurement_that_is_stopped_shows_what_it_saw() {
     wait_until_it_catches_interrupts(&child);
     std::thread::sleep(Duration::from_millis(200));
     signal(&child, "INT");
-    let said = end(child);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.out.contains("until it was stopped"), "{said:?}");
+    let output = end(child);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.out.contains("until it was stopped"), "{output:?}");
 }
 
 /// Servers may have firmware that injects errors; there, this test would inject one.
@@ -73,9 +73,9 @@ fn a_machine_that_makes_no_errors_says_what_it_lacks() {
         println!("skipped: no error is made on a machine that can");
         return;
     }
-    let said = rampart.run(&["noise", "--for", "2s", "--errors-every", "1s"]);
-    assert_eq!((said.code, said.err.lines().count(), said.out.as_str()), (Some(2), 1, ""), "{said:?}");
-    assert!(said.err.contains("no error can be injected here") && said.err.contains("; "), "{said:?}");
+    let output = rampart.run(&["noise", "--for", "2s", "--errors-every", "1s"]);
+    assert_eq!((output.code, output.err.lines().count(), output.out.as_str()), (Some(2), 1, ""), "{output:?}");
+    assert!(output.err.contains("no error can be injected here") && output.err.contains("; "), "{output:?}");
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn what_cannot_be_measured_is_refused_in_one_line() {
         (&["project", "--detours", "/nowhere"], "/nowhere"),
         (&["project", "--detours", nothing.to_str().unwrap()], "line 1"),
     ];
-    for (arguments, told) in refused {
-        let said = rampart.run(arguments);
-        assert_eq!((said.code, said.err.lines().count(), said.out.as_str()), (Some(2), 1, ""), "{said:?}");
-        assert!(said.err.contains(told), "{said:?}");
+    for (arguments, expected) in refused {
+        let output = rampart.run(arguments);
+        assert_eq!((output.code, output.err.lines().count(), output.out.as_str()), (Some(2), 1, ""), "{output:?}");
+        assert!(output.err.contains(expected), "{output:?}");
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::guarded::{engines, library, victim_with};
-use crate::harness::{Rampart, Said, is_root};
+use crate::harness::{CommandOutput, Rampart, is_root};
 
 /// The number of further attempts where the kernel kills a process instead of swapping.
 const TURNS: usize = 5;
@@ -95,10 +95,10 @@ fn what_is_swapped_out_comes_back_as_it_was_locked_or_not() {
                 memory,
             ]);
             command.env("RAMPART_STORE", rampart.store()).env("RAMPART_GUARD_LIBRARY", library());
-            let said = Said::from(command.current_dir(rampart.folder()).output().expect("sh runs"));
-            let right = (said.code, said.out.as_str()) == (Some(0), "16384 pages are right\n");
+            let output = CommandOutput::from(command.current_dir(rampart.folder()).output().expect("sh runs"));
+            let right = (output.code, output.out.as_str()) == (Some(0), "16384 pages are right\n");
             // The kernel may kill a process that allocates faster than it can swap.
-            assert!(right || said.code == Some(128 + 9), "{engine} {memory}: {:?} {}", said.code, said.err);
+            assert!(right || output.code == Some(128 + 9), "{engine} {memory}: {:?} {}", output.code, output.err);
             right && swapped_out() > before
         };
         let swapped = ["heap", "mmap", "bss"].map(is_swapped);

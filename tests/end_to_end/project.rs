@@ -17,9 +17,9 @@ fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn a_question_is_answered_in_words_and_as_json() {
     let rampart = Rampart::new();
-    let said = rampart.run(&with(&["--mtbce", "20s", "--reporting", "firmware"]));
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
-    assert!(said.last_line().starts_with("answer "), "{said:?}");
+    let output = rampart.run(&with(&["--mtbce", "20s", "--reporting", "firmware"]));
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
+    assert!(output.last_line().starts_with("answer "), "{output:?}");
     let json = rampart.json(&with(&["--mtbce", "20s", "--reporting", "firmware", "--json"]));
     let slowdown = json["slowdown"].as_f64().unwrap();
     assert!((0.02..0.3).contains(&slowdown), "16 nodes, 133 ms every 20 s: about a tenth: {slowdown}");
@@ -78,8 +78,8 @@ fn a_figure_is_swept_drawn_and_written_down() {
         (3, 4),
         "a drawing a system, and the claims"
     );
-    for told in ["summit: an error every", "\nlulesh\n", "\nfirmware\n", "slowdown, %", "below 10 %"] {
-        assert!(html.contains(told), "{told}: {html}");
+    for expected in ["summit: an error every", "\nlulesh\n", "\nfirmware\n", "slowdown, %", "below 10 %"] {
+        assert!(html.contains(expected), "{expected}: {html}");
     }
 }
 
@@ -96,10 +96,10 @@ fn what_cannot_be_projected_is_refused_in_one_line() {
         (&["project", "sweep", "--figure", "2"], "3 to 7"),
         (&["project", "sweep", "--figure", "4", "--workload", "linpack"], "hpcg"),
     ];
-    for (arguments, told) in refused {
-        let said = rampart.run(arguments);
-        assert_eq!((said.code, said.err.lines().count(), said.out.as_str()), (Some(2), 1, ""), "{said:?}");
-        assert!(said.err.contains(told), "{said:?}");
+    for (arguments, expected) in refused {
+        let output = rampart.run(arguments);
+        assert_eq!((output.code, output.err.lines().count(), output.out.as_str()), (Some(2), 1, ""), "{output:?}");
+        assert!(output.err.contains(expected), "{output:?}");
     }
 }
 
@@ -111,9 +111,9 @@ fn a_program_that_would_not_fit_into_memory_is_refused_before_it_is_read() {
     fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
     let file = file.to_str().unwrap();
     for (what, remedy) in [("--goal", "use a shorter one"), ("--trace", "use a shorter one, or fewer nodes")] {
-        let said = rampart.run(&["project", what, file, "--mtbce", "720s"]);
-        assert_eq!((said.code, said.err.lines().count(), said.out.as_str()), (Some(2), 1, ""), "{said:?}");
-        assert!(said.err.contains("of memory and") && said.err.ends_with(&format!("{remedy}\n")), "{said:?}");
+        let output = rampart.run(&["project", what, file, "--mtbce", "720s"]);
+        assert_eq!((output.code, output.err.lines().count(), output.out.as_str()), (Some(2), 1, ""), "{output:?}");
+        assert!(output.err.contains("of memory and") && output.err.ends_with(&format!("{remedy}\n")), "{output:?}");
     }
 }
 
@@ -128,9 +128,9 @@ fn only_dimms_that_have_a_rate_are_named_to_be_asked_about() {
         rampart.run(&["project", "--from-errors", file.to_str().unwrap(), "--dimm", dimm, "--nodes", "16", "--json"])
     };
     let refused = |dimm, why: &str| {
-        let said = ask(dimm);
-        assert_eq!((said.code, said.err.lines().count(), said.out.as_str()), (Some(2), 1, ""), "{said:?}");
-        assert!(said.err.contains(why), "{said:?}");
+        let output = ask(dimm);
+        assert_eq!((output.code, output.err.lines().count(), output.out.as_str()), (Some(2), 1, ""), "{output:?}");
+        assert!(output.err.contains(why), "{output:?}");
     };
     refused("DIMM_A1", "has no corrected errors of any DIMM");
     let row = "INSERT INTO mc_event VALUES (NULL, ?1, 1, ?2, 'read error', ?3, 0, 1, 0, -1, 0, 3, 0, '')";
@@ -144,9 +144,9 @@ fn only_dimms_that_have_a_rate_are_named_to_be_asked_about() {
 #[test]
 fn errors_of_this_machine_are_shown_or_why_there_are_none() {
     let rampart = Rampart::new();
-    let said = rampart.run(&["errors"]);
-    assert!(matches!(said.code, Some(0 | 1)) && said.err.is_empty(), "{said:?}");
-    assert!(["counters", "recorded", "live"].iter().all(|what| said.out.contains(what)), "{said:?}");
+    let output = rampart.run(&["errors"]);
+    assert!(matches!(output.code, Some(0 | 1)) && output.err.is_empty(), "{output:?}");
+    assert!(["counters", "recorded", "live"].iter().all(|what| output.out.contains(what)), "{output:?}");
     let refused = rampart.run(&["errors", "--database", "/nowhere/ras.db"]);
     assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::guarded::{count, engines, filled, installed, is_whole, passes_trap, report, run, victim, victim_with};
-use crate::harness::{Rampart, Said};
+use crate::harness::{CommandOutput, Rampart};
 
 /// Guards everything that can be guarded.
 const ALL: [&str; 2] = ["--protect", "heap,bss,mmap"];
@@ -15,10 +15,10 @@ const TRAPS: [&str; 9] =
     ["system-calls", "threads", "forks", "executes", "gives-back", "signals", "remaps", "fixed-buffers", "own-faults"];
 
 /// Runs a victim with everything guarded, and returns its output and the report.
-fn guarded(rampart: &Rampart, options: &[&str], program: &[&str]) -> (Said, Value) {
-    let said = run(rampart, &[&ALL, options, &["--cap", "4MiB", "--report", "report.json", "--"], program].concat());
+fn guarded(rampart: &Rampart, options: &[&str], program: &[&str]) -> (CommandOutput, Value) {
+    let output = run(rampart, &[&ALL, options, &["--cap", "4MiB", "--report", "report.json", "--"], program].concat());
     let report = report(rampart);
-    (said, report)
+    (output, report)
 }
 
 /// At night, runs all traps with every engine in mappings and in static data; otherwise each with every engine in one
@@ -57,9 +57,14 @@ fn maps(name: &str) {
     let Some(program) = victim(&rampart, "maps") else { return };
     for engine in engines(&rampart) {
         for block in ["2MiB", "64KiB"] {
-            let (said, report) = guarded(&rampart, &["--engine", engine, "--block", block], &[&program, name]);
-            assert_eq!((said.code, said.out.as_str()), (Some(0), "right\n"), "{name} {engine} {block}: {}", said.err);
-            assert!(!said.err.contains("is not guarded"), "{name} {engine} {block}: {}", said.err);
+            let (output, report) = guarded(&rampart, &["--engine", engine, "--block", block], &[&program, name]);
+            assert_eq!(
+                (output.code, output.out.as_str()),
+                (Some(0), "right\n"),
+                "{name} {engine} {block}: {}",
+                output.err
+            );
+            assert!(!output.err.contains("is not guarded"), "{name} {engine} {block}: {}", output.err);
             let mapped = count(&report, "most_mapped") > 0 && count(&report, "locked") > 0;
             assert!(mapped != (name == "leaves-alone"), "{name} {engine} {block}: {report}");
         }
@@ -88,7 +93,7 @@ fn other_memory_may_be_mapped_over_a_mapping() {
 
 #[test]
 fn rights_that_a_program_sets_are_kept_and_a_child_has_them_too() {
-    maps("has-rights");
+    maps("has-protection");
 }
 
 #[test]
@@ -116,13 +121,13 @@ fn what_cannot_be_guarded_is_counted() {
     let rampart = Rampart::new();
     let Some(program) = victim(&rampart, "maps") else { return };
     for engine in engines(&rampart) {
-        let (said, report) = guarded(&rampart, &["--engine", engine], &[&program, "leaves-alone"]);
-        assert_eq!((said.code, count(&report, "unguarded_mappings")), (Some(0), 5), "{engine}: {}", said.err);
-        assert!(said.err.contains("left alone: 5 mappings"), "{engine}: {}", said.err);
+        let (output, report) = guarded(&rampart, &["--engine", engine], &[&program, "leaves-alone"]);
+        assert_eq!((output.code, count(&report, "unguarded_mappings")), (Some(0), 5), "{engine}: {}", output.err);
+        assert!(output.err.contains("left alone: 5 mappings"), "{engine}: {}", output.err);
         // With the heap alone nothing is counted, and smaller mappings never are.
         for protect in ["heap", "heap,mmap=9MiB"] {
-            let said = run(&rampart, &["--engine", engine, "--protect", protect, "--", &program, "leaves-alone"]);
-            assert!(said.code == Some(0) && !said.err.contains("left alone"), "{engine}: {}", said.err);
+            let output = run(&rampart, &["--engine", engine, "--protect", protect, "--", &program, "leaves-alone"]);
+            assert!(output.code == Some(0) && !output.err.contains("left alone"), "{engine}: {}", output.err);
         }
     }
 }
@@ -134,12 +139,12 @@ fn flips_in_mappings_and_in_static_data_are_corrected_and_told_with_their_addres
     for engine in engines(&rampart) {
         for (memory, said_so) in [("mmap", "mappings (up to 64"), ("bss", "static data (6")] {
             let flips = ["--engine", engine, "--block", "64KiB", "--inject", "flip:locked:rate=50/s,seed=5"];
-            let (said, report) = guarded(&rampart, &flips, &[&traps, "waits", memory]);
-            let right = (said.code, said.out.as_str()) == (Some(0), "16384 pages are right\n");
+            let (output, report) = guarded(&rampart, &flips, &[&traps, "waits", memory]);
+            let right = (output.code, output.out.as_str()) == (Some(0), "16384 pages are right\n");
             // Two flips may hit one page: then the program stops, and never goes on with wrong content.
-            assert!(right || said.code == Some(86), "{engine} {memory}: {}", said.err);
+            assert!(right || output.code == Some(86), "{engine} {memory}: {}", output.err);
             assert!(count(&report, "corrected") > 10, "{engine} {memory}: {report}");
-            assert!(said.err.contains(said_so), "{engine} {memory}: {}", said.err);
+            assert!(output.err.contains(said_so), "{engine} {memory}: {}", output.err);
             let first = report["events"].as_array().and_then(|events| events.first()).expect("events");
             let [address, offset] = ["address", "offset"].map(|name| first[name].as_u64().expect("a number"));
             assert!(address % 4096 == 0 && offset % 4096 == 0, "{engine} {memory}: {first}");
@@ -153,9 +158,9 @@ fn an_executable_at_fixed_addresses_is_guarded_but_for_what_libraries_have_in_it
     let rampart = Rampart::new();
     let Some(traps) = victim_with(&rampart, "traps", &["-no-pie"]) else { return };
     for engine in engines(&rampart) {
-        let (said, report) = guarded(&rampart, &["--engine", engine, "--block", "4KiB"], &[&traps, "forks", "bss"]);
-        let ended = (said.code, said.out.as_str());
-        assert_eq!(ended, (Some(0), "16384 pages are right\n"), "{engine}: {}", said.err);
+        let (output, report) = guarded(&rampart, &["--engine", engine, "--block", "4KiB"], &[&traps, "forks", "bss"]);
+        let ended = (output.code, output.out.as_str());
+        assert_eq!(ended, (Some(0), "16384 pages are right\n"), "{engine}: {}", output.err);
         let (data, left) = (count(&report, "data"), count(&report, "unguarded_data"));
         assert!(data >= 16_384 && (1..200).contains(&left), "{engine}: {data} and {left} pages");
     }
@@ -177,9 +182,9 @@ fn real_programs_do_what_they_do_without() {
     for (program, arguments) in programs.into_iter().filter(|(program, _)| installed(program)) {
         let alone = Command::new(program).args(arguments).current_dir(rampart.folder()).output().expect("it runs");
         for engine in engines(&rampart) {
-            let (said, _) = guarded(&rampart, &["--engine", engine], &[&[program], arguments].concat());
+            let (output, _) = guarded(&rampart, &["--engine", engine], &[&[program], arguments].concat());
             let expected = String::from_utf8(alone.stdout.clone()).expect("text");
-            assert_eq!((said.code, said.out), (Some(0), expected), "{program} {engine}: {}", said.err);
+            assert_eq!((output.code, output.out), (Some(0), expected), "{program} {engine}: {}", output.err);
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::harness::{Rampart, Said, copy_of_the_binary, is_root};
+use crate::harness::{CommandOutput, Rampart, copy_of_the_binary, is_root};
 
 /// Runs a command of the binary with the store's folder mounted read-only, as root or as nobody; `None` where this
 /// process may not mount.
-fn run_read_only(rampart: &Rampart, arguments: &str, as_root: bool) -> Option<Said> {
+fn run_read_only(rampart: &Rampart, arguments: &str, as_root: bool) -> Option<CommandOutput> {
     if !is_root() || !may_mount() {
         eprintln!("skipped: needs root and a mount namespace");
         return None;
@@ -25,9 +25,9 @@ fn run_read_only(rampart: &Rampart, arguments: &str, as_root: bool) -> Option<Sa
     );
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", &script]).env("RAMPART_STORE", rampart.store()).stdin(Stdio::null());
-    let said = Said::from(command.output().expect("unshare runs"));
-    assert!(!matches!(said.code, Some(98 | 99)), "the folder is read-only: {said:?}");
-    Some(said)
+    let output = CommandOutput::from(command.output().expect("unshare runs"));
+    assert!(!matches!(output.code, Some(98 | 99)), "the folder is read-only: {output:?}");
+    Some(output)
 }
 
 fn may_mount() -> bool {
@@ -56,9 +56,9 @@ fn a_store_on_a_read_only_file_system_is_read_by_root_and_others() {
             ("map export --format badram", 0, "GRUB_BADRAM=\"0xffffffff00000,0x7ffffffffffff000\""),
             ("status", 0, "bad frames  1 "),
         ] {
-            let Some(said) = run_read_only(&rampart, arguments, as_root) else { return };
-            assert_eq!(said.code, Some(code), "{said:?}");
-            assert!(said.out.contains(part), "{said:?}");
+            let Some(output) = run_read_only(&rampart, arguments, as_root) else { return };
+            assert_eq!(output.code, Some(code), "{output:?}");
+            assert!(output.out.contains(part), "{output:?}");
         }
     }
     let refused = run_read_only(&rampart, "map add 7", true).unwrap();
@@ -68,17 +68,17 @@ fn a_store_on_a_read_only_file_system_is_read_by_root_and_others() {
 #[test]
 fn restore_works_on_a_read_only_store_and_says_that_nothing_is_recorded() {
     let rampart = with_a_frame();
-    let Some(said) = run_read_only(&rampart, "map restore", true) else { return };
+    let Some(output) = run_read_only(&rampart, "map restore", true) else { return };
     assert!(
-        said.err.contains("the results cannot be recorded on the map") && said.err.lines().count() == 1,
-        "{said:?}"
+        output.err.contains("the results cannot be recorded on the map") && output.err.lines().count() == 1,
+        "{output:?}"
     );
-    assert!(said.out.contains("frame 0xffffffff00"), "{said:?}");
+    assert!(output.out.contains("frame 0xffffffff00"), "{output:?}");
 }
 
 #[test]
 fn where_no_store_is_and_none_can_be_made_no_map_counts_as_empty() {
     let rampart = Rampart::new();
-    let Some(said) = run_read_only(&rampart, "map show", true) else { return };
-    assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
+    let Some(output) = run_read_only(&rampart, "map show", true) else { return };
+    assert_eq!((output.code, output.out.as_str()), (Some(2), ""), "{output:?}");
 }

@@ -30,11 +30,11 @@ fn bad_input_gets_one_line_and_exit_code_2() {
         (&["map", "export", "--format", "xml"], "memmap"),
         (&["frobnicate"], "frobnicate"),
     ] {
-        let said = rampart.run(arguments);
-        assert_eq!(said.code, Some(2), "{arguments:?}: {said:?}");
-        assert_eq!(said.err.lines().count(), 1, "{arguments:?}: {said:?}");
-        assert!(said.err.contains(says), "{arguments:?} should mention {says:?}: {said:?}");
-        assert!(said.out.is_empty(), "{arguments:?}: {said:?}");
+        let output = rampart.run(arguments);
+        assert_eq!(output.code, Some(2), "{arguments:?}: {output:?}");
+        assert_eq!(output.err.lines().count(), 1, "{arguments:?}: {output:?}");
+        assert!(output.err.contains(says), "{arguments:?} should mention {says:?}: {output:?}");
+        assert!(output.out.is_empty(), "{arguments:?}: {output:?}");
     }
 }
 
@@ -45,9 +45,9 @@ fn a_store_that_cannot_be_written_is_refused_before_anything_is_tested() {
     std::fs::write(&file, "in the way").unwrap();
     let under = file.join("rampart.db");
     for store in [under.to_str().unwrap(), rampart.folder().to_str().unwrap(), "/proc/rampart.db"] {
-        let said = rampart.run(&["--store", store, "test", "--memory", "2MiB"]);
-        assert_eq!(said.code, Some(2), "{said:?}");
-        assert_eq!(said.err.lines().count(), 1, "{said:?}");
-        assert!(said.err.contains(store), "{said:?}");
+        let output = rampart.run(&["--store", store, "test", "--memory", "2MiB"]);
+        assert_eq!(output.code, Some(2), "{output:?}");
+        assert_eq!(output.err.lines().count(), 1, "{output:?}");
+        assert!(output.err.contains(store), "{output:?}");
     }
 }

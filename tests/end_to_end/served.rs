@@ -48,9 +48,9 @@ fn a_frame_that_goes_on_the_map_is_taken_from_under_its_page_and_never_used_agai
         return;
     }
     let frames = |arguments: &[&str]| -> BTreeSet<u64> {
-        let said = run(&rampart, &[&["--engine", "move"], arguments].concat());
-        assert_eq!(said.code, Some(0), "{arguments:?}: {}", said.err);
-        said.out.split_whitespace().map(|frame| frame.parse().expect("a frame")).collect()
+        let output = run(&rampart, &[&["--engine", "move"], arguments].concat());
+        assert_eq!(output.code, Some(0), "{arguments:?}: {}", output.err);
+        output.out.split_whitespace().map(|frame| frame.parse().expect("a frame")).collect()
     };
     // All its frames were tested just now, so only the map makes the guard move the page, once it has been locked.
     let add = env!("CARGO_BIN_EXE_rampart");
@@ -148,11 +148,11 @@ fn a_program_that_requires_its_server_is_stopped_when_that_dies() {
 fn a_program_that_ends_in_time_notices_nothing_and_what_runs_on_is_counted() {
     let rampart = Rampart::new();
     for engine in engines(&rampart) {
-        let said = run(&rampart, &["--engine", engine, "--require-server", "--", "sh", "-c", "echo fine"]);
-        assert_eq!((said.code, said.out.as_str()), (Some(0), "fine\n"), "{}", said.err);
-        assert!(!said.err.contains("still run") && !said.err.contains("is stopped"), "{}", said.err);
-        let said =
+        let output = run(&rampart, &["--engine", engine, "--require-server", "--", "sh", "-c", "echo fine"]);
+        assert_eq!((output.code, output.out.as_str()), (Some(0), "fine\n"), "{}", output.err);
+        assert!(!output.err.contains("still run") && !output.err.contains("is stopped"), "{}", output.err);
+        let output =
             run(&rampart, &["--engine", engine, "--", "sh", "-c", "sleep 2 >/dev/null 2>&1 </dev/null & sleep 0.5"]);
-        assert!(said.err.contains("1 process of the program runs on"), "{}", said.err);
+        assert!(output.err.contains("1 process of the program runs on"), "{}", output.err);
     }
 }

@@ -12,8 +12,8 @@ fn the_experiments_are_listed_with_their_source() {
     let list = list.as_array().unwrap();
     assert_eq!(list.len(), 15);
     assert!(list.iter().all(|one| one["source"].as_str().unwrap().starts_with("[Rahman16, ")), "{list:?}");
-    let said = rampart.run(&["simulate"]);
-    assert_eq!((said.code, said.out.lines().count()), (Some(0), 15));
+    let output = rampart.run(&["simulate"]);
+    assert_eq!((output.code, output.out.lines().count()), (Some(0), 15));
 }
 
 #[test]
@@ -43,11 +43,11 @@ fn the_drawing_is_svg_and_the_numbers_are_not_lost_where_it_cannot_be_written() 
 
 #[test]
 fn a_name_that_no_experiment_has_is_refused_with_what_to_do() {
-    let said = Rampart::new().run(&["simulate", "figure99"]);
-    assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
+    let output = Rampart::new().run(&["simulate", "figure99"]);
+    assert_eq!((output.code, output.out.as_str()), (Some(2), ""));
     assert!(
-        said.err.contains("figure99") && said.err.contains("--list") && said.err.lines().count() == 1,
+        output.err.contains("figure99") && output.err.contains("--list") && output.err.lines().count() == 1,
         "{}",
-        said.err
+        output.err
     );
 }

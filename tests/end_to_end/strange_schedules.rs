@@ -5,19 +5,19 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{Rampart, Said};
+use crate::harness::{CommandOutput, Rampart};
 
 /// Runs with so many KiB of address space, for half a minute at most.
-fn within(rampart: &Rampart, kib: u32, arguments: &[&str]) -> Said {
+fn within(rampart: &Rampart, kib: u32, arguments: &[&str]) -> CommandOutput {
     let plain = rampart.command(arguments);
     let limited = format!("ulimit -v {kib}; exec timeout -k 5 30 \"$@\"");
     let mut command = Command::new("sh");
     command.args(["-c", &limited, "sh"]).arg(plain.get_program()).args(plain.get_args());
-    Said::from(command.env("RAMPART_STORE", rampart.store()).output().expect("sh runs"))
+    CommandOutput::from(command.env("RAMPART_STORE", rampart.store()).output().expect("sh runs"))
 }
 
-fn is_one_line(said: &Said) {
-    assert_eq!((said.code, said.err.lines().count(), said.out.as_str()), (Some(2), 1, ""), "{said:?}");
+fn is_one_line(output: &CommandOutput) {
+    assert_eq!((output.code, output.err.lines().count(), output.out.as_str()), (Some(2), 1, ""), "{output:?}");
 }
 
 /// 40,000 ranks, one of which uses CPU and NIC 254: a table of all pairs for all ranks would take 20 GB.
@@ -30,8 +30,8 @@ fn a_schedule_takes_memory_for_the_cpus_and_nics_that_it_uses() {
     (2..40_000).for_each(|rank| writeln!(goal, "rank {rank}{{}}").unwrap());
     fs::write(&file, goal).unwrap();
     let file = file.to_str().unwrap();
-    let said = within(&rampart, 1 << 20, &["project", "--goal", file, "--mtbce", "1s", "--seeds", "2", "--one-node"]);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
+    let output = within(&rampart, 1 << 20, &["project", "--goal", file, "--mtbce", "1s", "--seeds", "2", "--one-node"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
 }
 
 /// A byte per rank: an estimate by the file's length is far too low.
@@ -43,9 +43,9 @@ fn a_schedule_that_runs_out_of_memory_ends_in_one_line() {
     let mut bytes = b"RAMPGOAL\x01\x80\x80\x80\x02".to_vec();
     bytes.resize(bytes.len() + (1 << 22), 0);
     fs::write(&file, bytes).unwrap();
-    let said = within(&rampart, 300 << 10, &["project", "--goal", file.to_str().unwrap(), "--mtbce", "1s"]);
-    is_one_line(&said);
-    assert!(said.err.contains("out of memory"), "{said:?}");
+    let output = within(&rampart, 300 << 10, &["project", "--goal", file.to_str().unwrap(), "--mtbce", "1s"]);
+    is_one_line(&output);
+    assert!(output.err.contains("out of memory"), "{output:?}");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn times_that_do_not_fit_are_refused_in_one_line() {
     let file = rampart.folder().join("long.goal");
     fs::write(&file, "num_ranks 1\nrank 0 {\ncalc 18446744073709551\ncalc 18446744073709551\n}\n").unwrap();
     let file = file.to_str().unwrap();
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (&["project", "--mtbce", "30000000s"] as &[_], "at most 18446744s"),
         (&["project", "--mtbce", "1s", "--cost", "1year"], "at most 18446744s"),
         (&["noise", "--for", "300d"], "at most 18446744s"),
@@ -91,8 +91,8 @@ fn times_that_do_not_fit_are_refused_in_one_line() {
         ),
         (&["project", "--mtbce", "1000000us", "--cost", "999999999ns", "--nodes", "1"], "more than can be simulated"),
     ] {
-        let said = within(&rampart, 4 << 20, arguments);
-        is_one_line(&said);
-        assert!(said.err.contains(told), "{said:?}");
+        let output = within(&rampart, 4 << 20, arguments);
+        is_one_line(&output);
+        assert!(output.err.contains(expected), "{output:?}");
     }
 }

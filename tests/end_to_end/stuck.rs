@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use crate::guarded::{count, engines, installed, library, report, run};
-use crate::harness::{Rampart, Said, is_root};
+use crate::harness::{CommandOutput, Rampart, is_root};
 
 /// Fills memory, prints the place of one page, and, once that is locked, reads it again and again, and other memory in
 /// between.
@@ -167,13 +167,13 @@ fn a_program_never_reads_a_stuck_cell_below_a_locked_page() {
         }
         // Re-placement leaves pages alone that were tested before their first use.
         let options = ["--block", "64KiB", "--cap", "4MiB", "--codes", "crc+secded", "--untested", "wait"];
-        let (said, forced) = run_forced(&rampart, &[&["--engine", engine], &options[..]].concat(), FORCES, "10");
-        assert!(forced > 0, "{engine}: nothing was forced: {}", said.err);
-        assert_eq!(said.code, Some(0), "{engine}: {}", said.err);
-        assert!(said.out.ends_with("right\n"), "{engine}: {} {}", said.out, said.err);
+        let (output, forced) = run_forced(&rampart, &[&["--engine", engine], &options[..]].concat(), FORCES, "10");
+        assert!(forced > 0, "{engine}: nothing was forced: {}", output.err);
+        assert_eq!(output.code, Some(0), "{engine}: {}", output.err);
+        assert!(output.out.ends_with("right\n"), "{engine}: {} {}", output.out, output.err);
         let report = report(&rampart);
         assert_eq!(count(&report, "uncorrectable"), 0, "{engine}: {report}");
-        let frame: u64 = said.out.split_whitespace().nth(2).expect("a frame").parse().expect("a number");
+        let frame: u64 = output.out.split_whitespace().nth(2).expect("a frame").parse().expect("a number");
         let events = report["events"].as_array().expect("events").iter();
         let mut corrected = events.filter(|event| event["event"] == "corrected");
         assert!(corrected.any(|event| event["frame"] == frame), "{engine}: {report}");
@@ -211,8 +211,8 @@ fn what_a_program_gives_back_by_itself_reads_as_zeros_and_is_no_error() {
     }
     for engine in engines(&rampart) {
         let arguments = ["--engine", engine, "--cap", "4MiB", "--block", "64KiB", "--report", "report.json"];
-        let said = run(&rampart, &[&arguments[..], &["--", "python3", "-c", GIVES_BACK]].concat());
-        assert_eq!((said.code, said.out.as_str()), (Some(0), "right\n"), "{engine}: {}", said.err);
+        let output = run(&rampart, &[&arguments[..], &["--", "python3", "-c", GIVES_BACK]].concat());
+        assert_eq!((output.code, output.out.as_str()), (Some(0), "right\n"), "{engine}: {}", output.err);
         let report = report(&rampart);
         let wrong = ["corrected", "transient", "uncorrectable", "retired"].map(|name| count(&report, name));
         assert_eq!((wrong, report["events"].as_array().map(Vec::len)), ([0; 4], Some(0)), "{engine}: {report}");
@@ -234,10 +234,10 @@ fn a_frame_whose_cell_falls_only_some_time_after_a_write_is_not_given_back() {
             let _ = std::fs::remove_file(rampart.folder().join(name));
         }
         let options = ["--engine", engine, "--block", "64KiB", "--cap", "4MiB", "--untested", "wait"];
-        let (said, late) = run_forced(&rampart, &options, FORCES_LATE, "100");
-        assert_eq!(said.code, Some(0), "{engine}: {}", said.err);
-        assert!(said.out.ends_with("right\n"), "{engine}: {} {}", said.out, said.err);
-        let frame: u64 = said.out.split_whitespace().nth(2).expect("a frame").parse().expect("a number");
+        let (output, late) = run_forced(&rampart, &options, FORCES_LATE, "100");
+        assert_eq!(output.code, Some(0), "{engine}: {}", output.err);
+        assert!(output.out.ends_with("right\n"), "{engine}: {} {}", output.out, output.err);
+        let frame: u64 = output.out.split_whitespace().nth(2).expect("a frame").parse().expect("a number");
         let report = report(&rampart);
         let told = |name: &str| {
             let events = report["events"].as_array().expect("events").iter();
@@ -252,7 +252,7 @@ fn a_frame_whose_cell_falls_only_some_time_after_a_write_is_not_given_back() {
 }
 
 /// The program's output, and how often a bit of its page was forced.
-fn run_forced(rampart: &Rampart, arguments: &[&str], forces: &str, turns: &str) -> (Said, u64) {
+fn run_forced(rampart: &Rampart, arguments: &[&str], forces: &str, turns: &str) -> (CommandOutput, u64) {
     use std::io::{BufRead, BufReader, Read};
 
     let mut command = rampart.command(&["run"]);
@@ -268,8 +268,8 @@ fn run_forced(rampart: &Rampart, arguments: &[&str], forces: &str, turns: &str) 
     let forces = forces.stdout(Stdio::piped()).spawn().expect("python3 runs");
     let mut rest = String::new();
     out.read_to_string(&mut rest).expect("UTF-8");
-    let mut said = Said::from(child.wait_with_output().expect("it ends"));
-    said.out = first + &rest;
-    let forced = Said::from(forces.wait_with_output().expect("it ends"));
-    (said, forced.out.trim().parse().unwrap_or_else(|_| panic!("{forced:?}")))
+    let mut output = CommandOutput::from(child.wait_with_output().expect("it ends"));
+    output.out = first + &rest;
+    let forced = CommandOutput::from(forces.wait_with_output().expect("it ends"));
+    (output, forced.out.trim().parse().unwrap_or_else(|_| panic!("{forced:?}")))
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::harness::{Rampart, Said};
+use crate::harness::{CommandOutput, Rampart};
 
 const IN_C: &str = include_str!("victims/messages.c");
 const IN_FORTRAN: &str = include_str!("victims/ring.f90");
@@ -56,17 +56,17 @@ fn built(
 
 impl Library {
     /// Traces the program on four ranks.
-    fn trace(&self, arguments: &[&str]) -> Said {
+    fn trace(&self, arguments: &[&str]) -> CommandOutput {
         self.trace_on("4", arguments)
     }
 
-    fn trace_on(&self, ranks: &str, arguments: &[&str]) -> Said {
+    fn trace_on(&self, ranks: &str, arguments: &[&str]) -> CommandOutput {
         let (output, program) = (self.file("out.trace"), self.file("program"));
         let goal = self.file("out.goal");
         let head = ["trace", "--json", "-o", &output, "--goal", &goal, "--"];
         let words = [&head, self.launcher, &["-n", ranks, &program], arguments].concat();
         let mut command = self.rampart.command(&words);
-        Said::from(command.envs(SETTINGS).output().expect("the binary runs"))
+        CommandOutput::from(command.envs(SETTINGS).output().expect("the binary runs"))
     }
 
     fn file(&self, name: &str) -> String {
@@ -79,20 +79,20 @@ impl Library {
 }
 
 /// The JSON document among other output of launchers.
-fn document(said: &Said) -> Value {
-    let (begin, end) = (said.err.find("{\n").expect("a document"), said.err.rfind("\n}").expect("a document"));
-    serde_json::from_str(&said.err[begin..end + 2]).unwrap_or_else(|error| panic!("{error}: {said:?}"))
+fn document(output: &CommandOutput) -> Value {
+    let (begin, end) = (output.err.find("{\n").expect("a document"), output.err.rfind("\n}").expect("a document"));
+    serde_json::from_str(&output.err[begin..end + 2]).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
 #[test]
 fn a_real_program_is_traced_simulated_and_put_on_more_nodes() {
     let mut records = Vec::new();
     for library in libraries(IN_C) {
-        let said = library.trace(&[]);
-        assert_eq!((said.code, said.out.as_str()), (Some(0), ""), "{said:?}");
-        let document = document(&said);
-        assert_eq!((&document["ranks"], &document["complete"]), (&4.into(), &true.into()), "{said:?}");
-        assert_eq!(document["not_simulated"], serde_json::json!([]), "{said:?}");
+        let output = library.trace(&[]);
+        assert_eq!((output.code, output.out.as_str()), (Some(0), ""), "{output:?}");
+        let document = document(&output);
+        assert_eq!((&document["ranks"], &document["complete"]), (&4.into(), &true.into()), "{output:?}");
+        assert_eq!(document["not_simulated"], serde_json::json!([]), "{output:?}");
         records.push(document["records"].clone());
         let own = library.project(&[]);
         assert_eq!(own["nodes"], 4);
@@ -119,8 +119,8 @@ fn looking_takes_as_long_as_it_took() {
         for how in ["work", "turns"] {
             // Beside other tests, a rank may lose its CPU in a call, which counts as waiting for the other rank.
             let near = |_| {
-                let said = library.trace_on("2", &[how]);
-                assert_eq!(said.code, Some(0), "{said:?}");
+                let output = library.trace_on("2", &[how]);
+                assert_eq!(output.code, Some(0), "{output:?}");
                 let traced = library.project(&[])["traced"].clone();
                 let shared = !traced["ranks_sharing_cpus"].is_null();
                 shared || traced["deviation"].as_f64().unwrap().abs() < 0.25
@@ -138,9 +138,9 @@ fn a_program_in_fortran_is_recorded_as_one_in_c() {
     for ([_, compiler], launcher) in LIBRARIES {
         let Some(library) = built(compiler, launcher, &["-w"], "program.f90", IN_FORTRAN) else { continue };
         found = true;
-        let said = library.trace(&[]);
-        assert_eq!(said.code, Some(0), "{said:?}");
-        assert_eq!(document(&said)["records"], 4 * (10 * 10 + 3 + 2), "{said:?}");
+        let output = library.trace(&[]);
+        assert_eq!(output.code, Some(0), "{output:?}");
+        assert_eq!(document(&output)["records"], 4 * (10 * 10 + 3 + 2), "{output:?}");
         assert!(library.project(&[])["seconds"].as_f64().unwrap() > 0.0);
     }
     if !found {
@@ -151,10 +151,10 @@ fn a_program_in_fortran_is_recorded_as_one_in_c() {
 #[test]
 fn a_program_that_is_killed_leaves_a_trace_that_can_be_simulated() {
     for library in libraries(IN_C) {
-        let said = library.trace(&["killed"]);
-        assert_ne!(said.code, Some(0), "{said:?}");
-        let document = document(&said);
-        assert_eq!((&document["complete"], &document["seconds"]), (&false.into(), &Value::Null), "{said:?}");
+        let output = library.trace(&["killed"]);
+        assert_ne!(output.code, Some(0), "{output:?}");
+        let document = document(&output);
+        assert_eq!((&document["complete"], &document["seconds"]), (&false.into(), &Value::Null), "{output:?}");
         let own = library.project(&[]);
         assert!(own["traced"]["measured_seconds"].is_null() && own["seconds"].as_f64().unwrap() > 0.0, "{own}");
         assert!(own["events"].as_u64().unwrap() > 500, "the first blocks are there: {own}");

@@ -26,26 +26,26 @@ fn text(output: &Output) -> String {
 #[test]
 fn systemd_takes_the_unit() {
     let rampart = Rampart::new();
-    let Some(said) = analyze(&rampart, &["verify", "--man=no"]) else {
+    let Some(output) = analyze(&rampart, &["verify", "--man=no"]) else {
         eprintln!("skipped: systemd-analyze is not installed");
         return;
     };
-    assert!(said.status.success() && !text(&said).contains("rampart.service"), "{}", text(&said));
+    assert!(output.status.success() && !text(&output).contains("rampart.service"), "{}", text(&output));
 }
 
 #[test]
 fn the_unit_exposes_no_more_than_it_did() {
     let rampart = Rampart::new();
     let threshold = format!("--threshold={EXPOSURE}");
-    let Some(said) = analyze(&rampart, &["security", "--offline=true", "--no-pager", &threshold]) else {
+    let Some(output) = analyze(&rampart, &["security", "--offline=true", "--no-pager", &threshold]) else {
         eprintln!("skipped: systemd-analyze is not installed");
         return;
     };
-    if text(&said).contains("unrecognized option") {
+    if text(&output).contains("unrecognized option") {
         eprintln!("skipped: this systemd-analyze does not judge a unit that is not installed");
         return;
     }
-    assert!(said.status.success(), "{}", text(&said));
+    assert!(output.status.success(), "{}", text(&output));
 }
 
 /// The capabilities that the unit keeps, as `setpriv` writes them.

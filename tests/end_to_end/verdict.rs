@@ -2,39 +2,39 @@
 
 use std::process::{Command, Stdio};
 
-use crate::harness::{Rampart, Said, is_root};
+use crate::harness::{CommandOutput, Rampart, is_root};
 
 #[test]
 fn a_short_test_of_good_memory_passes() {
     let rampart = Rampart::new();
-    let said = rampart.run(&["test", "--memory", "64MiB"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let line = said.last_line();
-    assert!(line.starts_with("PASS: 64 MiB tested, 100 % of the request, "), "{said:?}");
-    assert!(line.ends_with(" % of this machine's memory"), "{said:?}");
+    let output = rampart.run(&["test", "--memory", "64MiB"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let line = output.last_line();
+    assert!(line.starts_with("PASS: 64 MiB tested, 100 % of the request, "), "{output:?}");
+    assert!(line.ends_with(" % of this machine's memory"), "{output:?}");
 }
 
 /// A test under a memory limit of the kernel, which tests all free memory.
-fn limited(rampart: &Rampart, kibibytes: u32, arguments: &[&str]) -> Said {
+fn limited(rampart: &Rampart, kibibytes: u32, arguments: &[&str]) -> CommandOutput {
     let plain = rampart.command(arguments);
     let mut limited = Command::new("sh");
     limited.args(["-c", &format!("ulimit -v {kibibytes}; exec \"$0\" \"$@\"")]).arg(plain.get_program());
     limited.args(plain.get_args()).env("RAMPART_STORE", rampart.store()).stdin(Stdio::null());
-    Said::from(limited.output().expect("sh runs"))
+    CommandOutput::from(limited.output().expect("sh runs"))
 }
 
 #[test]
 fn what_the_kernel_refuses_of_what_was_free_makes_a_test_incomplete_and_the_report_measures_it() {
     let rampart = Rampart::new();
     let arguments = ["test", "--march", "MATS+", "--sequence", "sequential", "--retention", "0s", "--json"];
-    let said = limited(&rampart, 800 << 10, &arguments);
-    let report = said.json();
+    let output = limited(&rampart, 800 << 10, &arguments);
+    let report = output.json();
     let extent = |key: &str| report["extent"][key].as_u64().unwrap();
     if extent("request") <= 800 << 20 {
         println!("skipped: so little is free here that all of it was tested");
         return;
     }
-    assert_eq!((said.code, &report["verdict"]), (Some(2), &"incomplete".into()), "{report}");
+    assert_eq!((output.code, &report["verdict"]), (Some(2), &"incomplete".into()), "{report}");
     assert!(report["incomplete"].as_str().unwrap().contains("refused by the kernel"), "{report}");
     assert_eq!(extent("tested"), report["frames_tested"].as_u64().unwrap() * 4096);
     assert!(extent("tested") > 0 && extent("request") < extent("machine"), "{report}");
@@ -44,11 +44,11 @@ fn what_the_kernel_refuses_of_what_was_free_makes_a_test_incomplete_and_the_repo
 #[test]
 fn the_json_has_the_promised_keys_and_nothing_else_is_printed() {
     let rampart = Rampart::new();
-    let said =
+    let output =
         rampart.run(&["test", "--memory", "64MiB", "--fidelity", "2", "--threads", "1", "--passes", "2", "--json"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let report = said.json();
-    assert_eq!(report["schema"], "rampart.test/1");
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let report = output.json();
+    assert_eq!(report["schema"], "rampart.test/2");
     assert_eq!(report["verdict"], "pass");
     assert_eq!(report["frames_tested"], 64 * 256);
     assert_eq!(report["bad_frames"].as_array().map(Vec::len), Some(0));
@@ -76,13 +76,13 @@ fn a_test_in_the_fields_notation_runs() {
 #[test]
 fn without_root_pages_are_tested_and_frames_are_unknown() {
     let rampart = Rampart::new();
-    let said = rampart.run_unprivileged(&["test", "--memory", "8MiB", "--json"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let report = said.json();
+    let output = rampart.run_unprivileged(&["test", "--memory", "8MiB", "--json"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let report = output.json();
     assert_eq!((&report["verdict"], &report["frames_known"]), (&"pass".into(), &false.into()));
-    let said = rampart.run_unprivileged(&["test", "--memory", "8MiB", "--inject", "stuck-at:10"]);
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.out.contains("frame unknown"), "{said:?}");
+    let output = rampart.run_unprivileged(&["test", "--memory", "8MiB", "--inject", "stuck-at:10"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.out.contains("frame unknown"), "{output:?}");
 }
 
 #[test]

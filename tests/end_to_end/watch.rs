@@ -52,7 +52,7 @@ fn start_with_2_gib(rampart: &Rampart, arguments: &[&str]) -> Child {
 fn planted_faults_are_found_told_and_kept_out_of_use_and_all_memory_is_given_back() {
     let rampart = Rampart::new();
     let log = rampart.folder().join("events.jsonl");
-    let said = rampart.run(&[
+    let output = rampart.run(&[
         "watch",
         "--for",
         "8s",
@@ -68,8 +68,8 @@ fn planted_faults_are_found_told_and_kept_out_of_use_and_all_memory_is_given_bac
         log.to_str().unwrap(),
         "--json",
     ]);
-    let summary = said.json();
-    assert_eq!(said.code, Some(1), "{said:?}");
+    let summary = output.json();
+    assert_eq!(output.code, Some(1), "{output:?}");
     assert_eq!(summary["verdict"], "fail");
     let found = summary["bad_frames"].as_array().unwrap();
     assert!(!found.is_empty() && found.iter().all(|bad| bad["origin"] == "emulated"), "{found:?}");
@@ -94,9 +94,9 @@ fn slow_retention_faults_are_found_while_the_machine_is_watched() {
     let rampart = Rampart::new();
     let faults = "retention:1000,retention=300ms,seed=3";
     let watch = ["watch", "--for", "10s", "--lifetime", "10s", "--max-share", "100%", "--max-fidelity", "1"];
-    let said = end(start_with_2_gib(&rampart, &[&watch[..], &["--inject", faults, "--json"]].concat()));
-    let summary = said.json();
-    assert_eq!((said.code, &summary["verdict"]), (Some(1), &"fail".into()), "{said:?}");
+    let output = end(start_with_2_gib(&rampart, &[&watch[..], &["--inject", faults, "--json"]].concat()));
+    let summary = output.json();
+    assert_eq!((output.code, &summary["verdict"]), (Some(1), &"fail".into()), "{output:?}");
     assert_eq!(summary["missed"], Value::Array(Vec::new()), "what the test promises to find, it found");
     assert_eq!(summary["state"]["claimed"], 0);
 }
@@ -137,10 +137,14 @@ fn a_daemon_is_seen_reloads_all_or_nothing_and_stops_cleanly() {
     assert!(scraped.contains("rampart_watch_test_lifetime_seconds 2400"), "{scraped}");
 
     signal(&child, "TERM");
-    let said = end(child);
-    assert!([Some(0), Some(2)].contains(&said.code), "nothing is bad here: {said:?}");
-    assert!(said.err.contains("unknown field `colour`") && said.err.contains("the old settings stay"), "{}", said.err);
-    assert!(said.out.contains("all memory is given back"), "{}", said.out);
+    let output = end(child);
+    assert!([Some(0), Some(2)].contains(&output.code), "nothing is bad here: {output:?}");
+    assert!(
+        output.err.contains("unknown field `colour`") && output.err.contains("the old settings stay"),
+        "{}",
+        output.err
+    );
+    assert!(output.out.contains("all memory is given back"), "{}", output.out);
     assert!(status().is_none());
 }
 
@@ -178,8 +182,8 @@ fn a_reload_raises_and_lowers_the_number_of_testers() {
     write(100_000);
     signal(&child, "HUP");
     signal(&child, "TERM");
-    let said = end(child);
-    assert!([Some(0), Some(2)].contains(&said.code), "{said:?}");
+    let output = end(child);
+    assert!([Some(0), Some(2)].contains(&output.code), "{output:?}");
 }
 
 #[test]
@@ -217,9 +221,9 @@ fn a_daemon_that_was_killed_is_called_stale_and_another_takes_its_place() {
     eventually("it is live", || rampart.folder().join("watch.json").exists().then_some(()));
     child.kill().unwrap();
     child.wait().unwrap();
-    let said = rampart.run(&["status"]);
-    assert!(said.err.contains("ended unexpectedly"), "{said:?}");
-    assert!(said.out.contains("watching    no daemon runs"), "{said:?}");
+    let output = rampart.run(&["status"]);
+    assert!(output.err.contains("ended unexpectedly"), "{output:?}");
+    assert!(output.out.contains("watching    no daemon runs"), "{output:?}");
     let next = rampart.run(&["watch", "--for", "1s", "--json"]);
     assert_eq!(next.json()["state"]["claimed"], 0, "{next:?}");
 }
@@ -227,9 +231,9 @@ fn a_daemon_that_was_killed_is_called_stale_and_another_takes_its_place() {
 #[test]
 fn an_ordinary_user_watches_too_and_is_told_what_that_is_worth() {
     let rampart = Rampart::new();
-    let said = rampart.run_unprivileged(&["watch", "--for", "3s", "--lifetime", "1m", "--max-fidelity", "1"]);
-    assert!([Some(0), Some(2)].contains(&said.code), "{said:?}");
+    let output = rampart.run_unprivileged(&["watch", "--for", "3s", "--lifetime", "1m", "--max-fidelity", "1"]);
+    assert!([Some(0), Some(2)].contains(&output.code), "{output:?}");
     if crate::harness::is_root() {
-        assert!(said.out.contains("only root sees which frames"), "{}", said.out);
+        assert!(output.out.contains("only root sees which frames"), "{}", output.out);
     }
 }

@@ -20,8 +20,8 @@ pub fn run(command: &mut Command) -> Result<(), Error> {
     judge(command, status)
 }
 
-/// Like [`run`], and passes each line of its standard output to `witness` as well.
-pub fn run_watched(command: &mut Command, mut witness: impl FnMut(&str)) -> Result<(), Error> {
+/// Like [`run`], and passes each line of its standard output to `observer` as well.
+pub fn run_watched(command: &mut Command, mut observer: impl FnMut(&str)) -> Result<(), Error> {
     eprintln!("$ {}", shown(command));
     let spawned = command.stdout(Stdio::piped()).spawn();
     let mut child = spawned.map_err(|cause| Error::Start { command: shown(command), cause })?;
@@ -29,7 +29,7 @@ pub fn run_watched(command: &mut Command, mut witness: impl FnMut(&str)) -> Resu
     for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
         println!("{line}");
-        witness(&line);
+        observer(&line);
     }
     let status = child.wait().map_err(|cause| Error::Start { command: shown(command), cause })?;
     judge(command, status)

@@ -21,7 +21,7 @@ use rampart_trials::Programs;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::middle::median;
+use crate::median::median;
 use crate::soak;
 
 /// Pairs per program and setting, and pairs of a program that takes longer than [`LONG`] seconds.
@@ -42,13 +42,13 @@ const BUSY: usize = 20;
 
 /// The guard's options: none, an overhead of 100 %, a low overhead; then a share of the heap to keep locked, with the
 /// engines side by side.
-const SETTINGS: [(&str, Told); 6] = [
-    ("usual", Told::Options(&[])),
-    ("100%", Told::Options(&["--overhead", "100%"])),
-    ("15%", Told::Options(&["--overhead", "15%"])),
-    ("95 %, move", Told::Locked { engine: "move" }),
-    ("95 %, minor", Told::Locked { engine: "minor" }),
-    ("95 %, mprotect", Told::Locked { engine: "mprotect" }),
+const SETTINGS: [(&str, GuardOptions); 6] = [
+    ("usual", GuardOptions::Options(&[])),
+    ("100%", GuardOptions::Options(&["--overhead", "100%"])),
+    ("15%", GuardOptions::Options(&["--overhead", "15%"])),
+    ("95 %, move", GuardOptions::Locked { engine: "move" }),
+    ("95 %, minor", GuardOptions::Locked { engine: "minor" }),
+    ("95 %, mprotect", GuardOptions::Locked { engine: "mprotect" }),
 ];
 
 /// To lock 95 %, the unlocked limit is this fraction of the program's peak, at least two blocks.
@@ -57,7 +57,7 @@ const LEAST_CAP: u64 = 4 << 20;
 
 /// The guard's options.
 #[derive(Clone, Copy)]
-enum Told {
+enum GuardOptions {
     /// These options.
     Options(&'static [&'static str]),
     /// Options that keep 95 % of the heap locked.
@@ -67,7 +67,7 @@ enum Told {
     },
 }
 
-impl Told {
+impl GuardOptions {
     /// The options for a program with this peak.
     fn options(self, heap: u64) -> Vec<String> {
         match self {

@@ -11,7 +11,7 @@ mod draw;
 use std::process::Command;
 
 use crate::guard::{self, Guard, Program};
-use crate::middle::median;
+use crate::median::median;
 
 /// Pages to unlock ahead, as in the tables.
 const AHEAD: [u32; 4] = [16, 32, 64, 128];

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::middle::Middle;
+use crate::median::MedianRange;
 use crate::soak;
 
 pub use programs::triad;
@@ -69,8 +69,8 @@ pub trait Program {
 }
 
 struct Compared {
-    wall: Middle,
-    cpu: Middle,
+    wall: MedianRange,
+    cpu: MedianRange,
     /// The daemon's CPU time while it ran, over that time: 1 is one CPU.
     testing: f64,
 }
@@ -105,7 +105,7 @@ fn compare(watch: &Watch, program: &mut dyn Program) -> Result<Compared, String>
         cpus.push(going.cpu / stopped.cpu);
     }
     watch.signal("-CONT")?;
-    Ok(Compared { wall: Middle::of(walls), cpu: Middle::of(cpus), testing: tested / gone })
+    Ok(Compared { wall: MedianRange::of(walls), cpu: MedianRange::of(cpus), testing: tested / gone })
 }
 
 /// Seconds of a run, and CPU seconds of its processes.

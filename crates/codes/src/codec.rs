@@ -66,7 +66,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{PageBits, PageData, twin};
+    use crate::{PageBits, PageData, reference_model};
 
     /// Every engine of this machine with every scheme.
     fn codecs() -> impl Iterator<Item = Codec> {
@@ -75,12 +75,12 @@ mod tests {
     }
 
     fn naive_codes(scheme: Scheme, data: &PageData) -> Vec<u8> {
-        let crc = twin::crc32c(&data.to_bytes()).to_le_bytes();
+        let crc = reference_model::crc32c(&data.to_bytes()).to_le_bytes();
         let check = match scheme {
             Scheme::Crc => Vec::new(),
-            Scheme::CrcPq => twin::p_and_q(data),
-            Scheme::CrcSecded => twin::secded(data),
-            Scheme::CrcHamming => twin::hamming(data),
+            Scheme::CrcPq => reference_model::p_and_q(data),
+            Scheme::CrcSecded => reference_model::secded(data),
+            Scheme::CrcHamming => reference_model::hamming(data),
         };
         [&crc, &*check, &crc].concat()
     }

@@ -55,19 +55,19 @@ pub(crate) const TIMES_16: [[u8; 16]; 2] = {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::twin;
+    use crate::reference_model;
 
     #[test]
     fn products_with_powers_of_2_are_those_of_the_schoolbook() {
         let mut power = 1;
         for exponent in 0..255 {
             for element in 0..=u8::MAX {
-                let product = twin::product(element, power);
+                let product = reference_model::product(element, power);
                 assert_eq!(times_power(element, exponent), product, "{element} times 2^{exponent}");
                 let found = (element != 0).then_some(exponent);
                 assert_eq!(exponent_between(element, product), found, "{element} to {product}");
             }
-            power = twin::product(power, 2);
+            power = reference_model::product(power, 2);
         }
         assert_eq!(power, 1, "2 is primitive");
     }

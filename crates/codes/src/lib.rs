@@ -55,10 +55,10 @@ mod hsiao;
 #[expect(unsafe_code, reason = "instructions of processors, and pages that memory may change are never borrowed")]
 mod kernel;
 mod page_data;
+#[cfg(test)]
+mod reference_model;
 mod scheme;
 mod size;
-#[cfg(test)]
-mod twin;
 
 pub use bits::PageBits;
 pub use codec::{CodeVerdict, Codec};

@@ -1,6 +1,6 @@
 //! Why a test could not begin.
 
-use rampart_march::execute::honesty::NoneBypasses;
+use rampart_march::execute::bypass::NoneBypasses;
 use rampart_memory::Bytes;
 use rampart_memory::fault::TooManyFaults;
 

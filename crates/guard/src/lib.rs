@@ -39,7 +39,7 @@ mod transitions;
 pub use engine::{EngineRefusal, FrameHistory, GuardEngine, Writes};
 pub use policy::pool_target::PoolTarget;
 pub use policy::probation::Probation;
-pub use policy::{engine_choice, pool_target as stock, probation};
+pub use policy::{engine_choice, pool_target, probation};
 pub use settings::bad_frames::BadFrames;
 pub use settings::frames::{FrameSettings, Untested};
 pub use settings::pages::{EngineKind, GuardSettings, GuardSettingsError, OnError};

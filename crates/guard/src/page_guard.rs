@@ -13,7 +13,7 @@ use rampart_memory::{Clock, Timestamp};
 
 use crate::engine::GuardEngine;
 use crate::policy::limit::UnlockedLimit;
-use crate::policy::prefetch::Course;
+use crate::policy::prefetch::AccessPattern;
 use crate::policy::prefetch::streams::Prefetcher;
 use crate::policy::unlocked_queue::{UnlockedQueue, UnlockedUnits};
 use crate::settings::pages::{GuardSettings, OnError};
@@ -36,7 +36,7 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         layout: Layout,
         settings: GuardSettings,
         counts: &'a GuardCounts,
-        witness: &'a dyn GuardObserver,
+        observer: &'a dyn GuardObserver,
         clock: &'a (dyn Clock + Sync),
     ) -> Self {
         let cut = (layout.block_pages(), layout.unit_pages());
@@ -52,14 +52,14 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
             codec,
             zero_codes,
             table: BlockTable::new(layout),
-            openings: Mutex::new(UnlockedQueue::new(UnlockedLimit::asked_for(&settings, most), settings.interval)),
-            ahead: Mutex::new(Prefetcher::new(layout, settings.ahead)),
+            queue: Mutex::new(UnlockedQueue::new(UnlockedLimit::asked_for(&settings, most), settings.interval)),
+            ahead: Mutex::new(Prefetcher::new(layout, settings.prefetch)),
             rounds: Mutex::default(),
-            wanted: Mutex::default(),
+            prefetch_queue: Mutex::default(),
             averaged: Mutex::new(clock.now()),
             reach: AtomicU64::new(0),
             counts,
-            witness,
+            observer,
             clock,
         }
     }
@@ -85,13 +85,14 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         let unit = self.layout().unit_of(page);
         let mut known = self.table.lock(block);
         let comes_round = self.comes_round(block, &known, unit);
-        let course = if comes_round { Course::Stride } else { self.ahead().fault(page, now) };
+        let pattern = if comes_round { AccessPattern::Strided } else { self.prefetcher().fault(page, now) };
         // Going on in the same block is an access pattern too.
-        let jumped = course == Course::Unknown && !known.goes_on_at(unit);
-        let units = self.choose_and_gather(&mut known, block, unit, course);
+        let jumped = pattern == AccessPattern::Unknown && !known.goes_on_at(unit);
+        let units = self.choose_and_gather(&mut known, block, unit, pattern);
         // Where the program has the page already, it is woken once that is settled.
-        let to_wake = if known.state == BlockState::Untouched { units } else { units & self.table.closed(&known) };
-        let served = self.open(block, &mut known, units, now, Why::Wanted { page, touch, began, jumped });
+        let to_wake =
+            if known.state == BlockState::Untouched { units } else { units & self.table.not_unlocked(&known) };
+        let served = self.unlock_units(block, &mut known, units, now, Why::Accessed { page, touch, began, jumped });
         drop(known);
         if !comes_round {
             self.look_ahead(self.layout().spans(block, units).next().map_or(page, PageSpan::end));
@@ -106,43 +107,43 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
 
     /// The program has been running again since `now`, after its last fault.
     pub fn goes_on(&self, now: Timestamp) {
-        self.ahead().goes_on(now);
+        self.prefetcher().goes_on(now);
     }
 
     /// Whether the maintenance thread has work to do at once.
     #[must_use]
     pub fn is_busy(&self, now: Timestamp) -> bool {
-        let openings = self.openings();
-        openings.is_over() || openings.next(now).is_some_and(|left| left.is_zero()) || !self.wanted().is_empty()
+        let queue = self.unlocked_queue();
+        queue.is_over() || queue.next(now).is_some_and(|left| left.is_zero()) || !self.prefetch_queue().is_empty()
     }
 
     /// Does one task that is due: prefetches something or locks something. Returns the time until the next task unless
     /// a fault comes; zero if one is due now.
     pub fn keep(&self, now: Timestamp) -> Option<Duration> {
         self.average(now);
-        let keeps_up = !self.openings().is_far_over();
-        let soon = if keeps_up { self.wanted().next_soon() } else { None };
-        if let Some(want) = soon {
-            if self.is_still_ahead(want) {
-                self.prepare(want, now);
+        let keeps_up = !self.unlocked_queue().is_far_over();
+        let soon = if keeps_up { self.prefetch_queue().next_soon() } else { None };
+        if let Some(request) = soon {
+            if self.is_still_expected(request) {
+                self.prepare(request, now);
             }
             return Some(Duration::ZERO);
         }
-        let due = self.openings().due(now);
-        if let Some(opening) = due {
-            self.close(opening, now);
+        let due = self.unlocked_queue().due(now);
+        if let Some(unlocked) = due {
+            self.lock_units(unlocked, now);
             return Some(Duration::ZERO);
         }
-        let later = self.wanted().next_later();
-        let Some(want) = later else { return self.openings().next(now) };
-        self.prepare(want, now);
+        let later = self.prefetch_queue().next_later();
+        let Some(request) = later else { return self.unlocked_queue().next(now) };
+        self.prepare(request, now);
         Some(Duration::ZERO)
     }
 
     /// A block that the program has used since before the guard began, unless it has faulted on it since.
     pub fn adopt(&self, block: BlockIndex, now: Timestamp) {
         if self.take_in(block, BlockState::Used) {
-            self.openings().opened_ahead(UnlockedUnits { block, units: self.layout().all_units() }, now);
+            self.unlocked_queue().prefetched(UnlockedUnits { block, units: self.layout().all_units() }, now);
         }
     }
 
@@ -190,12 +191,12 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
 
     /// Unlocks everything, as before a fork, with nothing watched. With the setting to stop, a block with a page beyond
     /// correction stays locked, and is reported.
-    pub fn open_all(&self, now: Timestamp) -> FaultOutcome {
+    pub fn unlock_all(&self, now: Timestamp) -> FaultOutcome {
         let mut served = FaultOutcome::GoesOn;
         for block in self.table.known() {
             let mut known = self.table.lock(block);
-            let units = self.table.closed(&known) | known.watched;
-            if !units.is_empty() && self.open_unwatched(block, &mut known, units, now) == FaultOutcome::Stop {
+            let units = self.table.not_unlocked(&known) | known.watched;
+            if !units.is_empty() && self.unlock_unwatched(block, &mut known, units, now) == FaultOutcome::Stop {
                 served = FaultOutcome::Stop;
             }
         }

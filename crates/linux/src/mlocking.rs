@@ -25,7 +25,7 @@ impl Mlocked {
     /// # Safety
     /// The area is of memory of this process.
     pub(crate) unsafe fn make_alike(self, area: Area) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let _ = unsafe {
             match self {
                 Self::No => Ok(()),
@@ -59,6 +59,6 @@ pub(crate) unsafe fn munlock(area: Area) -> Result<()> {
 /// # Safety
 /// As for MADV_DONTNEED.
 pub(crate) unsafe fn discard_mlocked(area: Area) -> Result<()> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { mm::madvise(area.start.as_ptr().cast(), area.bytes, mm::Advice::LinuxDontneedLocked) }
 }

@@ -46,10 +46,10 @@ impl Window {
 /// The area is of whole pages, and its memory may be replaced; nobody writes to it meanwhile. The content can be read,
 /// and is as long. Nobody has a reference to either.
 pub(crate) unsafe fn replace(area: Area, content: NonNull<u8>, advice: Advice) -> Result<()> {
-    let rights = ProtFlags::READ | ProtFlags::WRITE;
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a new mapping where the kernel chooses.
-    let fresh = unsafe { mm::mmap_anonymous(ptr::null_mut(), area.bytes, rights, flags)? };
+    let fresh = unsafe { mm::mmap_anonymous(ptr::null_mut(), area.bytes, protection, flags)? };
     // SAFETY: the new mapping is ours, as long, and zeros; the others are as the caller promises. A page of zeros is
     // not touched, so that memory without an end costs nothing.
     unsafe {
@@ -95,7 +95,7 @@ impl ProgramRange {
         assert!(wanted.iter().all(in_range), "a window is on pages of the range");
         let apart = |pair: &[Window]| pair[0].span.end() <= pair[1].span.first();
         assert!(wanted.windows(2).all(apart), "windows are on pages of their own, ascending");
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let replaced = wanted.iter().filter(|window| unsafe { replace(window.area(), window.address, advice) }.is_ok());
         self.windows.set(replaced.copied().collect()).expect("windows are opened once");
         self.windows()

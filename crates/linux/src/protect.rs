@@ -188,7 +188,7 @@ impl Protected {
     /// # Panics
     /// For pages outside the range, for overlapping windows, or at a second call.
     pub unsafe fn show(&self, wanted: &[Window]) -> &[Window] {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.program.show(wanted, self.advice) }
     }
 

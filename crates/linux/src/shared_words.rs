@@ -38,9 +38,10 @@ impl SharedWords {
         let file = File::options().read(true).write(true).open(path).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
         let words = usize::try_from(length / WORD_BYTES).expect("a file that can be mapped fits an address space");
-        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: no address is asked for, so the kernel replaces no mapping that exists.
-        let start = unsafe { mm::mmap(ptr::null_mut(), words * size_of::<u64>(), rights, MapFlags::SHARED, &file, 0) };
+        let start =
+            unsafe { mm::mmap(ptr::null_mut(), words * size_of::<u64>(), protection, MapFlags::SHARED, &file, 0) };
         let start = start.map_err(|errno| failed(errno.into()))?;
         Ok(Self {
             start: NonNull::new(start.cast()).expect("the kernel maps nothing at address 0 unless asked to"),

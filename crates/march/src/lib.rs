@@ -19,7 +19,7 @@ pub mod simulator;
 pub mod test;
 
 pub use background::Background;
-pub use coverage::{KindCoverage, plan_coverage, promises};
+pub use coverage::{KindCoverage, guarantees, plan_coverage};
 pub use named::{MarchChoice, NamedTest};
 pub use notation::NotationError;
 pub use order::{AddressSequence, Visit};

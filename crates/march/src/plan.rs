@@ -201,7 +201,7 @@ impl Plan {
     }
 
     /// The address sequences of the passes between lines.
-    pub fn orders(&self) -> impl Iterator<Item = AddressSequence> + '_ {
+    pub fn sequences(&self) -> impl Iterator<Item = AddressSequence> + '_ {
         self.passes.iter().filter(|pass| pass.aim == Aim::BetweenLines).map(|pass| pass.order)
     }
 }
@@ -215,7 +215,7 @@ impl fmt::Display for Pass {
 impl fmt::Display for Plan {
     /// One line for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let orders: Vec<_> = self.orders().map(|order| order.to_string()).collect();
+        let orders: Vec<_> = self.sequences().map(|order| order.to_string()).collect();
         write!(f, "{} in {} order", self.test, orders.join(" and "))?;
         if self.fidelity > Fidelity::MIN {
             write!(f, ", March X on {} more backgrounds", self.fidelity.backgrounds() - 1)?;

@@ -34,6 +34,6 @@ pub use lifetime::{FrameState, TestLifetime, Tested};
 pub use line::{LINE_WORDS, LineBit, LineBits, LineData, NoSuchBit, RegionLine};
 pub use memory_error::{DimmLocation, ErrorBatch, McEvent, MemoryError, Severity};
 pub use size::{Bytes, FRAME_BYTES, LINE_BYTES, LINES_PER_FRAME, PAGE_BYTES, ParseSizeError};
-pub use source::{BlockVerdict, FrameDemand, FrameSource, FreeList, Renewed, TestBench, TestConfig};
+pub use source::{BlockVerdict, FrameDemand, FrameSource, FreeList, RePlacementCounts, TestBench, TestConfig};
 pub use time::{Clock, Timestamp};
 pub use topology::{Bank, HotplugBlock, Node};

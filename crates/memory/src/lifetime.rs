@@ -63,7 +63,7 @@ impl TestLifetime {
         self.lifetime
     }
 
-    /// The time reserved for renewing a test.
+    /// The time reserved for expiring a test.
     #[must_use]
     pub const fn delta(self) -> Duration {
         self.delta

@@ -117,7 +117,7 @@ pub trait FrameSource {
 
     /// Keeps age + δ < lifetime for every frame in use until `until`: moves the content of a frame whose test ends by
     /// then to a frame that is good until later, or tests it in place. Returns its work since the last call.
-    fn renew(&mut self, now: Timestamp, until: Timestamp) -> Renewed;
+    fn re_place_expiring(&mut self, now: Timestamp, until: Timestamp) -> RePlacementCounts;
 
     /// Takes blocks with these frames first, until the next call: frames with known errors are tested before the rest
     /// [Rahman16, 6.2].
@@ -158,8 +158,8 @@ impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
         (**self).give_back(block, verdict, now);
     }
 
-    fn renew(&mut self, now: Timestamp, until: Timestamp) -> Renewed {
-        (**self).renew(now, until)
+    fn re_place_expiring(&mut self, now: Timestamp, until: Timestamp) -> RePlacementCounts {
+        (**self).re_place_expiring(now, until)
     }
 
     fn prefer(&mut self, frames: &[FrameRange]) {
@@ -173,7 +173,7 @@ impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
 
 /// The work for frames in use whose test was about to expire [Rahman16, 4.1.2].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Renewed {
+pub struct RePlacementCounts {
     /// Moved to a frame that was tested before.
     pub migrated: u64,
     /// Moved to a frame that had to be tested on demand.
@@ -190,7 +190,7 @@ pub trait TestBench<Block> {
     fn test(&mut self, block: &mut Block, fidelity: Fidelity) -> BlockVerdict;
 }
 
-impl Add for Renewed {
+impl Add for RePlacementCounts {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {

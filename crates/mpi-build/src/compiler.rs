@@ -50,7 +50,7 @@ impl Compiler {
         }
         let messages = String::from_utf8_lossy(&output.stderr);
         let first = messages.lines().find(|line| line.contains("error")).or_else(|| messages.lines().next());
-        Err(refused(first.unwrap_or("it says nothing").trim().to_owned()))
+        Err(refused(first.unwrap_or("it printed no error").trim().to_owned()))
     }
 }
 

@@ -91,8 +91,8 @@ static PRIVATE: Private = Private;
 
 /// Its backing.
 #[cfg(not(test))]
-static GROUND: ProcessGuard = ProcessGuard::new();
+static BACKING: ProcessGuard = ProcessGuard::new();
 
 /// The heap of this process.
 #[cfg(not(test))]
-static HEAP: Heap = Heap::new(&GROUND);
+static HEAP: Heap = Heap::new(&BACKING);

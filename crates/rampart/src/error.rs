@@ -18,7 +18,7 @@ pub enum Error {
     Diagnostic(#[from] rampart_diagnostic::Error),
     /// frames cannot be tested here: reads of their tests come from a cache ({0}): give --test none, and no option that
     /// needs tests
-    NoTestOfFrames(rampart_march::execute::honesty::NoneBypasses),
+    NoTestOfFrames(rampart_march::execute::bypass::NoneBypasses),
     /// cannot catch Ctrl-C: {0}
     Signal(#[source] io::Error),
     /// the map cannot be exported: {0}
@@ -198,12 +198,12 @@ pub enum Error {
 mod tests {
     use super::*;
     use rampart_march::execute::Method;
-    use rampart_march::execute::honesty::{BypassVerdict, Honesty, NoneBypasses};
+    use rampart_march::execute::bypass::{BypassCheck, BypassVerdict, NoneBypasses};
 
     #[test]
     fn whoever_asks_for_tests_that_would_read_a_cache_reads_how_to_do_without() {
         let (method, verdict) = (Method::NonTemporal, BypassVerdict::ReadsCache);
-        let seen = Honesty { method, verdict, cached: 0.4, cache_ticks: 20, dram_ticks: 145 };
+        let seen = BypassCheck { method, verdict, cached: 0.4, cache_ticks: 20, dram_ticks: 145 };
         let error = Error::NoTestOfFrames(NoneBypasses { methods: vec![seen] }).to_string();
         assert!(error.contains("--test none") && error.contains("40 %"), "{error}");
     }

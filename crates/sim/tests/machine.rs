@@ -69,7 +69,7 @@ fn run(seed: u64, steps: u32, check: bool) -> (Vec<f64>, rampart_sim::MachineSta
                 machine.set_clock(back);
             }
             2..20 => {
-                machine.renew(machine.now(), machine.now().after(Duration::from_secs(2)));
+                machine.re_place_expiring(machine.now(), machine.now().after(Duration::from_secs(2)));
             }
             20 => machine.starve(0, random.random()),
             _ => {}

@@ -65,7 +65,7 @@ mod tests {
             at: Timestamp::from_micros(1),
             notation: "^(r0)".to_owned(),
             fidelity: 1,
-            orders: Vec::new(),
+            sequences: Vec::new(),
             requested: None,
             injected: None,
         }

@@ -201,7 +201,7 @@ mod tests {
             at: NOW,
             notation: "{⇕(w0)}".to_owned(),
             fidelity: 1,
-            orders: Vec::new(),
+            sequences: Vec::new(),
             requested: None,
             injected: None,
         };

@@ -39,7 +39,7 @@ pub struct TestStart {
     /// Half the number of patterns.
     pub fidelity: u32,
     /// The address sequences.
-    pub orders: Vec<String>,
+    pub sequences: Vec<String>,
     /// The requested amount of memory; `None`: all free memory.
     pub requested: Option<Bytes>,
     /// The notation of the injected faults, if any.
@@ -109,7 +109,7 @@ impl Fact for TestRecord {
             at: moment("started", column(row, "started")?)?,
             notation: column(row, "notation")?,
             fidelity: column(row, "fidelity")?,
-            orders: json("orders", &column::<String>(row, "orders")?)?,
+            sequences: json("orders", &column::<String>(row, "orders")?)?,
             requested: requested.map(|bytes| natural("wanted", bytes)).transpose()?.map(Bytes::new),
             injected: column(row, "injected")?,
         };
@@ -157,7 +157,7 @@ fn is_taken(connection: &Connection, id: TestId) -> rusqlite::Result<bool> {
 
 /// Writes the start of a test under its number, unless it is there already.
 pub(crate) fn insert(connection: &Connection, id: TestId, start: &TestStart) -> rusqlite::Result<()> {
-    let orders = serde_json::to_string(&start.orders).expect("names are plain data");
+    let orders = serde_json::to_string(&start.sequences).expect("names are plain data");
     connection
         .prepare_cached(
             "INSERT OR IGNORE INTO test (id, started, notation, fidelity, orders, wanted, injected)

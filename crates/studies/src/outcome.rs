@@ -43,13 +43,13 @@ impl Measure {
     }
 }
 
-/// One number, and Rahman's if his text or tables give one.
+/// One number, and the published one if [Rahman16] states it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TableCell {
     /// Our number; `None` if the run is not possible, as when memory runs out.
     pub ours: Option<f64>,
-    /// Rahman's number.
-    pub thesis: Option<f64>,
+    /// The published number.
+    pub published: Option<f64>,
 }
 
 /// A table: rows of workloads or of time, columns of configurations.

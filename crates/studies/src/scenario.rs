@@ -87,7 +87,7 @@ impl Setup {
 
     /// Returns COMeT on another machine, with every test `iterations` times as long.
     pub fn comet_on(machine: TestedMachine, iterations: Fidelity) -> Self {
-        let thesis = ControlSettings::rahman16();
+        let published = ControlSettings::rahman16();
         let limits =
             PolicyLimits { min_fidelity: iterations, max_fidelity: iterations, fidelity_step: 1, max_cores: 1 };
         Self {
@@ -97,7 +97,7 @@ impl Setup {
                 skip_middle: false,
                 node_local: false,
                 enough: Some(ENOUGH * machine.gigabytes()),
-                ..thesis
+                ..published
             },
             policy: PolicyName::Comet,
             rule: Rule::RateMachine,

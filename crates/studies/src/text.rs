@@ -56,9 +56,9 @@ impl Table {
     fn cell(&self, cell: TableCell) -> String {
         let digits = self.measure.digits();
         let ours = cell.ours.map_or_else(|| "-".to_owned(), |ours| format!("{ours:.digits$}"));
-        match cell.thesis {
+        match cell.published {
             // Rahman gives two digits for slowdowns.
-            Some(thesis) => format!("{ours} ({thesis:.width$})", width = digits.min(2)),
+            Some(published) => format!("{ours} ({published:.width$})", width = digits.min(2)),
             None => ours,
         }
     }
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn numbers_stand_below_each_other_with_the_thesis_beside() {
-        let cell = |ours, thesis| TableCell { ours, thesis };
+        let cell = |ours, published| TableCell { ours, published };
         let table = Table {
             title: "Slowdown".to_owned(),
             measure: Measure::Slowdown,

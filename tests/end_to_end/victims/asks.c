@@ -1,4 +1,4 @@
-/* A program that gives memory back, moves it and changes its rights, page by page in the middle of a heap that is
+/* A program that gives memory back, moves it and changes its protection, page by page in the middle of a heap that is
  * much larger than what a guard leaves unlocked, and says what it finds there then. The first argument says how it
  * asks for that: by the functions of the C library (libc), by their numbers (number), by those in a signal handler
  * (handler), or by an instruction of its own (instruction). If others follow, they name what is done. What it says
@@ -147,8 +147,8 @@ static long takes_and_gives(unsigned char *here) {
     return ask(SYS_mprotect, (long)here, SPAN * PAGE, PROT_READ | PROT_WRITE, 0, 0, 0);
 }
 static long takes_by_key(unsigned char *here) { return ask(SYS_pkey_mprotect, (long)here, SPAN * PAGE, PROT_READ, -1, 0, 0); }
-static long maps_over(unsigned char *here, int rights, int flags, int from) {
-    long got = ask(SYS_mmap, (long)here, SPAN * PAGE, rights, MAP_FIXED | flags, from, 0);
+static long maps_over(unsigned char *here, int protection, int flags, int from) {
+    long got = ask(SYS_mmap, (long)here, SPAN * PAGE, protection, MAP_FIXED | flags, from, 0);
     return got == -1 ? -1 : got != (long)here;
 }
 static long maps_zeros(unsigned char *here) { return maps_over(here, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1); }

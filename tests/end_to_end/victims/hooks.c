@@ -16,9 +16,9 @@ enum { PAGE = 4096, PAGES = 8192, THREADS = 4 };
 
 static int unmapped, mapped, advised, moved;
 
-static void *hook_mmap(void *first, size_t length, int rights, int flags, int file, off_t offset) {
+static void *hook_mmap(void *first, size_t length, int protection, int flags, int file, off_t offset) {
     __atomic_fetch_add(&mapped, 1, __ATOMIC_RELAXED);
-    return (void *)syscall(SYS_mmap, first, length, rights, flags, file, offset);
+    return (void *)syscall(SYS_mmap, first, length, protection, flags, file, offset);
 }
 
 static int hook_munmap(void *first, size_t length) {

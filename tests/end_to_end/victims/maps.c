@@ -104,7 +104,7 @@ static void grows_and_moves(void) {
     check(mremap(one, 3 * MIB, 3 * MIB, MREMAP_MAYMOVE | MREMAP_FIXED, there) == there && right(there, 0, 3 * PER_MIB, 1), 7);
     check(mremap(there, 3 * MIB, PAGE, 0) == there && right(there, 0, 1, 1), 8);
     check(right(between, 0, PER_MIB, 2), 9);
-    /* What had rights of its own keeps them where it moves to. */
+    /* What had protection of its own keeps them where it moves to. */
     settle();
     check(!mprotect(between, PAGE, PROT_READ), 10);
     between = mremap(between, MIB, 9 * MIB, MREMAP_MAYMOVE);
@@ -120,7 +120,7 @@ static void maps_over(void) {
     check(write(file, content, sizeof content) == sizeof content, 3);
     fill(old, 0, pages, 1);
     settle();
-    /* New memory, memory without rights that is given them later, a file, and memory that is shared. */
+    /* New memory, memory without protection that is given them later, a file, and memory that is shared. */
     check(mmap(old + 100 * PAGE, 600 * PAGE, PROT_READ | PROT_WRITE, flags, -1, 0) == old + 100 * PAGE, 4);
     check(mmap(old + 1000 * PAGE, 20 * PAGE, PROT_NONE, flags | MAP_NORESERVE, -1, 0) == old + 1000 * PAGE, 5);
     check(mmap(old + 1500 * PAGE, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == old + 1500 * PAGE, 6);
@@ -166,7 +166,7 @@ static int faults(volatile unsigned char *here) {
 }
 
 /* Rights that a program takes are taken, from its child too and while the rest is locked; and gone with the mapping. */
-static void has_rights(void) {
+static void has_protection(void) {
     size_t pages = 16 * PER_MIB;
     unsigned char *old = map(pages * PAGE);
     fill(old, 0, pages, 1);
@@ -272,15 +272,15 @@ static void races(void) {
 /* What cannot be guarded works as ever. */
 static void leaves_alone(void) {
     size_t bytes = 8 * MIB;
-    int rights = PROT_READ | PROT_WRITE, private = MAP_PRIVATE | MAP_ANONYMOUS;
+    int protection = PROT_READ | PROT_WRITE, private = MAP_PRIVATE | MAP_ANONYMOUS;
     unsigned char *all[5] = {
-        mmap(NULL, bytes, rights, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
+        mmap(NULL, bytes, protection, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
         mmap(NULL, bytes, PROT_NONE, private | MAP_NORESERVE, -1, 0),
-        mmap(NULL, bytes, rights | PROT_EXEC, private, -1, 0),
-        mmap(NULL, bytes, rights, private | MAP_STACK, -1, 0),
-        mmap((void *)0x200000000000, bytes, rights, private, -1, 0),
+        mmap(NULL, bytes, protection | PROT_EXEC, private, -1, 0),
+        mmap(NULL, bytes, protection, private | MAP_STACK, -1, 0),
+        mmap((void *)0x200000000000, bytes, protection, private, -1, 0),
     };
-    check(!mprotect(all[1], bytes, rights), 3);
+    check(!mprotect(all[1], bytes, protection), 3);
     for (int i = 0; i < 5; i++) check(all[i] != MAP_FAILED, 4);
     for (int i = 0; i < 5; i++) fill(all[i], 0, 8 * PER_MIB, (unsigned)i);
     settle();
@@ -290,7 +290,7 @@ static void leaves_alone(void) {
 int main(int count, char **arguments) {
     static const struct { const char *name; void (*run)(void); } all[] = {
         {"unmaps-parts", unmaps_parts}, {"again-and-again", maps_again_and_again}, {"grows-and-moves", grows_and_moves},
-        {"maps-over", maps_over}, {"has-rights", has_rights}, {"takes-advice", takes_advice}, {"has-stacks", has_stacks},
+        {"maps-over", maps_over}, {"has-protection", has_protection}, {"takes-advice", takes_advice}, {"has-stacks", has_stacks},
         {"races", races}, {"leaves-alone", leaves_alone},
     };
     for (size_t i = 0; count == 2 && i < sizeof all / sizeof *all; i++) {

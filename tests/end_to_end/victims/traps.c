@@ -260,7 +260,7 @@ static void races(void) {
         if (pthread_join(all[i], NULL)) exit(8);
 }
 
-/* The program changes what is mapped in its heap: rights are taken and given, pages locked into memory and let go,
+/* The program changes what is mapped in its heap: protection are taken and given, pages locked into memory and let go,
  * and one moves away. */
 static void remaps(void) {
     settle();

@@ -28,7 +28,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "turns",
             "soak",
             "peers",
-            "middle",
+            "median",
         ],
     ),
     (

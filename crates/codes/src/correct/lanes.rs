@@ -28,12 +28,12 @@ pub(super) fn flipped(syndrome: &[u8], line_0: bool) -> PageBits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PageData, twin};
+    use crate::{PageData, reference_model};
 
     fn syndrome(lines: &[usize]) -> Vec<u8> {
         let mut data = PageData::ZERO;
         data.flip(&lines.iter().map(|line| 512 * line + 77).collect());
-        twin::hamming(&data)
+        reference_model::hamming(&data)
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn wrong_line(p: &[u8], q: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PageData, twin};
+    use crate::{PageData, reference_model};
 
     /// The syndrome of changes.
     fn syndrome(changes: &[(usize, usize, u8)]) -> Vec<u8> {
@@ -36,7 +36,7 @@ mod tests {
         for &(line, byte, change) in changes {
             data.lines[line].0[byte / 8] ^= u64::from(change) << (8 * (byte % 8));
         }
-        twin::p_and_q(&data)
+        reference_model::p_and_q(&data)
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Codec {
         let stored = Codes::read(codes);
         let found = self.engine.crc(&Page::from(&mut data));
         if stored.crcs.contains(&found) {
-            return if self.renew(&mut data, codes) {
+            return if self.re_place_expiring(&mut data, codes) {
                 CorrectionOutcome::CodesWrong
             } else {
                 CorrectionOutcome::Intact
@@ -72,7 +72,7 @@ impl Codec {
         if self.engine.crc(page) != crc {
             return CorrectionOutcome::Uncorrectable;
         }
-        let codes_wrong = self.renew(&mut data, codes);
+        let codes_wrong = self.re_place_expiring(&mut data, codes);
         CorrectionOutcome::Corrected(Correction { flipped, codes_wrong })
     }
 
@@ -99,7 +99,7 @@ impl Codec {
     }
 
     /// Writes the codes of a page again; returns whether they changed.
-    fn renew(&self, data: &mut PageData, codes: &mut [u8]) -> bool {
+    fn re_place_expiring(&self, data: &mut PageData, codes: &mut [u8]) -> bool {
         let mut fresh = [0; Scheme::MOST_CODE_BYTES];
         let fresh = &mut fresh[..self.scheme.code_bytes()];
         self.encode(&Page::from(data), fresh);

@@ -4,7 +4,7 @@
 //! Call [`Diagnostic::tick`] when its timers are due, [`Diagnostic::next`] when a tester is idle, and
 //! [`Diagnostic::finish`] when a tester is done. The controller does not depend on its caller or on real time.
 
-use rampart_memory::{BlockVerdict, Fidelity, FrameRange, FrameSource, Node, Renewed, TestConfig, Timestamp};
+use rampart_memory::{BlockVerdict, Fidelity, FrameRange, FrameSource, Node, RePlacementCounts, TestConfig, Timestamp};
 use serde::Serialize;
 
 use super::dispatch::{Dispatcher, Tester};
@@ -32,8 +32,8 @@ pub struct Counts {
     pub epochs: u64,
     /// How often the clock went back.
     pub clock_went_back: u64,
-    /// The renewals by the guarantee timer.
-    pub renewed: Renewed,
+    /// The re-placements by the guarantee timer.
+    pub re_placed: RePlacementCounts,
 }
 
 /// A block for a tester, and the fidelity of its test.
@@ -181,8 +181,8 @@ impl<S: FrameSource> Diagnostic<S> {
             (self.reading_due, self.epoch_began) = (now, now);
         }
         self.latest = now;
-        if let Some(renewed) = self.guarantee.tick(&mut self.source, now) {
-            self.counts.renewed = self.counts.renewed + renewed;
+        if let Some(re_placed) = self.guarantee.tick(&mut self.source, now) {
+            self.counts.re_placed = self.counts.re_placed + re_placed;
         }
         if now >= self.reading_due {
             self.reading_due = now.after(self.settings.monitoring);

@@ -1,6 +1,6 @@
-//! The guarantee timer: every δ, it renews tests that expire before its next tick [Rahman16, 4.1.2, fig. 6].
+//! The guarantee timer: every δ, it re-places pages whose tests expire before its next tick [Rahman16, 4.1.2, fig. 6].
 
-use rampart_memory::{FrameSource, Renewed, TestLifetime, Timestamp};
+use rampart_memory::{FrameSource, RePlacementCounts, TestLifetime, Timestamp};
 
 /// The state of the guarantee timer.
 #[derive(Clone, Debug)]
@@ -22,16 +22,16 @@ impl Guarantee {
         self.due
     }
 
-    /// If the timer is due, renews the tests that expire before it is due again.
+    /// If the timer is due, re-places the pages whose tests expire before it is due again.
     ///
     /// A source itself locks frames that expire before this call: a late timer costs programs time, but never violates
     /// the bound.
-    pub fn tick(&mut self, source: &mut impl FrameSource, now: Timestamp) -> Option<Renewed> {
+    pub fn tick(&mut self, source: &mut impl FrameSource, now: Timestamp) -> Option<RePlacementCounts> {
         if now < self.due {
             return None;
         }
         self.due = now.after(self.lifetime.delta());
-        Some(source.renew(now, self.due))
+        Some(source.re_place_expiring(now, self.due))
     }
 
     /// Makes the timer due immediately: the clock went back, so no age is known.

@@ -3,9 +3,9 @@
 //! **Problem.** Programs take frames faster or slower from one moment to the next; testing must stay ahead of them, and
 //! take no more of the machine than necessary. **Idea.** Sense, decide, configure: the [`monitor`] reads counters, a
 //! [`replenish`] rule decides how many blocks of each list to test, a [`policy`] chooses fidelity and threads, the
-//! [`dispatch`]er hands the blocks to testers, and the [guarantee timer](Guarantee) renews tests that are about to
-//! expire. **Why this way.** Each is a pure function of its inputs and the time, so a year runs in a second from one
-//! seed, and the same code runs on a machine. [`Diagnostic`] joins them over any
+//! [`dispatch`]er hands the blocks to testers, and the [guarantee timer](Guarantee) re-places pages whose tests are
+//! about to expire. **Why this way.** Each is a pure function of its inputs and the time, so a year runs in a second
+//! from one seed, and the same code runs on a machine. [`Diagnostic`] joins them over any
 //! [`FrameSource`](rampart_memory::FrameSource).
 
 mod alarm;

@@ -139,7 +139,7 @@ mod tests {
             at: now,
             notation: String::new(),
             fidelity: 1,
-            orders: Vec::new(),
+            sequences: Vec::new(),
             requested: None,
             injected: None,
         };

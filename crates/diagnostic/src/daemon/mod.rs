@@ -101,7 +101,7 @@ pub struct WatchRequest {
     /// The march test.
     pub march: MarchTest,
     /// Address sequences, at least one.
-    pub orders: Vec<AddressSequence>,
+    pub sequences: Vec<AddressSequence>,
     /// How long a `Del` element waits.
     pub delay: Duration,
     /// How long data rests before the delayed read; zero: no delayed read.
@@ -123,7 +123,7 @@ pub struct WatchRequest {
 impl WatchRequest {
     /// The test plan of a step at a fidelity.
     fn plan(&self, fidelity: Fidelity) -> Plan {
-        let plan = Plan::new(self.march.clone(), fidelity, &self.orders, self.seed);
+        let plan = Plan::new(self.march.clone(), fidelity, &self.sequences, self.seed);
         if self.retention > Duration::ZERO { plan.with_delayed_reads() } else { plan }
     }
 
@@ -132,7 +132,7 @@ impl WatchRequest {
             at,
             notation: self.march.to_string(),
             fidelity: self.settings.control.limits.min_fidelity.backgrounds(),
-            orders: self.orders.iter().map(ToString::to_string).collect(),
+            sequences: self.sequences.iter().map(ToString::to_string).collect(),
             requested: None,
             injected: self.inject.as_ref().map(ToString::to_string),
         }
@@ -169,7 +169,7 @@ pub fn run(
     let known = on_the_map::retire(machine, &mut store, observer);
     let prepared = WatchPreparation::new(request, machine)?;
     observer.said(&prepared.describe(request));
-    warning(&prepared.honesty).iter().for_each(|warning| observer.warned(warning));
+    warning(&prepared.check).iter().for_each(|warning| observer.warned(warning));
     prepared.shortage(request).iter().for_each(|warning| observer.warned(warning));
     let warn = |text: &str| observer.warned(text);
     let (ask, asked) = channel();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use humantime::format_duration;
 use rampart_linux::{Block, CpuNumber, PageKind};
-use rampart_march::execute::honesty::Honesty;
+use rampart_march::execute::bypass::BypassCheck;
 use rampart_march::execute::limit::Limit;
 use rampart_march::execute::{MarchEngine, MarchSettings, Region};
 use rampart_memory::fault::Campaign;
@@ -30,7 +30,7 @@ pub struct WatchPreparation {
     pub testers: Vec<(Node, Vec<CpuNumber>)>,
     pub engine: MarchEngine,
     pub settings: MarchSettings,
-    pub honesty: Honesty,
+    pub check: BypassCheck,
     pub limit: Limit,
     pub campaign: Option<Campaign>,
 }
@@ -53,12 +53,12 @@ impl WatchPreparation {
             None => None,
         };
         let engine = MarchEngine::detect();
-        let honesty = settle_method(request.method, engine, step)?;
+        let check = settle_method(request.method, engine, step)?;
         let mut block = Block::claim(step, PageKind::Huge)?;
         let limit = Limit::measure(engine, &mut Region::from(&mut block));
         let (delay, retention) = (request.delay, request.retention);
-        let settings = MarchSettings { delay, retention, ..MarchSettings::new(honesty.method) };
-        Ok(Self { claimable, step, testers: testers(machine), engine, settings, honesty, limit, campaign })
+        let settings = MarchSettings { delay, retention, ..MarchSettings::new(check.method) };
+        Ok(Self { claimable, step, testers: testers(machine), engine, settings, check, limit, campaign })
     }
 
     pub fn describe(&self, request: &WatchRequest) -> String {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rampart_linux::{Block, CpuNumber, cpu};
 use rampart_march::execute::{Executor, Mismatch, Region, Watch};
-use rampart_march::{Plan, promises};
+use rampart_march::{Plan, guarantees};
 use rampart_memory::fault::Emulator;
 use rampart_memory::fault_map::Retirement;
 use rampart_memory::{BlockVerdict, Bytes, Frame, LINE_BYTES};
@@ -171,7 +171,7 @@ impl Job {
 
     fn tally(&self, shared: &DaemonContext<'_>) {
         let lines = lines(self.step.region.bytes());
-        let guaranteed = |fault: &_| promises(&self.plan, fault, lines, &shared.prepared.settings);
+        let guaranteed = |fault: &_| guarantees(&self.plan, fault, lines, &shared.prepared.settings);
         lock(&shared.sums).missed.extend(self.injected.tally(guaranteed).missed);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use rampart_linux::{Block, PageKind};
 use rampart_march::named;
 use rampart_memory::{
-    BlockOrder, BlockVerdict, Bytes, FrameDemand, FrameRange, FrameSource, FreeList, Renewed, TestLifetime,
+    BlockOrder, BlockVerdict, Bytes, FrameDemand, FrameRange, FrameSource, FreeList, RePlacementCounts, TestLifetime,
 };
 
 use super::*;
@@ -53,8 +53,8 @@ impl FrameSource for FewSteps<'_> {
         self.verdicts.lock().unwrap().push(verdict);
     }
 
-    fn renew(&mut self, _: Timestamp, _: Timestamp) -> Renewed {
-        Renewed::default()
+    fn re_place_expiring(&mut self, _: Timestamp, _: Timestamp) -> RePlacementCounts {
+        RePlacementCounts::default()
     }
 
     fn prefer(&mut self, _: &[FrameRange]) {}
@@ -144,7 +144,7 @@ fn request() -> WatchRequest {
     };
     WatchRequest {
         march: named::find("March C-").unwrap().test(),
-        orders: vec![AddressSequence::Sequential],
+        sequences: vec![AddressSequence::Sequential],
         delay: Duration::ZERO,
         retention: Duration::ZERO,
         method: None,

@@ -53,7 +53,7 @@ pub struct TestRequest {
     /// Half the number of patterns.
     pub fidelity: Fidelity,
     /// Address sequences, at least one.
-    pub orders: Vec<AddressSequence>,
+    pub sequences: Vec<AddressSequence>,
     /// The number of testers, one per CPU; `None`: half of the CPUs that this process may use.
     pub threads: Option<NonZero<usize>>,
     /// Repeat until this time has passed.
@@ -78,7 +78,7 @@ impl TestRequest {
             at,
             notation: self.march.to_string(),
             fidelity: self.fidelity.backgrounds(),
-            orders: self.orders.iter().map(ToString::to_string).collect(),
+            sequences: self.sequences.iter().map(ToString::to_string).collect(),
             requested: self.memory,
             injected: self.inject.as_ref().map(ToString::to_string),
         }
@@ -105,7 +105,7 @@ pub fn run(
     let known = known_bad::retire(machine, &mut store, observer);
     let prepared = TestPreparation::new(request, machine)?;
     observer.said(&prepared.describe(request));
-    warning(&prepared.honesty).iter().for_each(|warning| observer.warned(warning));
+    warning(&prepared.check).iter().for_each(|warning| observer.warned(warning));
     let recorder = TestRecorder::begin(store, request.start(started), &*machine.clock, observer);
     let shared = TestContext::new(request, machine, &prepared, known.in_use, recorder, observer);
     let shared_by_all = &shared;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rampart_linux::CpuNumber;
 use rampart_march::Plan;
-use rampart_march::execute::honesty::Honesty;
+use rampart_march::execute::bypass::BypassCheck;
 use rampart_march::execute::{MarchEngine, MarchSettings};
 use rampart_memory::Bytes;
 use rampart_memory::fault::Campaign;
@@ -29,7 +29,7 @@ pub struct TestPreparation {
     pub cpus: Vec<CpuNumber>,
     pub engine: MarchEngine,
     pub settings: MarchSettings,
-    pub honesty: Honesty,
+    pub check: BypassCheck,
     pub campaign: Option<Campaign>,
 }
 
@@ -47,16 +47,16 @@ impl TestPreparation {
             None => None,
         };
         let engine = MarchEngine::detect();
-        let honesty = settle_method(request.method, engine, block)?;
+        let check = settle_method(request.method, engine, block)?;
         let (delay, retention) = (request.delay, request.retention);
-        let settings = MarchSettings { delay, retention, ..MarchSettings::new(honesty.method) };
-        Ok(Self { outlook, reserve, goal, block, cpus, engine, settings, honesty, campaign })
+        let settings = MarchSettings { delay, retention, ..MarchSettings::new(check.method) };
+        Ok(Self { outlook, reserve, goal, block, cpus, engine, settings, check, campaign })
     }
 
     /// The plan of one pass, from 1: each pass of a repeated test uses other random data backgrounds.
     pub fn plan(&self, request: &TestRequest, pass: u32) -> Plan {
         let seed = request.seed.wrapping_add(u64::from(pass - 1));
-        let plan = Plan::new(request.march.clone(), request.fidelity, &request.orders, seed);
+        let plan = Plan::new(request.march.clone(), request.fidelity, &request.sequences, seed);
         if request.retention > Duration::ZERO { plan.with_delayed_reads() } else { plan }
     }
 

@@ -14,7 +14,7 @@ pub use crate::testing::bad_frame::BadFrame;
 pub use crate::testing::verdict::TestVerdict;
 
 /// Name and version of the JSON schema.
-pub const SCHEMA: &str = "rampart.test/1";
+pub const SCHEMA: &str = "rampart.test/2";
 
 /// A test and its outcome.
 #[derive(Clone, Debug, Serialize)]
@@ -104,7 +104,7 @@ pub struct TestRan {
     /// Half the number of patterns.
     pub fidelity: u32,
     /// Address sequences.
-    pub orders: Vec<String>,
+    pub sequences: Vec<String>,
     /// Operations on each line in one pass.
     pub operations_per_line: u64,
     /// Passes begun.
@@ -147,9 +147,9 @@ pub struct Emulation {
     /// The value of `--inject`.
     pub spec: String,
     /// Faults injected into blocks that were tested completely.
-    pub planted: usize,
+    pub injected: usize,
     /// Of these, the faults within the test's detection guarantee, whatever the memory held.
-    pub promised: usize,
+    pub guaranteed: usize,
     /// Of the injected faults, the faults that were found.
     pub found: usize,
     /// Guaranteed but not found: a bug in Rampart. Normally empty.

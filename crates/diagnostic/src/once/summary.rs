@@ -140,7 +140,7 @@ fn test_that_ran(shared: &TestContext<'_>, plan: &Plan, sums: &TestSums) -> Test
         name: request.name.clone(),
         notation: request.march.to_string(),
         fidelity: request.fidelity.backgrounds(),
-        orders: plan.orders().map(|order| order.to_string()).collect(),
+        sequences: plan.sequences().map(|order| order.to_string()).collect(),
         operations_per_line: plan.length() as u64,
         passes: shared.schedule().pass(),
         threads: prepared.cpus.len(),
@@ -149,7 +149,7 @@ fn test_that_ran(shared: &TestContext<'_>, plan: &Plan, sums: &TestSums) -> Test
         window_lines: prepared.settings.window(lines(prepared.block)),
         block: prepared.block,
         pinning: sums.pinning.map_or_else(|| "nothing was claimed".to_owned(), |pinning| pinning.to_string()),
-        cached_reads: prepared.honesty.cached,
+        cached_reads: prepared.check.cached,
     }
 }
 
@@ -173,8 +173,8 @@ fn emulation(spec: String, sums: &TestSums) -> Emulation {
     let missed: Vec<String> = sums.tallies.values().flat_map(|tally| tally.missed.iter().cloned()).collect();
     Emulation {
         spec,
-        planted: sum(|tally| tally.injected),
-        promised: sum(|tally| tally.guaranteed),
+        injected: sum(|tally| tally.injected),
+        guaranteed: sum(|tally| tally.guaranteed),
         found: sum(|tally| tally.found),
         missed,
     }

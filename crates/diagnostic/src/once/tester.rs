@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rampart_linux::{Block, CpuNumber, PageKind, cpu};
 use rampart_march::execute::limit::Limit;
 use rampart_march::execute::{Executor, Mismatch, Region, Watch};
-use rampart_march::{Plan, promises};
+use rampart_march::{Plan, guarantees};
 use rampart_memory::fault::Emulator;
 use rampart_memory::fault_map::Retirement;
 use rampart_memory::{Bytes, Frame};
@@ -208,7 +208,7 @@ fn march(shared: &TestContext<'_>, held: &mut HeldBlock, frames: &[Option<Frame>
 
 fn tally(shared: &TestContext<'_>, plan: &Plan, held: &HeldBlock) -> InjectedTally {
     let lines = lines(held.block.bytes());
-    held.injected.tally(|fault| promises(plan, fault, lines, &shared.prepared.settings))
+    held.injected.tally(|fault| guarantees(plan, fault, lines, &shared.prepared.settings))
 }
 
 /// Retires the bad frames of an unpinned block: the kernel moves the page elsewhere. A frame that it does not retire is

@@ -3,15 +3,15 @@
 use std::num::NonZero;
 
 use rampart_linux::{Block, CpuNumber, PageKind};
-use rampart_march::execute::honesty::{self, BypassVerdict, Honesty, NoneBypasses};
+use rampart_march::execute::bypass::{self, BypassCheck, BypassVerdict, NoneBypasses};
 use rampart_march::execute::{MarchEngine, Method, Region};
 use rampart_memory::{Bytes, LINE_BYTES};
 
 use crate::error::Error;
 
 /// A warning, if it is not known whether reads come from the DRAM.
-pub const fn warning(honesty: &Honesty) -> Option<&'static str> {
-    match honesty.verdict {
+pub const fn warning(check: &BypassCheck) -> Option<&'static str> {
+    match check.verdict {
         // A method that reads a cache was refused before.
         BypassVerdict::ReachesDram | BypassVerdict::ReadsCache => None,
         BypassVerdict::Unclear => Some("whether reads come from the DRAM or from a cache cannot be measured here"),
@@ -36,12 +36,12 @@ pub fn choose_cpus(requested: Option<NonZero<usize>>, allowed: &[CpuNumber]) -> 
 
 /// Checks the requested method, or chooses the fastest one that bypasses the cache, on a block that is given back
 /// immediately.
-pub fn settle_method(requested: Option<Method>, engine: MarchEngine, bytes: Bytes) -> Result<Honesty, Error> {
+pub fn settle_method(requested: Option<Method>, engine: MarchEngine, bytes: Bytes) -> Result<BypassCheck, Error> {
     let mut block = Block::claim(bytes, PageKind::Huge)?;
     let mut region = Region::from(&mut block);
     let checked = match requested {
-        Some(method) => honesty::is_honest(engine, method, &mut region),
-        None => honesty::honest_method(engine, &mut region),
+        Some(method) => bypass::check_method(engine, method, &mut region),
+        None => bypass::bypassing_method(engine, &mut region),
     };
     checked.map_err(|seen| refusal(requested, seen))
 }
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_method_that_reads_the_cache_is_refused_in_one_line_with_the_share_that_was_measured() {
-        let seen = |method| Honesty {
+        let seen = |method| BypassCheck {
             method,
             verdict: BypassVerdict::ReadsCache,
             cached: 0.43,

@@ -5,7 +5,7 @@
 //! writes the notice for the user. **Why this way.** A test can imitate any machine.
 
 use rampart_march::execute;
-use rampart_march::execute::honesty::NoneBypasses;
+use rampart_march::execute::bypass::NoneBypasses;
 
 use crate::settings::pages::EngineKind;
 use crate::state::layout::MOST_PAGES;
@@ -133,7 +133,7 @@ pub fn choose_tests(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rampart_march::execute::honesty::{BypassVerdict, Honesty};
+    use rampart_march::execute::bypass::{BypassCheck, BypassVerdict};
 
     const OLD: &str = "this kernel's userfaultfd lacks MOVE (Linux 6.8)";
 
@@ -164,9 +164,12 @@ mod tests {
 
     #[test]
     fn of_a_file_it_is_said_which_pages_it_has() {
-        let told = [(HUGE, true), (16, true), (HUGE, false)].map(|(unit, has)| notice_of_shared(unit, has));
+        let notices = [(HUGE, true), (16, true), (HUGE, false)].map(|(unit, has)| notice_of_shared(unit, has));
         let of = ["of 2 MiB", "--unit", "vm.nr_overcommit_hugepages"];
-        assert!(told.iter().zip(of).all(|(told, of)| told.contains(of) && told.contains("a fork copies")), "{told:?}");
+        assert!(
+            notices.iter().zip(of).all(|(notices, of)| notices.contains(of) && notices.contains("a fork copies")),
+            "{notices:?}"
+        );
     }
 
     #[test]
@@ -188,7 +191,7 @@ mod tests {
     fn frames_are_tested_past_the_caches_or_not_at_all() {
         let method = execute::Method::NonTemporal;
         let seen =
-            Honesty { method, verdict: BypassVerdict::ReadsCache, cached: 0.4, cache_ticks: 20, dram_ticks: 145 };
+            BypassCheck { method, verdict: BypassVerdict::ReadsCache, cached: 0.4, cache_ticks: 20, dram_ticks: 145 };
         let refused = || NoneBypasses { methods: vec![seen] };
         assert_eq!(choose_tests(true, Some(Ok(method))).unwrap(), ChosenTests { method: Some(method), notice: None });
         let without = choose_tests(false, Some(Err(refused()))).unwrap();

@@ -154,7 +154,7 @@ impl UnlockedLimit {
     }
 
     /// The program waited for locked memory; `met`: with twice the limit it would not have.
-    pub fn opened(&mut self, met: bool, wait: FaultWait) {
+    pub fn unlocked(&mut self, met: bool, wait: FaultWait) {
         self.seen += 1;
         self.met += usize::from(met);
         self.jumps += usize::from(wait.jumped);
@@ -242,7 +242,7 @@ mod tests {
     fn periods(cap: &mut UnlockedLimit, from: u64, count: u64, share: f64, met: bool) -> u64 {
         for period in 0..count {
             cap.think(at(from + 20 * period));
-            cap.opened(met, on_course((PERIOD.mul_f64(share)).saturating_sub(AROUND)));
+            cap.unlocked(met, on_course((PERIOD.mul_f64(share)).saturating_sub(AROUND)));
         }
         cap.think(at(from + 20 * count));
         from + 20 * count
@@ -285,7 +285,7 @@ mod tests {
         cap.uses(usize::MAX / 2);
         for millis in 0..1000 {
             cap.think(at(millis));
-            cap.opened(true, on_course(Duration::from_millis(1)));
+            cap.unlocked(true, on_course(Duration::from_millis(1)));
         }
         assert!((30..=50).contains(&cap.grown()), "{} times in 50 periods", cap.grown());
     }
@@ -321,7 +321,7 @@ mod tests {
             cap.uses(1_000_000);
             for period in 0..400 {
                 cap.think(at(20 * period));
-                cap.opened(true, on_course((PERIOD / 10).saturating_sub(AROUND)));
+                cap.unlocked(true, on_course((PERIOD / 10).saturating_sub(AROUND)));
                 cap.interrupted(PERIOD / 10);
             }
             cap.grown()
@@ -347,7 +347,7 @@ mod tests {
             let share = (1.0 - size / needs).clamp(0.0, 0.9);
             (waits, blocks) = (waits + share, blocks + size);
             cap.think(at(20 * u64::from(period)));
-            cap.opened(share > 0.0, on_course(PERIOD.mul_f64(share).saturating_sub(AROUND)));
+            cap.unlocked(share > 0.0, on_course(PERIOD.mul_f64(share).saturating_sub(AROUND)));
         }
         (waits / f64::from(periods), blocks / f64::from(periods))
     }

@@ -6,7 +6,7 @@
 //! stay unused for a while, it shrinks by half of them. **Why this way.** A program requests memory in bursts that
 //! nothing predicts, so only the sizes of the last bursts count and are remembered. The diagnostic's controller decides
 //! for a whole machine, with guarantees for each free list [Rahman16, 5.2]; here there is one list, and no guarantee:
-//! untested pages are tested later ([`Guard::renew`](crate::Guard::renew)).
+//! untested pages are tested later ([`Guard::re_place`](crate::Guard::re_place)).
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use rampart_memory::Timestamp;
 use crate::state::layout::MOST_PAGES;
 
 /// Pages of a chunk.
-pub const TRAY_PAGES: u64 = MOST_PAGES as u64;
+pub const CHUNK_PAGES: u64 = MOST_PAGES as u64;
 
 /// How long chunks must stay unused before the target shrinks.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The number of chunks to keep ready.
 #[derive(Clone, Debug)]
 pub struct PoolTarget {
-    wanted: usize,
+    target: usize,
     most: usize,
     /// Pages that were requested in vain, less whole chunks.
     missed: u64,
@@ -36,13 +36,13 @@ impl PoolTarget {
     /// Starts with a target of one chunk, and never exceeds `most`. With `most` 0, the target is 0.
     #[must_use]
     pub fn new(most: usize, now: Timestamp) -> Self {
-        Self { wanted: most.min(1), most, missed: 0, lowest: most, since: now }
+        Self { target: most.min(1), most, missed: 0, lowest: most, since: now }
     }
 
     /// The target: how many chunks to keep ready.
     #[must_use]
-    pub const fn wanted(&self) -> usize {
-        self.wanted
+    pub const fn chunks(&self) -> usize {
+        self.target
     }
 
     /// A chunk was taken, and so many are left.
@@ -54,9 +54,9 @@ impl PoolTarget {
     pub fn missed(&mut self, pages: u64) {
         self.lowest = 0;
         self.missed += pages;
-        let trays = usize::try_from(self.missed / TRAY_PAGES).unwrap_or(usize::MAX);
-        self.missed %= TRAY_PAGES;
-        self.wanted = self.wanted.saturating_add(trays).min(self.most);
+        let chunks = usize::try_from(self.missed / CHUNK_PAGES).unwrap_or(usize::MAX);
+        self.missed %= CHUNK_PAGES;
+        self.target = self.target.saturating_add(chunks).min(self.most);
     }
 
     /// Time has passed, and so many chunks are ready.
@@ -65,8 +65,8 @@ impl PoolTarget {
             return;
         }
         let unused = self.lowest.min(ready);
-        if self.wanted > 1 {
-            self.wanted = (self.wanted - unused.div_ceil(2).min(self.wanted)).max(1);
+        if self.target > 1 {
+            self.target = (self.target - unused.div_ceil(2).min(self.target)).max(1);
         }
         (self.lowest, self.since) = (ready, now);
     }
@@ -83,54 +83,54 @@ mod tests {
 
     #[test]
     fn a_stock_that_runs_out_grows_by_what_was_missed_up_to_the_most() {
-        let mut stock = PoolTarget::new(4, at(0));
-        let wanted: Vec<_> = (0..7).map(|_| (stock.wanted(), stock.missed(TRAY_PAGES / 2)).0).collect();
-        assert_eq!(wanted, [1, 1, 2, 2, 3, 3, 4]);
-        stock.missed(100 * TRAY_PAGES);
-        assert_eq!(stock.wanted(), 4);
+        let mut pool = PoolTarget::new(4, at(0));
+        let target: Vec<_> = (0..7).map(|_| (pool.chunks(), pool.missed(CHUNK_PAGES / 2)).0).collect();
+        assert_eq!(target, [1, 1, 2, 2, 3, 3, 4]);
+        pool.missed(100 * CHUNK_PAGES);
+        assert_eq!(pool.chunks(), 4);
     }
 
     #[test]
     fn what_lies_unused_is_not_wanted_for_long() {
-        let mut stock = PoolTarget::new(32, at(0));
-        stock.missed(31 * TRAY_PAGES);
-        assert_eq!(stock.wanted(), 32);
-        stock.tick(32, at(3)); // it ran out since the start, so nothing is too much
-        assert_eq!(stock.wanted(), 32);
-        stock.tick(32, at(6));
-        assert_eq!(stock.wanted(), 16);
-        (9..60).step_by(3).for_each(|second| stock.tick(stock.wanted(), at(second)));
-        assert_eq!(stock.wanted(), 1, "one stays for the next burst");
+        let mut pool = PoolTarget::new(32, at(0));
+        pool.missed(31 * CHUNK_PAGES);
+        assert_eq!(pool.chunks(), 32);
+        pool.tick(32, at(3)); // it ran out since the start, so nothing is too much
+        assert_eq!(pool.chunks(), 32);
+        pool.tick(32, at(6));
+        assert_eq!(pool.chunks(), 16);
+        (9..60).step_by(3).for_each(|second| pool.tick(pool.chunks(), at(second)));
+        assert_eq!(pool.chunks(), 1, "one stays for the next burst");
     }
 
     #[test]
     fn a_stock_of_none_wants_none() {
-        let mut stock = PoolTarget::new(0, at(0));
-        stock.missed(TRAY_PAGES);
-        stock.tick(0, at(9));
-        assert_eq!(stock.wanted(), 0);
+        let mut pool = PoolTarget::new(0, at(0));
+        pool.missed(CHUNK_PAGES);
+        pool.tick(0, at(9));
+        assert_eq!(pool.chunks(), 0);
     }
 
     proptest! {
         /// A program with equal bursts finds enough ready from some burst on, and not much more.
         #[test]
         fn a_steady_program_is_served(burst in 1_usize..60, most in 60_usize..100) {
-            let mut stock = PoolTarget::new(most, at(0));
+            let mut pool = PoolTarget::new(most, at(0));
             let mut missed = 0;
             for second in 1..120 {
-                let mut ready = stock.wanted();
+                let mut ready = pool.chunks();
                 missed = 0;
                 for _ in 0..burst {
                     if ready == 0 {
-                        stock.missed(TRAY_PAGES);
+                        pool.missed(CHUNK_PAGES);
                         missed += 1;
                     } else {
                         ready -= 1;
-                        stock.taken(ready);
+                        pool.taken(ready);
                     }
                 }
-                stock.tick(stock.wanted(), at(3 * second));
-                prop_assert!(stock.wanted() <= most && stock.wanted() <= burst + 1);
+                pool.tick(pool.chunks(), at(3 * second));
+                prop_assert!(pool.chunks() <= most && pool.chunks() <= burst + 1);
             }
             prop_assert_eq!(missed, 0);
         }

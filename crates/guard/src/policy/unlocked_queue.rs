@@ -41,7 +41,7 @@ impl UnlockedUnits {
 /// An entry of the queue.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    opening: UnlockedUnits,
+    unlocked: UnlockedUnits,
     since: Timestamp,
     past: Past,
 }
@@ -141,10 +141,10 @@ impl UnlockedQueue {
 
     /// Units were unlocked because the program needed them, after a wait; without a wait if it never used them before.
     /// No units, if they were in the queue already.
-    pub fn opened(&mut self, opening: UnlockedUnits, now: Timestamp, wait: Option<FaultWait>) {
-        let past = self.push(opening, now);
+    pub fn unlocked(&mut self, unlocked: UnlockedUnits, now: Timestamp, wait: Option<FaultWait>) {
+        let past = self.push(unlocked, now);
         if let Some(wait) = wait {
-            self.cap.opened(past == Past::Returned, wait);
+            self.cap.unlocked(past == Past::Returned, wait);
         }
         self.cap.think(now);
     }
@@ -155,14 +155,14 @@ impl UnlockedQueue {
     }
 
     /// Units were prefetched, which says nothing about the limit.
-    pub fn opened_ahead(&mut self, opening: UnlockedUnits, now: Timestamp) {
-        self.push(opening, now);
+    pub fn prefetched(&mut self, unlocked: UnlockedUnits, now: Timestamp) {
+        self.push(unlocked, now);
     }
 
     /// The program has left these units behind.
     pub fn pass(&mut self, left: UnlockedUnits) {
-        let is_left = |Entry { opening, past, .. }: &Entry| {
-            opening.block == left.block && left.units.has(opening.units) && *past == Past::Locked
+        let is_left = |Entry { unlocked, past, .. }: &Entry| {
+            unlocked.block == left.block && left.units.has(unlocked.units) && *past == Past::Locked
         };
         // Recently unlocked entries are near the end.
         while let Some(place) = self.open.iter().rposition(is_left) {
@@ -170,31 +170,31 @@ impl UnlockedQueue {
         }
     }
 
-    fn push(&mut self, opening: UnlockedUnits, since: Timestamp) -> Past {
-        if opening.units.is_empty() {
+    fn push(&mut self, unlocked: UnlockedUnits, since: Timestamp) -> Past {
+        if unlocked.units.is_empty() {
             return Past::Locked;
         }
-        let ghosts = self.is_ghost.get(&opening.block).copied().unwrap_or_default();
-        let past = if (ghosts & opening.units).is_empty() { Past::Locked } else { Past::Returned };
-        self.exorcise(opening);
-        self.units += opening.count();
-        self.opened += opening.count() as u64;
-        self.open.push_back(Entry { opening, since, past });
+        let ghosts = self.is_ghost.get(&unlocked.block).copied().unwrap_or_default();
+        let past = if (ghosts & unlocked.units).is_empty() { Past::Locked } else { Past::Returned };
+        self.remove_ghosts(unlocked);
+        self.units += unlocked.count();
+        self.opened += unlocked.count() as u64;
+        self.open.push_back(Entry { unlocked, since, past });
         past
     }
 
     /// A due entry cannot be locked now: it is retried later.
-    pub fn stays(&mut self, opening: UnlockedUnits, now: Timestamp) {
-        self.hold(opening, now.after(RETRY));
+    pub fn stays(&mut self, unlocked: UnlockedUnits, now: Timestamp) {
+        self.hold(unlocked, now.after(RETRY));
     }
 
     /// As [`UnlockedQueue::stays`], for a refusal of the machine: a block that is refused again and again is retried
     /// less and less often.
-    pub fn refused(&mut self, opening: UnlockedUnits, now: Timestamp) {
-        let refusals = self.refusals.entry(opening.block).or_insert(0);
+    pub fn refused(&mut self, unlocked: UnlockedUnits, now: Timestamp) {
+        let refusals = self.refusals.entry(unlocked.block).or_insert(0);
         let wait = wait_after(RETRY, *refusals);
         *refusals = refusals.saturating_add(1);
-        self.hold(opening, now.after(wait));
+        self.hold(unlocked, now.after(wait));
     }
 
     /// A block was locked, or is no longer in use.
@@ -202,18 +202,18 @@ impl UnlockedQueue {
         self.refusals.remove(&block);
     }
 
-    fn hold(&mut self, opening: UnlockedUnits, until: Timestamp) {
+    fn hold(&mut self, unlocked: UnlockedUnits, until: Timestamp) {
         self.holds += 1;
-        self.held.insert((until, self.holds), opening);
+        self.held.insert((until, self.holds), unlocked);
     }
 
     /// The entry to lock now, if any. It counts as locked from here on.
     pub fn due(&mut self, now: Timestamp) -> Option<UnlockedUnits> {
         self.cap.think(now);
         while let Some(entry) = self.held.first_entry().filter(|entry| entry.key().0 <= now) {
-            let ((since, _), opening) = entry.remove_entry();
-            self.units += opening.count();
-            self.open.push_front(Entry { opening, since, past: Past::Locked });
+            let ((since, _), unlocked) = entry.remove_entry();
+            self.units += unlocked.count();
+            self.open.push_front(Entry { unlocked, since, past: Past::Locked });
         }
         let old = self.interval.is_some_and(|interval| self.age(now).is_some_and(|age| age >= interval));
         if self.is_over() || old { self.oldest() } else { None }
@@ -221,26 +221,26 @@ impl UnlockedQueue {
 
     /// The entry to lock first, however little is unlocked. It counts as locked from here on.
     pub fn oldest(&mut self) -> Option<UnlockedUnits> {
-        let Entry { opening, .. } = self.passed.pop_front().or_else(|| self.open.pop_front())?;
-        self.units -= opening.count();
-        *self.is_ghost.entry(opening.block).or_default() |= opening.units;
-        self.ghosts.push_back(opening);
-        self.ghost_units += opening.count();
+        let Entry { unlocked, .. } = self.passed.pop_front().or_else(|| self.open.pop_front())?;
+        self.units -= unlocked.count();
+        *self.is_ghost.entry(unlocked.block).or_default() |= unlocked.units;
+        self.ghosts.push_back(unlocked);
+        self.ghost_units += unlocked.count();
         while self.ghost_units > self.cap() {
             // A met ghost is no longer one, or becomes one again, further back.
             let forgotten = self.ghosts.pop_front().expect("units are of ghosts");
             self.ghost_units -= forgotten.count();
-            self.exorcise(forgotten);
+            self.remove_ghosts(forgotten);
         }
-        Some(opening)
+        Some(unlocked)
     }
 
     /// Removes these ghosts.
-    fn exorcise(&mut self, opening: UnlockedUnits) {
-        if let Some(ghosts) = self.is_ghost.get_mut(&opening.block) {
-            *ghosts -= opening.units;
+    fn remove_ghosts(&mut self, unlocked: UnlockedUnits) {
+        if let Some(ghosts) = self.is_ghost.get_mut(&unlocked.block) {
+            *ghosts -= unlocked.units;
             if ghosts.is_empty() {
-                self.is_ghost.remove(&opening.block);
+                self.is_ghost.remove(&unlocked.block);
             }
         }
     }
@@ -278,84 +278,84 @@ mod tests {
 
     /// A program that uses these blocks, one each 100 µs, and waits 90 µs for each locked one. Returns how often it
     /// waited, and goes on from `time`.
-    fn run(openings: &mut UnlockedQueue, time: &mut u64, wanted: impl IntoIterator<Item = u64>) -> usize {
-        run_at(openings, time, wanted, 100, false)
+    fn run(queue: &mut UnlockedQueue, time: &mut u64, accesses: impl IntoIterator<Item = u64>) -> usize {
+        run_at(queue, time, accesses, 100, false)
     }
 
     /// The same, one each so many microseconds.
     fn run_at(
-        openings: &mut UnlockedQueue,
+        queue: &mut UnlockedQueue,
         time: &mut u64,
-        wanted: impl IntoIterator<Item = u64>,
+        accesses: impl IntoIterator<Item = u64>,
         micros: u64,
         jumped: bool,
     ) -> usize {
-        let mut open: HashSet<BlockIndex> = openings.open.iter().map(|entry| entry.opening.block).collect();
+        let mut open: HashSet<BlockIndex> = queue.open.iter().map(|entry| entry.unlocked.block).collect();
         let mut faults = 0;
-        for block in wanted {
+        for block in accesses {
             *time += micros;
             if open.insert(BlockIndex(block)) {
                 faults += 1;
                 *time += 90;
-                openings.opened(whole(block), at(*time), Some(FaultWait { time: Duration::from_micros(90), jumped }));
+                queue.unlocked(whole(block), at(*time), Some(FaultWait { time: Duration::from_micros(90), jumped }));
             }
-            while let Some(opening) = openings.due(at(*time)) {
-                open.remove(&opening.block);
+            while let Some(unlocked) = queue.due(at(*time)) {
+                open.remove(&unlocked.block);
             }
         }
         faults
     }
 
     fn with_cap(cap: usize) -> UnlockedQueue {
-        let mut openings = UnlockedQueue::new(UnlockedLimit::new(cap, 4, Target::Cap), None);
-        openings.uses(100_000);
-        openings
+        let mut queue = UnlockedQueue::new(UnlockedLimit::new(cap, 4, Target::Cap), None);
+        queue.uses(100_000);
+        queue
     }
 
     #[test]
     fn beyond_the_cap_the_first_opened_is_locked_first() {
-        let mut openings = with_cap(2);
-        (1..=3).for_each(|block| openings.opened(whole(block), at(block), None));
-        assert_eq!(openings.due(at(9)), Some(whole(1)));
-        assert_eq!((openings.due(at(9)), openings.count()), (None, 2));
+        let mut queue = with_cap(2);
+        (1..=3).for_each(|block| queue.unlocked(whole(block), at(block), None));
+        assert_eq!(queue.due(at(9)), Some(whole(1)));
+        assert_eq!((queue.due(at(9)), queue.count()), (None, 2));
     }
 
     #[test]
     fn what_was_left_behind_is_locked_first_unless_it_had_come_back_and_only_beyond_the_cap() {
-        let mut openings = with_cap(4);
-        (1..=6).for_each(|block| openings.opened(whole(block), at(block), None));
-        assert_eq!([openings.due(at(9)), openings.due(at(9))], [Some(whole(1)), Some(whole(2))]);
-        openings.opened(whole(2), at(10), None);
+        let mut queue = with_cap(4);
+        (1..=6).for_each(|block| queue.unlocked(whole(block), at(block), None));
+        assert_eq!([queue.due(at(9)), queue.due(at(9))], [Some(whole(1)), Some(whole(2))]);
+        queue.unlocked(whole(2), at(10), None);
         // 3 to 6 and 2, of which 2 met its ghost.
-        [2, 5, 4].into_iter().for_each(|block| openings.pass(whole(block)));
-        assert_eq!((openings.due(at(11)), openings.due(at(11)), openings.count()), (Some(whole(5)), None, 4));
-        (7..=9).for_each(|block| openings.opened_ahead(whole(block), at(12)));
-        let due: Vec<_> = std::iter::from_fn(|| openings.due(at(13))).collect();
-        assert_eq!((due, openings.ever()), (vec![whole(4), whole(3), whole(6)], 10));
+        [2, 5, 4].into_iter().for_each(|block| queue.pass(whole(block)));
+        assert_eq!((queue.due(at(11)), queue.due(at(11)), queue.count()), (Some(whole(5)), None, 4));
+        (7..=9).for_each(|block| queue.prefetched(whole(block), at(12)));
+        let due: Vec<_> = std::iter::from_fn(|| queue.due(at(13))).collect();
+        assert_eq!((due, queue.ever()), (vec![whole(4), whole(3), whole(6)], 10));
     }
 
     #[test]
     fn of_a_block_only_the_units_are_left_behind_that_are_named() {
-        let mut openings = with_cap(4);
+        let mut queue = with_cap(4);
         let part = |first, count| UnlockedUnits { block: BlockIndex(3), units: Units::run(first, count) };
-        [part(4, 2), part(0, 2), part(2, 2)].into_iter().for_each(|part| openings.opened(part, at(1), None));
-        openings.pass(part(0, 4));
-        openings.opened(whole(7), at(2), None);
-        assert_eq!(openings.due(at(3)), Some(part(2, 2)));
-        assert_eq!(openings.due(at(3)), Some(part(0, 2)));
+        [part(4, 2), part(0, 2), part(2, 2)].into_iter().for_each(|part| queue.unlocked(part, at(1), None));
+        queue.pass(part(0, 4));
+        queue.unlocked(whole(7), at(2), None);
+        assert_eq!(queue.due(at(3)), Some(part(2, 2)));
+        assert_eq!(queue.due(at(3)), Some(part(0, 2)));
     }
 
     #[test]
     fn an_interval_locks_what_is_old_however_little_it_is() {
-        let mut openings = UnlockedQueue::new(UnlockedLimit::new(100, 4, Target::Cap), Some(Duration::from_micros(50)));
-        openings.opened(whole(7), at(0), None);
-        assert_eq!((openings.due(at(49)), openings.next(at(20))), (None, Some(Duration::from_micros(30))));
-        assert_eq!(openings.due(at(50)), Some(whole(7)));
-        assert_eq!(openings.next(at(60)), None);
-        (1..=2).for_each(|block| openings.opened(whole(block), at(100 * block), None));
-        openings.pass(whole(2));
+        let mut queue = UnlockedQueue::new(UnlockedLimit::new(100, 4, Target::Cap), Some(Duration::from_micros(50)));
+        queue.unlocked(whole(7), at(0), None);
+        assert_eq!((queue.due(at(49)), queue.next(at(20))), (None, Some(Duration::from_micros(30))));
+        assert_eq!(queue.due(at(50)), Some(whole(7)));
+        assert_eq!(queue.next(at(60)), None);
+        (1..=2).for_each(|block| queue.unlocked(whole(block), at(100 * block), None));
+        queue.pass(whole(2));
         assert_eq!(
-            [149, 150].map(|now| openings.due(at(now)).is_some()),
+            [149, 150].map(|now| queue.due(at(now)).is_some()),
             [false, true],
             "the oldest, whatever was left behind"
         );
@@ -363,21 +363,21 @@ mod tests {
 
     #[test]
     fn a_program_that_needs_more_than_the_cap_gets_it_and_faults_no_more() {
-        let (mut openings, mut time) = (with_cap(4), 0);
-        run(&mut openings, &mut time, (0..20_000).map(|step| step % 7));
-        assert!((7..=14).contains(&openings.cap()), "{} blocks for 7", openings.cap());
-        assert_eq!(run(&mut openings, &mut time, (0..600).map(|step| step % 7)), 0);
+        let (mut queue, mut time) = (with_cap(4), 0);
+        run(&mut queue, &mut time, (0..20_000).map(|step| step % 7));
+        assert!((7..=14).contains(&queue.cap()), "{} blocks for 7", queue.cap());
+        assert_eq!(run(&mut queue, &mut time, (0..600).map(|step| step % 7)), 0);
     }
 
     #[test]
     fn a_program_that_sweeps_does_not_make_the_cap_grow_unless_a_target_was_named() {
-        let (mut openings, mut time) = (with_cap(4), 0);
-        run(&mut openings, &mut time, (0..6_000).map(|step| step % 20));
-        assert_eq!((openings.cap(), openings.grown()), (4, 0));
-        let mut openings = UnlockedQueue::new(UnlockedLimit::new(4, 4, Target::Overhead(0.5)), None);
-        openings.uses(100);
-        let faults = run(&mut openings, &mut time, (0..60_000).map(|step| step % 20));
-        assert!(faults < 40_000, "{} blocks, {faults} faults of 96 µs in 6 s and half of that", openings.cap());
+        let (mut queue, mut time) = (with_cap(4), 0);
+        run(&mut queue, &mut time, (0..6_000).map(|step| step % 20));
+        assert_eq!((queue.cap(), queue.grown()), (4, 0));
+        let mut queue = UnlockedQueue::new(UnlockedLimit::new(4, 4, Target::Overhead(0.5)), None);
+        queue.uses(100);
+        let faults = run(&mut queue, &mut time, (0..60_000).map(|step| step % 20));
+        assert!(faults < 40_000, "{} blocks, {faults} faults of 96 µs in 6 s and half of that", queue.cap());
     }
 
     /// Jumps among so many blocks, each equally likely at any time.
@@ -398,80 +398,80 @@ mod tests {
     #[test]
     fn a_program_that_jumps_gets_as_much_room_as_keeps_its_waits_short() {
         for (seed, blocks) in [(1, 64), (2, 500), (3, 4000)] {
-            let (mut openings, mut time) = (with_cap(4), 0);
+            let (mut queue, mut time) = (with_cap(4), 0);
             let count = 1_000_000;
-            let before = run_at(&mut openings, &mut time, jumps(blocks, count, seed), 100, true);
+            let before = run_at(&mut queue, &mut time, jumps(blocks, count, seed), 100, true);
             // Each is unlocked once, and some again when a smaller limit is tried.
             assert!(before < count / 8, "{blocks}: {before}");
-            let faults = run_at(&mut openings, &mut time, jumps(blocks, count, seed + 10), 100, true);
-            let (missed, modelled) = (faults as f64 / count as f64, 1.0 - openings.cap() as f64 / blocks as f64);
-            assert!(missed < 0.1 && modelled < 0.2, "{blocks}: {missed} missed, {modelled}, {} cap", openings.cap());
+            let faults = run_at(&mut queue, &mut time, jumps(blocks, count, seed + 10), 100, true);
+            let (missed, modelled) = (faults as f64 / count as f64, 1.0 - queue.cap() as f64 / blocks as f64);
+            assert!(missed < 0.1 && modelled < 0.2, "{blocks}: {missed} missed, {modelled}, {} cap", queue.cap());
         }
     }
 
     #[test]
     fn a_program_that_jumps_seldom_is_left_alone() {
-        let (mut openings, mut time) = (with_cap(4), 0);
+        let (mut queue, mut time) = (with_cap(4), 0);
         // A twentieth of its time.
-        let faults = run_at(&mut openings, &mut time, jumps(64, 20_000, 7), 2000, true);
-        assert_eq!((openings.cap(), openings.grown()), (4, 0));
+        let faults = run_at(&mut queue, &mut time, jumps(64, 20_000, 7), 2000, true);
+        assert_eq!((queue.cap(), queue.grown()), (4, 0));
         assert!(faults > 18_000, "{faults}");
     }
 
     #[test]
     fn a_program_that_has_jumped_is_locked_again_when_it_jumps_no_more() {
-        let (mut openings, mut time) = (with_cap(4), 0);
-        run_at(&mut openings, &mut time, jumps(500, 200_000, 5), 100, true);
-        assert!(openings.cap() > 400, "{}", openings.cap());
-        run(&mut openings, &mut time, (0..3_000_000).map(|step| step % 3));
-        assert_eq!(openings.cap(), 4);
+        let (mut queue, mut time) = (with_cap(4), 0);
+        run_at(&mut queue, &mut time, jumps(500, 200_000, 5), 100, true);
+        assert!(queue.cap() > 400, "{}", queue.cap());
+        run(&mut queue, &mut time, (0..3_000_000).map(|step| step % 3));
+        assert_eq!(queue.cap(), 4);
     }
 
     #[test]
     fn what_was_needed_for_a_while_is_locked_when_the_while_is_over() {
-        let (mut openings, mut time) = (with_cap(4), 0);
-        run(&mut openings, &mut time, (0..20_000).map(|step| step % 7));
-        let (grown, open) = (openings.cap(), openings.count());
-        let faults = run(&mut openings, &mut time, (0..60_000).map(|step| step % 3));
+        let (mut queue, mut time) = (with_cap(4), 0);
+        run(&mut queue, &mut time, (0..20_000).map(|step| step % 7));
+        let (grown, open) = (queue.cap(), queue.count());
+        let faults = run(&mut queue, &mut time, (0..60_000).map(|step| step % 3));
         assert!(grown >= 7, "{grown}");
-        assert!(open >= openings.count() && openings.cap() == 4 && faults < 60, "{} open, {faults}", openings.count());
+        assert!(open >= queue.count() && queue.cap() == 4 && faults < 60, "{} open, {faults}", queue.count());
     }
 
     #[test]
     fn what_cannot_be_locked_is_tried_again_after_a_while_and_does_not_count_until_then() {
-        let mut openings = with_cap(1);
-        openings.opened(whole(1), at(0), None);
-        openings.opened(whole(2), at(1), None);
-        let pinned = openings.due(at(1)).unwrap();
-        openings.stays(pinned, at(1));
-        assert_eq!((openings.due(at(2)), openings.next(at(2))), (None, Some(Duration::from_micros(9_999))));
-        assert_eq!(openings.due(at(10_001)), Some(pinned));
+        let mut queue = with_cap(1);
+        queue.unlocked(whole(1), at(0), None);
+        queue.unlocked(whole(2), at(1), None);
+        let pinned = queue.due(at(1)).unwrap();
+        queue.stays(pinned, at(1));
+        assert_eq!((queue.due(at(2)), queue.next(at(2))), (None, Some(Duration::from_micros(9_999))));
+        assert_eq!(queue.due(at(10_001)), Some(pinned));
     }
 
     #[test]
     fn what_is_open_is_counted_in_units_and_locked_as_it_was_opened() {
-        let mut openings = with_cap(8);
+        let mut queue = with_cap(8);
         let part = |first, count| UnlockedUnits { block: BlockIndex(3), units: Units::run(first, count) };
-        openings.opened(part(0, 6), at(0), None);
-        openings.opened(part(8, 2), at(1), None);
-        assert!(!openings.is_over() && openings.count() == 2);
-        openings.opened_ahead(part(6, 1), at(2));
-        assert!(openings.is_over());
-        assert_eq!((openings.due(at(2)), openings.due(at(2))), (Some(part(0, 6)), None));
-        assert_eq!(openings.is_ghost[&BlockIndex(3)], Units::run(0, 6));
-        openings.opened_ahead(part(2, 1), at(3));
-        assert_eq!(openings.is_ghost[&BlockIndex(3)], Units::run(0, 2) | Units::run(3, 3));
+        queue.unlocked(part(0, 6), at(0), None);
+        queue.unlocked(part(8, 2), at(1), None);
+        assert!(!queue.is_over() && queue.count() == 2);
+        queue.prefetched(part(6, 1), at(2));
+        assert!(queue.is_over());
+        assert_eq!((queue.due(at(2)), queue.due(at(2))), (Some(part(0, 6)), None));
+        assert_eq!(queue.is_ghost[&BlockIndex(3)], Units::run(0, 6));
+        queue.prefetched(part(2, 1), at(3));
+        assert_eq!(queue.is_ghost[&BlockIndex(3)], Units::run(0, 2) | Units::run(3, 3));
     }
 
     proptest! {
         #[test]
         fn after_the_due_ones_are_locked_no_more_than_the_cap_is_open_and_no_ghost_is_kept_beyond_it(
-            wanted in proptest::collection::vec(0_u64..64, 1..400), cap in 1_usize..16
+            accesses in proptest::collection::vec(0_u64..64, 1..400), cap in 1_usize..16
         ) {
-            let mut openings = with_cap(cap);
-            run(&mut openings, &mut 0, wanted);
-            prop_assert!(!openings.is_over() && openings.units == openings.count());
-            prop_assert!(openings.ghosts.len() <= 2 * openings.cap() && openings.is_ghost.len() <= openings.ghosts.len());
+            let mut queue = with_cap(cap);
+            run(&mut queue, &mut 0, accesses);
+            prop_assert!(!queue.is_over() && queue.units == queue.count());
+            prop_assert!(queue.ghosts.len() <= 2 * queue.cap() && queue.is_ghost.len() <= queue.ghosts.len());
         }
     }
 }

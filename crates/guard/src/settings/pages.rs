@@ -76,7 +76,7 @@ pub struct GuardSettings {
     /// The unlocked limit, unless the program needs more to go on.
     pub cap: Bytes,
     /// The most blocks to prefetch for a stream; 0 for none.
-    pub ahead: u32,
+    pub prefetch: u32,
     /// The target overhead, in per cent of the program's own time, which then determines the limit. `None`: the limit
     /// is `cap`.
     pub overhead: Option<u32>,
@@ -96,7 +96,7 @@ impl Default for GuardSettings {
             unit_pages: 16,
             interval: None,
             cap: Bytes::from_mib(32),
-            ahead: 4,
+            prefetch: 4,
             overhead: None,
             on_error: OnError::Stop,
             protect: Protect::default(),
@@ -150,9 +150,10 @@ impl GuardSettings {
 /// In the form that [`GuardSettings::from_str`] reads.
 impl fmt::Display for GuardSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { method, scheme, block_pages, unit_pages, interval, cap, ahead, overhead, on_error, protect } = self;
+        let Self { method, scheme, block_pages, unit_pages, interval, cap, prefetch, overhead, on_error, protect } =
+            self;
         write!(f, "engine={},", method.name())?;
-        write!(f, "codes={scheme},block={block_pages},unit={unit_pages},cap={},ahead={ahead}", cap.get())?;
+        write!(f, "codes={scheme},block={block_pages},unit={unit_pages},cap={},prefetch={prefetch}", cap.get())?;
         if let Some(interval) = interval {
             write!(f, ",interval={}", interval.as_micros())?;
         }
@@ -185,7 +186,7 @@ impl GuardSettings {
             "block" => self.block_pages = value.parse().ok()?,
             "unit" => self.unit_pages = value.parse().ok()?,
             "cap" => self.cap = Bytes::new(value.parse().ok()?),
-            "ahead" => self.ahead = value.parse().ok()?,
+            "prefetch" => self.prefetch = value.parse().ok()?,
             "overhead" => self.overhead = Some(value.parse().ok()?),
             "interval" => self.interval = Some(Duration::from_micros(value.parse().ok()?)),
             "on-error" => self.on_error = OnError::ALL.iter().find(|(name, _)| *name == value)?.1,
@@ -204,7 +205,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_shown_is_read_back(
-            scheme in 0_usize..4, order in 0_u32..=9, parts in 0_u32..=6, blocks in 2_u64..5000, ahead in 0_u32..100,
+            scheme in 0_usize..4, order in 0_u32..=9, parts in 0_u32..=6, blocks in 2_u64..5000, prefetch in 0_u32..100,
             interval in proptest::option::of(1_u64..10_000_000), overhead in proptest::option::of(1_u32..500),
             on_error in 0_usize..3, method in 0_usize..3, data in any::<bool>(), mappings in proptest::option::of(1_u64..1 << 40)
         ) {
@@ -215,7 +216,7 @@ mod tests {
                 unit_pages: 1 << order.saturating_sub(parts),
                 interval: interval.map(Duration::from_micros),
                 cap: Bytes::new((4096 << order) * blocks),
-                ahead,
+                prefetch,
                 overhead,
                 on_error: OnError::ALL[on_error].1,
                 protect: Protect { data, mappings: mappings.map(Bytes::new) },

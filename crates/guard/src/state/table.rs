@@ -150,7 +150,7 @@ impl BlockTable {
 
     /// The units of a block that are in the vault.
     #[must_use]
-    pub fn closed(&self, known: &GuardBlock) -> Units {
+    pub fn not_unlocked(&self, known: &GuardBlock) -> Units {
         match known.state {
             BlockState::Used => self.layout.all_units() - known.unlocked,
             BlockState::Untouched | BlockState::Excluded => Units::NONE,
@@ -160,7 +160,7 @@ impl BlockTable {
     /// The locked ones of them.
     #[must_use]
     pub fn locked(&self, known: &GuardBlock) -> Units {
-        self.closed(known) - known.pending - known.pre_verified
+        self.not_unlocked(known) - known.pending - known.pre_verified
     }
 
     /// Blocks of pieces in use, ascending.

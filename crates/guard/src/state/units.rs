@@ -109,13 +109,13 @@ mod tests {
             let [a, b] = [one, other].map(|runs| {
                 runs.into_iter().fold(Units::NONE, |set, (first, count)| set | Units::run(first, count.min(64 - first)))
             });
-            let (twin, others) = (set(a), set(b));
-            prop_assert_eq!(a.count() as usize, twin.len());
-            prop_assert_eq!(set(a | b), &twin | &others);
-            prop_assert_eq!(set(a & b), &twin & &others);
-            prop_assert_eq!(set(a - b), &twin - &others);
-            prop_assert_eq!(a.has(b), twin.is_superset(&others));
-            prop_assert_eq!(a.is_empty(), twin.is_empty());
+            let (model, others) = (set(a), set(b));
+            prop_assert_eq!(a.count() as usize, model.len());
+            prop_assert_eq!(set(a | b), &model | &others);
+            prop_assert_eq!(set(a & b), &model & &others);
+            prop_assert_eq!(set(a - b), &model - &others);
+            prop_assert_eq!(a.has(b), model.is_superset(&others));
+            prop_assert_eq!(a.is_empty(), model.is_empty());
             let runs: Vec<_> = a.runs().collect();
             prop_assert!(runs.windows(2).all(|pair| pair[0].0 + pair[0].1 < pair[1].0), "runs do not touch: {runs:?}");
         }

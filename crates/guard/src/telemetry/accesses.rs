@@ -22,7 +22,7 @@ pub enum Touch {
     /// The program writes it.
     Write,
     /// The prefetcher; or everything, as before a fork.
-    Ahead,
+    Prefetch,
 }
 
 /// One unlock.
@@ -52,7 +52,7 @@ impl UnlockAccess {
         let touch = match self.touch {
             Touch::Read => 0,
             Touch::Write => 1,
-            Touch::Ahead => 2,
+            Touch::Prefetch => 2,
         };
         [self.at.micros(), self.page.0 << 16 | touch << 12 | u64::from(self.pages)]
     }
@@ -64,7 +64,7 @@ impl UnlockAccess {
         let touch = match what >> 12 & 0xf {
             0 => Touch::Read,
             1 => Touch::Write,
-            2 => Touch::Ahead,
+            2 => Touch::Prefetch,
             _ => return None,
         };
         let pages = u16::try_from(what & 0xfff).expect("twelve bits");
@@ -128,7 +128,7 @@ mod tests {
     proptest! {
         #[test]
         fn an_access_is_read_back(at: u64, page in 0_u64..1 << 48, pages in 1_u16..=512, touch in 0_usize..3) {
-            let touch = [Touch::Read, Touch::Write, Touch::Ahead][touch];
+            let touch = [Touch::Read, Touch::Write, Touch::Prefetch][touch];
             let access = UnlockAccess { at: Timestamp::from_micros(at), page: PageIndex(page), pages, touch };
             prop_assert_eq!(UnlockAccess::from_words(access.to_words().into_iter()), Some(access));
         }

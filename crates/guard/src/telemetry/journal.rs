@@ -142,10 +142,12 @@ fn first(bytes: &[u8], kind: SectionKind) -> Result<(Section<'_>, &[u8]), Journa
     }
     let (records, lost) = (word(4), word(5));
     let process = u32::try_from(word(3)).map_err(|_| JournalError::Foreign(kind))?;
-    let wanted = records.saturating_mul(kind.words() as u64);
-    let found = usize::try_from(wanted).ok().and_then(|wanted| words.split_at_checked(wanted));
+    let words_needed = records.saturating_mul(kind.words() as u64);
+    let found = usize::try_from(words_needed).ok().and_then(|words_needed| words.split_at_checked(words_needed));
     let Some((words, _)) = found else {
-        return Err(JournalError::CutOff { missing: wanted.saturating_sub(words.len() as u64).saturating_mul(8) });
+        return Err(JournalError::CutOff {
+            missing: words_needed.saturating_sub(words.len() as u64).saturating_mul(8),
+        });
     };
     let section = Section { header: Header { kind, process, records, lost }, words };
     Ok((section, &bytes[HEADER_BYTES + 8 * words.len()..]))

@@ -131,7 +131,7 @@ struct Simulated<'a> {
     guard: Guard<'a, Zeros>,
     counts: &'a GuardCounts,
     now: u64,
-    keeper: u64,
+    maintenance: u64,
 }
 
 impl<'a> Simulated<'a> {
@@ -148,7 +148,7 @@ impl<'a> Simulated<'a> {
             guard: Guard::new(Box::new(engine), layout, settings, counts, &Nobody, clock),
             counts,
             now: 0,
-            keeper: 0,
+            maintenance: 0,
         };
         simulated.run((0..blocks).map(|block| (block * BLOCK, 200_000)));
         simulated
@@ -165,13 +165,13 @@ impl<'a> Simulated<'a> {
 
     /// Runs the maintenance thread up to the present.
     fn keep(&mut self) {
-        while self.keeper <= self.now {
+        while self.maintenance <= self.now {
             let before = self.coded();
-            if self.guard.keep(Self::micros(self.keeper)) != Some(Duration::ZERO) {
-                self.keeper = self.now + 1;
+            if self.guard.keep(Self::micros(self.maintenance)) != Some(Duration::ZERO) {
+                self.maintenance = self.now + 1;
                 return;
             }
-            self.keeper += STEP + (self.coded() - before) * PAGE;
+            self.maintenance += STEP + (self.coded() - before) * PAGE;
         }
     }
 

@@ -17,7 +17,7 @@ use rampart_memory::{Bytes, Frame, Timestamp};
 
 use crate::engine::{EngineRefusal, GuardEngine};
 use crate::policy::prefetch::streams::Prefetcher;
-use crate::policy::prefetch::{BlockPart, Course, Want};
+use crate::policy::prefetch::{AccessPattern, BlockPart, PrefetchRequest};
 use crate::settings::pages::{GuardSettings, OnError};
 use crate::state::layout::{BlockIndex, Layout, PageIndex, PageSpan};
 use crate::state::table::Grain;
@@ -33,9 +33,9 @@ use self::fake_engine::FakeEngine;
 
 /// Records the reports.
 #[derive(Default)]
-struct Told(Mutex<Vec<Trouble>>, Mutex<Vec<UnlockAccess>>);
+struct Reported(Mutex<Vec<Trouble>>, Mutex<Vec<UnlockAccess>>);
 
-impl GuardObserver for Told {
+impl GuardObserver for Reported {
     fn trouble(&self, trouble: &Trouble) {
         self.0.lock().unwrap().push(trouble.clone());
     }
@@ -56,7 +56,7 @@ fn at(micros: u64) -> Timestamp {
 }
 
 fn settings() -> GuardSettings {
-    GuardSettings { block_pages: 4, unit_pages: 4, cap: Bytes::new(8 * 4096), ahead: 0, ..GuardSettings::default() }
+    GuardSettings { block_pages: 4, unit_pages: 4, cap: Bytes::new(8 * 4096), prefetch: 0, ..GuardSettings::default() }
 }
 
 /// A guard, and a program on it whose faulting accesses are repeated.
@@ -68,22 +68,22 @@ struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    fn new(settings: GuardSettings, counts: &'a GuardCounts, told: &'a Told) -> Self {
-        Self::on(FakeEngine::new(usize::try_from(PAGES).unwrap()), settings, counts, told)
+    fn new(settings: GuardSettings, counts: &'a GuardCounts, reported: &'a Reported) -> Self {
+        Self::on(FakeEngine::new(usize::try_from(PAGES).unwrap()), settings, counts, reported)
     }
 
     /// On an engine that stops writes.
-    fn watching(settings: GuardSettings, counts: &'a GuardCounts, told: &'a Told) -> Self {
+    fn watching(settings: GuardSettings, counts: &'a GuardCounts, reported: &'a Reported) -> Self {
         let mut engine = FakeEngine::new(usize::try_from(PAGES).unwrap());
         engine.watches = true;
-        Self::on(engine, settings, counts, told)
+        Self::on(engine, settings, counts, reported)
     }
 
-    fn on(engine: FakeEngine, settings: GuardSettings, counts: &'a GuardCounts, told: &'a Told) -> Self {
+    fn on(engine: FakeEngine, settings: GuardSettings, counts: &'a GuardCounts, reported: &'a Reported) -> Self {
         let layout = Layout::new(Bytes::new(PAGES * 4096), settings.block_pages, settings.unit_pages).unwrap();
         let clock = FakeClock::new();
         clock.tick_by(Duration::from_micros(1));
-        Self { guard: Guard::new(Box::new(engine), layout, settings, counts, told, clock), clock, time: 0 }
+        Self { guard: Guard::new(Box::new(engine), layout, settings, counts, reported, clock), clock, time: 0 }
     }
 
     fn fault(&mut self, page: u64) -> FaultOutcome {
@@ -134,17 +134,17 @@ proptest! {
     #[test]
     fn a_program_finds_what_it_wrote(
         steps in proptest::collection::vec((0_u64..PAGES / 2, 0_u64..100, proptest::option::weighted(0.1, any::<u64>()), any::<bool>()), 1..500),
-        scheme in 0_usize..4, ahead in 0_u32..5, unit in 0_u32..3, watches in any::<bool>()
+        scheme in 0_usize..4, prefetch in 0_u32..5, unit in 0_u32..3, watches in any::<bool>()
     ) {
-        let (counts, told) = (GuardCounts::default(), Told::default());
-        let settings = GuardSettings { scheme: Scheme::ALL[scheme], ahead, unit_pages: 1 << unit, ..settings() };
+        let (counts, reported) = (GuardCounts::default(), Reported::default());
+        let settings = GuardSettings { scheme: Scheme::ALL[scheme], prefetch, unit_pages: 1 << unit, ..settings() };
         let world = if watches { World::watching } else { World::new };
-        let mut world = world(settings, &counts, &told);
-        let mut twin = BTreeMap::new();
+        let mut world = world(settings, &counts, &reported);
+        let mut model = BTreeMap::new();
         for (page, other, seed, keep) in steps {
             let span = PageSpan::of_page(PageIndex(page));
             match other {
-                0 => prop_assert_eq!(world.guard.open_all(at(world.time)), FaultOutcome::GoesOn),
+                0 => prop_assert_eq!(world.guard.unlock_all(at(world.time)), FaultOutcome::GoesOn),
                 1 => {
                     prop_assert_eq!(world.guard.hold(span, at(world.time)), FaultOutcome::GoesOn);
                     world.keep();
@@ -152,13 +152,13 @@ proptest! {
                 }
                 2 => {
                     prop_assert_eq!(world.guard.zero(span, at(world.time)), FaultOutcome::GoesOn);
-                    twin.remove(&page);
+                    model.remove(&page);
                 }
                 3 => {
                     let first = page / 4 * 4;
                     let block = PageSpan { first: PageIndex(first), count: NonZero::new(4).unwrap() };
                     prop_assert!(world.guard.forget(block));
-                    twin.retain(|page, _| !(first..first + 4).contains(page));
+                    model.retain(|page, _| !(first..first + 4).contains(page));
                 }
                 // Two threads fault on it at once.
                 4..10 => prop_assert_eq!(world.fault(page), FaultOutcome::GoesOn),
@@ -167,15 +167,15 @@ proptest! {
             match seed {
                 Some(seed) => {
                     world.write(page, &PageData::from_seed(seed));
-                    twin.insert(page, PageData::from_seed(seed));
+                    model.insert(page, PageData::from_seed(seed));
                 }
-                None => prop_assert_eq!(world.read(page), twin.get(&page).cloned().unwrap_or(PageData::ZERO)),
+                None => prop_assert_eq!(world.read(page), model.get(&page).cloned().unwrap_or(PageData::ZERO)),
             }
             if keep {
                 world.keep();
             }
         }
-        prop_assert!(told.0.lock().unwrap().is_empty(), "no memory erred");
+        prop_assert!(reported.0.lock().unwrap().is_empty(), "no memory erred");
         let seen = counts.snapshot();
         prop_assert!(seen.get(Counter::Unlocked) <= seen.get(Counter::Pages) && seen.get(Counter::Pages) <= PAGES);
     }
@@ -189,8 +189,8 @@ fn lock_page_5(world: &mut World<'_>, round: u64) {
 
 #[test]
 fn what_is_only_read_keeps_its_codes_and_what_is_written_gets_new_ones() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::watching(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::watching(settings(), &counts, &reported);
     world.write(5, &PageData::from_seed(1));
     (0..3).for_each(|round| lock_page_5(&mut world, round));
     let encoded = counts.get(Counter::Encoded);
@@ -216,8 +216,8 @@ fn what_is_only_read_keeps_its_codes_and_what_is_written_gets_new_ones() {
 
 #[test]
 fn what_memory_did_to_a_page_while_it_was_unlocked_and_only_read_is_put_right() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::watching(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::watching(settings(), &counts, &reported);
     world.write(5, &PageData::from_seed(1));
     lock_page_5(&mut world, 0);
     world.read(5);
@@ -229,23 +229,23 @@ fn what_memory_did_to_a_page_while_it_was_unlocked_and_only_read_is_put_right() 
 
 #[test]
 fn a_flip_in_a_locked_page_is_corrected_before_the_program_sees_it_and_told_with_its_frame() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     assert!(world.guard.engine().is_in_vault(5));
     assert!(world.guard.inject(PageIndex(5), &[777]));
     assert_eq!(world.read(5), PageData::from_seed(1));
-    let told = told.0.lock().unwrap();
-    assert_eq!((told.len(), told[0].page, told[0].frame), (1, PageIndex(5), Frame::new(0x1005)));
-    assert!(matches!(told[0].outcome, CorrectionOutcome::Corrected(_)));
+    let reported = reported.0.lock().unwrap();
+    assert_eq!((reported.len(), reported[0].page, reported[0].frame), (1, PageIndex(5), Frame::new(0x1005)));
+    assert!(matches!(reported[0].outcome, CorrectionOutcome::Corrected(_)));
     assert_eq!((counts.get(Counter::Corrected), counts.get(Counter::Injected)), (1, 1));
 }
 
 #[test]
 fn a_page_that_the_hardware_gives_up_is_rebuilt_if_it_had_but_a_line_and_is_beyond_correction_else() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(GuardSettings { on_error: OnError::Continue, ..settings() }, &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(GuardSettings { on_error: OnError::Continue, ..settings() }, &counts, &reported);
     let mut line = PageData::ZERO;
     line.flip(&PageBits::from_iter([5, 511]));
     let pages = [(5, line), (6, PageData::ZERO), (7, PageData::from_seed(7))];
@@ -260,11 +260,11 @@ fn a_page_that_the_hardware_gives_up_is_rebuilt_if_it_had_but_a_line_and_is_beyo
 
 #[test]
 fn ten_thousand_flips_in_locked_pages_are_all_corrected() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
     // Everything unlocked is locked as soon as the maintenance thread runs.
     let settings =
         GuardSettings { interval: Some(Duration::from_micros(1)), cap: Bytes::new(PAGES * 4096), ..settings() };
-    let mut world = World::new(settings, &counts, &told);
+    let mut world = World::new(settings, &counts, &reported);
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     let mut state = 1_u64;
     for _ in 0..10_000 {
@@ -288,18 +288,18 @@ fn a_page_beyond_correction_stops_the_program_or_is_told_as_wished() {
         (OnError::Continue, FaultOutcome::GoesOn),
         (OnError::Checkpoint, FaultOutcome::Stop),
     ] {
-        let (counts, told) = (GuardCounts::default(), Told::default());
-        let mut world = World::new(GuardSettings { on_error, ..settings() }, &counts, &told);
+        let (counts, reported) = (GuardCounts::default(), Reported::default());
+        let mut world = World::new(GuardSettings { on_error, ..settings() }, &counts, &reported);
         world.write(5, &PageData::from_seed(1));
         world.lock_all_but(20);
         // Two lines: more than P and Q rebuild.
         assert!(world.guard.inject(PageIndex(5), &[1, 513]));
         assert_eq!(world.fault(5), served);
-        assert_eq!(told.0.lock().unwrap()[0].outcome, CorrectionOutcome::Uncorrectable);
+        assert_eq!(reported.0.lock().unwrap()[0].outcome, CorrectionOutcome::Uncorrectable);
         assert_eq!(world.guard.engine().read(5).is_none(), served == FaultOutcome::Stop, "it never saw the page");
         // The saved state is there.
         world.lock_all_but(40);
-        assert_eq!(world.guard.open_all(at(world.time)), served);
+        assert_eq!(world.guard.unlock_all(at(world.time)), served);
         assert!(world.guard.engine().read(20).is_some() && world.guard.engine().read(40).is_some());
         assert_eq!(world.guard.engine().read(5).is_none(), served == FaultOutcome::Stop);
     }
@@ -307,8 +307,8 @@ fn a_page_beyond_correction_stops_the_program_or_is_told_as_wished() {
 
 #[test]
 fn what_a_device_uses_stays_open_and_is_locked_when_it_is_free() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     world.write(0, &PageData::from_seed(9));
     world.guard.engine().pinned.lock().unwrap().insert(1);
     world.read(20);
@@ -323,8 +323,8 @@ fn what_a_device_uses_stays_open_and_is_locked_when_it_is_free() {
 
 #[test]
 fn a_fault_between_moving_and_coding_takes_the_block_back_unverified() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     world.write(0, &PageData::from_seed(9));
     let block = BlockIndex(0);
     world.guard.engine().lock(world.guard.layout().span(block)).unwrap();
@@ -337,8 +337,8 @@ fn a_fault_between_moving_and_coding_takes_the_block_back_unverified() {
 
 #[test]
 fn forgotten_blocks_read_as_zeros_and_parts_of_blocks_are_not_forgotten() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     (0..8).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.lock_all_but(20);
     let span = |first, count| PageSpan { first: PageIndex(first), count: NonZero::new(count).unwrap() };
@@ -350,8 +350,8 @@ fn forgotten_blocks_read_as_zeros_and_parts_of_blocks_are_not_forgotten() {
 
 #[test]
 fn a_page_that_the_program_gave_back_by_itself_is_filled_again() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     world.write(0, &PageData::from_seed(9));
     world.guard.engine().discard(PageSpan::of_page(PageIndex(0)));
     assert_eq!(world.read(0), PageData::ZERO);
@@ -359,8 +359,8 @@ fn a_page_that_the_program_gave_back_by_itself_is_filled_again() {
 
 #[test]
 fn pages_that_the_program_gives_back_read_as_zeros_wherever_they_are_and_the_rest_stays() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     (0..16).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.lock_all_but(20);
     assert!(world.guard.engine().is_in_vault(3));
@@ -374,8 +374,8 @@ fn pages_that_the_program_gives_back_read_as_zeros_wherever_they_are_and_the_res
 
 #[test]
 fn what_the_program_maps_by_itself_is_never_locked_again() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     assert_eq!(world.guard.leave(PageSpan::of_page(PageIndex(5)), at(world.time)), FaultOutcome::GoesOn);
@@ -387,8 +387,8 @@ fn what_the_program_maps_by_itself_is_never_locked_again() {
 /// A guard that forgot the page would take it for zeros, which it is not.
 #[test]
 fn what_was_left_to_the_program_is_not_forgotten_but_can_be_taken_back() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     (0..8).for_each(|page| world.write(page, &PageData::from_seed(page)));
     let all = PageSpan { first: PageIndex(0), count: NonZero::new(8).unwrap() };
     assert_eq!(world.guard.leave(PageSpan::of_page(PageIndex(5)), at(world.time)), FaultOutcome::GoesOn);
@@ -404,11 +404,11 @@ fn what_was_left_to_the_program_is_not_forgotten_but_can_be_taken_back() {
 
 #[test]
 fn a_sweep_finds_its_blocks_open_or_verified_ahead_of_it() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
     let mut world = World::new(
-        GuardSettings { ahead: 4, block_pages: 1, unit_pages: 1, cap: Bytes::new(8 * 4096), ..settings() },
+        GuardSettings { prefetch: 4, block_pages: 1, unit_pages: 1, cap: Bytes::new(8 * 4096), ..settings() },
         &counts,
-        &told,
+        &reported,
     );
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.keep();
@@ -424,14 +424,14 @@ fn a_sweep_finds_its_blocks_open_or_verified_ahead_of_it() {
 
 /// Pre-verifies a block that the program is about to use.
 fn make_ready(world: &World<'_>, block: u64) {
-    world.guard.wanted().later([Want::Verify(BlockPart::Block(BlockIndex(block)))].into_iter());
+    world.guard.prefetch_queue().later([PrefetchRequest::Verify(BlockPart::Block(BlockIndex(block)))].into_iter());
     while world.guard.keep(at(world.time)) == Some(Duration::ZERO) {}
 }
 
 #[test]
 fn what_is_ready_was_verified_counts_as_open_and_is_opened_without_another_look() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     assert!(world.guard.inject(PageIndex(5), &[777]));
@@ -448,8 +448,8 @@ fn what_is_ready_was_verified_counts_as_open_and_is_opened_without_another_look(
 
 #[test]
 fn what_is_ready_and_not_wanted_is_locked_again_with_the_codes_that_it_had() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     make_ready(&world, 1);
@@ -468,8 +468,8 @@ fn what_is_ready_and_not_wanted_is_locked_again_with_the_codes_that_it_had() {
 
 #[test]
 fn what_is_beyond_correction_is_never_ready() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     assert!(world.guard.inject(PageIndex(5), &[1, 513]));
@@ -485,14 +485,14 @@ fn in_units() -> GuardSettings {
 
 #[test]
 fn a_program_that_comes_back_by_jumps_gets_units_and_one_that_goes_on_more_of_them() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(in_units(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(in_units(), &counts, &reported);
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.keep();
     let mut opened = Vec::new();
     for page in [3, 60, 3, 40, 21, 60, 50, 3, 40, 21, 3, 4, 5, 6, 7] {
         // No stream is seen, only jumps.
-        world.guard.ahead().clone_from(&Prefetcher::new(world.guard.layout(), 0));
+        world.guard.prefetcher().clone_from(&Prefetcher::new(world.guard.layout(), 0));
         let before = counts.get(Counter::Unlocked);
         assert_eq!(world.read(page), PageData::from_seed(page));
         opened.push(counts.get(Counter::Unlocked) - before);
@@ -508,8 +508,8 @@ fn a_program_that_comes_back_by_jumps_gets_units_and_one_that_goes_on_more_of_th
 #[test]
 fn a_block_that_is_cut_counts_as_tested_only_if_it_has_no_page_of_zeros() {
     for (zeros, tested) in [(false, true), (true, false)] {
-        let (counts, told) = (GuardCounts::default(), Told::default());
-        let mut world = World::new(in_units(), &counts, &told);
+        let (counts, reported) = (GuardCounts::default(), Reported::default());
+        let mut world = World::new(in_units(), &counts, &reported);
         (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
         if zeros {
             world.write(1, &PageData::ZERO);
@@ -517,22 +517,22 @@ fn a_block_that_is_cut_counts_as_tested_only_if_it_has_no_page_of_zeros() {
         world.lock_all_but(40);
         world.lock_all_but(20);
         *world.guard.engine().tested.lock().unwrap() = Some(at(1));
-        renew_all(&world, &mut ReplacementRound::default(), 0);
+        re_place_all(&world, &mut ReplacementRound::default(), 0);
         let mut known = world.guard.table.lock(BlockIndex(0));
         assert!(known.tested.is_some() && known.grain == Grain::NEW);
-        assert_eq!(world.guard.choose(&mut known, 5, Course::Stride), Units::run(5, 1));
+        assert_eq!(world.guard.choose(&mut known, 5, AccessPattern::Strided), Units::run(5, 1));
         assert_eq!(known.tested.is_some(), tested);
     }
 }
 
 #[test]
 fn a_keeper_that_cannot_keep_up_locks_before_it_opens_more() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(in_units(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(in_units(), &counts, &reported);
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
-    assert!(world.guard.openings().is_far_over());
-    world.guard.wanted().later([Want::Open(BlockPart::Block(BlockIndex(0)))].into_iter());
-    while world.guard.openings().is_far_over() {
+    assert!(world.guard.unlocked_queue().is_far_over());
+    world.guard.prefetch_queue().later([PrefetchRequest::Unlock(BlockPart::Block(BlockIndex(0)))].into_iter());
+    while world.guard.unlocked_queue().is_far_over() {
         assert_eq!((world.guard.keep(at(world.time)), counts.get(Counter::Prefetched)), (Some(Duration::ZERO), 0));
     }
     world.keep();
@@ -541,49 +541,49 @@ fn a_keeper_that_cannot_keep_up_locks_before_it_opens_more() {
 
 #[test]
 fn every_unlocking_is_told_with_what_it_was_for() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     world.write(5, &PageData::from_seed(1));
     world.write(6, &PageData::from_seed(2));
     world.lock_all_but(20);
-    world.guard.open_all(at(world.time));
-    let accesses = told.1.lock().unwrap();
+    world.guard.unlock_all(at(world.time));
+    let accesses = reported.1.lock().unwrap();
     let seen: Vec<_> = accesses.iter().map(|access| (access.page.0, access.pages, access.touch)).collect();
-    let [read, write, ahead] = [Touch::Read, Touch::Write, Touch::Ahead];
+    let [read, write, ahead] = [Touch::Read, Touch::Write, Touch::Prefetch];
     assert_eq!(seen, [(4, 4, write), (20, 4, read), (24, 4, read), (28, 4, read), (4, 4, ahead), (20, 4, ahead)]);
     assert!(accesses.is_sorted_by_key(|access| access.at));
 }
 
 #[test]
 fn what_is_locked_can_be_verified_without_opening_it() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.keep();
     world.guard.inject(PageIndex(0), &[0]);
     assert_eq!(world.guard.verify_all(), PAGES - 8);
-    assert_eq!(told.0.lock().unwrap().len(), 1);
+    assert_eq!(reported.0.lock().unwrap().len(), 1);
     assert!(world.guard.engine().is_in_vault(0));
 }
 
 #[test]
 fn a_fault_elsewhere_is_none_of_ours() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     assert_eq!(world.fault(PAGES), FaultOutcome::Elsewhere);
 }
 
 #[test]
 fn what_a_system_call_holds_stays_open_until_it_is_released() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     let held = PageSpan { first: PageIndex(5), count: NonZero::new(6).unwrap() };
     world.write(9, &PageData::ZERO);
-    assert!(!world.guard.hold_open(held), "page 5 is locked");
+    assert!(!world.guard.hold_unlocked(held), "page 5 is locked");
     assert_eq!(world.guard.hold(held, at(world.time)), FaultOutcome::GoesOn);
-    assert!(world.guard.hold_open(held));
+    assert!(world.guard.hold_unlocked(held));
     world.guard.release(held);
     assert_eq!(world.guard.hold(PageSpan::of_page(PageIndex(5)), at(world.time)), FaultOutcome::GoesOn);
     for others in [32, 44] {
@@ -601,12 +601,12 @@ fn what_a_system_call_holds_stays_open_until_it_is_released() {
 
 #[test]
 fn no_more_blocks_are_open_than_the_kernel_keeps_apart_however_late_the_keeper_is() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
     let settings = GuardSettings { block_pages: 1, unit_pages: 1, cap: Bytes::new(4 * 4096), ..settings() };
     let layout = Layout::new(Bytes::new(PAGES * 4096), settings.block_pages, settings.unit_pages).unwrap();
     let mut engine = FakeEngine::new(usize::try_from(PAGES).unwrap());
     engine.most_open = 6;
-    let guard = Guard::new(Box::new(engine), layout, settings, &counts, &told, FakeClock::new());
+    let guard = Guard::new(Box::new(engine), layout, settings, &counts, &reported, FakeClock::new());
     for page in 0..PAGES {
         assert_eq!(guard.fault(PageIndex(page), Touch::Read, at(page), || ()), FaultOutcome::GoesOn);
         assert!((0..PAGES).filter(|&page| guard.engine().read(page).is_some()).count() <= 6);
@@ -615,8 +615,8 @@ fn no_more_blocks_are_open_than_the_kernel_keeps_apart_however_late_the_keeper_i
 
 #[test]
 fn a_fault_on_what_was_left_to_the_program_is_said_to_be_its_own() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     world.write(5, &PageData::from_seed(1));
     world.guard.leave(PageSpan::of_page(PageIndex(5)), at(world.time));
     assert_eq!(world.fault(5), FaultOutcome::Left);
@@ -624,45 +624,45 @@ fn a_fault_on_what_was_left_to_the_program_is_said_to_be_its_own() {
 }
 
 /// Rounds until nothing is left for re-placement; returns the number of blocks.
-fn renew_all(world: &World<'_>, round: &mut ReplacementRound, seconds: u64) -> usize {
+fn re_place_all(world: &World<'_>, round: &mut ReplacementRound, seconds: u64) -> usize {
     let now = at(seconds * 1_000_000);
-    let renewals = std::iter::from_fn(|| match world.guard.renew(round, Duration::from_secs(10), now) {
+    let replacements = std::iter::from_fn(|| match world.guard.re_place(round, Duration::from_secs(10), now) {
         Replacement::RoundDone | Replacement::NoFrames => None,
-        renewal => Some(renewal),
+        replacement => Some(replacement),
     });
-    renewals.filter(|renewal| *renewal == Replacement::Renewed).count()
+    replacements.filter(|replacement| *replacement == Replacement::RePlaced).count()
 }
 
 #[test]
 fn locked_blocks_are_put_on_tested_frames_once_a_lifetime_and_keep_their_content() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     let mut round = ReplacementRound::default();
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.keep();
     let before = world.guard.engine().frame(PageIndex(3));
-    assert_eq!(renew_all(&world, &mut round, 1), 0, "no frames are there");
+    assert_eq!(re_place_all(&world, &mut round, 1), 0, "no frames are there");
     *world.guard.engine().tested.lock().unwrap() = Some(at(2_000_000));
     let blocks = usize::try_from(PAGES / 4).unwrap();
-    assert_eq!(renew_all(&world, &mut round, 3), blocks - 2, "all but the two that are open");
+    assert_eq!(re_place_all(&world, &mut round, 3), blocks - 2, "all but the two that are open");
     assert_ne!(world.guard.engine().frame(PageIndex(3)), before);
-    assert_eq!(renew_all(&world, &mut round, 11), 0, "a test is good for ten seconds");
-    assert_eq!(renew_all(&world, &mut round, 12), blocks - 2);
+    assert_eq!(re_place_all(&world, &mut round, 11), 0, "a test is good for ten seconds");
+    assert_eq!(re_place_all(&world, &mut round, 12), blocks - 2);
     (0..PAGES).for_each(|page| assert_eq!(world.read(page), PageData::from_seed(page)));
     assert_eq!(counts.snapshot().get(Counter::RePlaced), 2 * (PAGES - 8));
 }
 
 #[test]
-fn what_memory_did_before_a_renewal_is_put_right_and_told_of_the_frame_that_did_it() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+fn what_memory_did_before_a_re_placement_is_put_right_and_reported_with_the_frame_that_did_it() {
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     let before = world.guard.engine().frame(PageIndex(5));
     assert!(world.guard.inject(PageIndex(5), &[777]));
     *world.guard.engine().tested.lock().unwrap() = Some(at(1));
-    renew_all(&world, &mut ReplacementRound::default(), 0);
-    assert_eq!(told.0.lock().unwrap().iter().map(|trouble| trouble.frame).collect::<Vec<_>>(), [before]);
+    re_place_all(&world, &mut ReplacementRound::default(), 0);
+    assert_eq!(reported.0.lock().unwrap().iter().map(|trouble| trouble.frame).collect::<Vec<_>>(), [before]);
     assert_ne!(world.guard.engine().frame(PageIndex(5)), before);
     assert_eq!(world.read(5), PageData::from_seed(1));
 }

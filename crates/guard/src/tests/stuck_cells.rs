@@ -9,9 +9,13 @@ fn a_page_over_a_stuck_cell_goes_to_a_frame_that_holds_it_and_the_program_never_
     type Way = fn(&mut World<'_>);
     let ways: [(&str, Way); 9] = [
         ("a fault", |_| ()),
-        ("opened ahead", |world| world.guard.prepare(Want::Open(BlockPart::Block(BlockIndex(1))), at(world.time))),
-        ("made ready", |world| world.guard.prepare(Want::Verify(BlockPart::Block(BlockIndex(1))), at(world.time))),
-        ("before a fork", |world| assert_eq!(world.guard.open_all(at(world.time)), FaultOutcome::GoesOn)),
+        ("opened ahead", |world| {
+            world.guard.prepare(PrefetchRequest::Unlock(BlockPart::Block(BlockIndex(1))), at(world.time))
+        }),
+        ("made ready", |world| {
+            world.guard.prepare(PrefetchRequest::Verify(BlockPart::Block(BlockIndex(1))), at(world.time))
+        }),
+        ("before a fork", |world| assert_eq!(world.guard.unlock_all(at(world.time)), FaultOutcome::GoesOn)),
         ("a system call", |world| {
             assert_eq!(world.guard.hold(PageSpan::of_page(PageIndex(5)), at(world.time)), FaultOutcome::GoesOn);
             world.guard.release(PageSpan::of_page(PageIndex(5)));
@@ -25,15 +29,16 @@ fn a_page_over_a_stuck_cell_goes_to_a_frame_that_holds_it_and_the_program_never_
         }),
         ("tested frames", |world| {
             *world.guard.engine().tested.lock().unwrap() = Some(at(1));
-            let renewed = world.guard.renew(&mut ReplacementRound::default(), Duration::from_secs(1), at(world.time));
-            assert_eq!(renewed, Replacement::Renewed);
+            let re_placed =
+                world.guard.re_place(&mut ReplacementRound::default(), Duration::from_secs(1), at(world.time));
+            assert_eq!(re_placed, Replacement::RePlaced);
         }),
         ("the end", |world| assert!(world.guard.verify_all() > 0)),
     ];
     for (way, watches) in ways.into_iter().flat_map(|way| [(way, false), (way, true)]) {
-        let (counts, told) = (GuardCounts::default(), Told::default());
+        let (counts, reported) = (GuardCounts::default(), Reported::default());
         let new = if watches { World::watching } else { World::new };
-        let mut world = new(settings(), &counts, &told);
+        let mut world = new(settings(), &counts, &reported);
         world.write(5, &PageData::ZERO);
         lock_page_5(&mut world, 0);
         world.guard.engine().stick(5, 777);
@@ -44,15 +49,15 @@ fn a_page_over_a_stuck_cell_goes_to_a_frame_that_holds_it_and_the_program_never_
             lock_page_5(&mut world, 1);
         }
         assert!(world.read(5) == PageData::ZERO, "{}, {watches}: it reads the cell later", way.0);
-        let corrected = told
+        let corrected = reported
             .0
             .lock()
             .unwrap()
             .iter()
-            .filter(|told| matches!(told.outcome, CorrectionOutcome::Corrected(_)))
+            .filter(|reported| matches!(reported.outcome, CorrectionOutcome::Corrected(_)))
             .count();
         assert_eq!((corrected, counts.get(Counter::Corrected)), (1, 1), "{}, {watches}", way.0);
-        assert_eq!(told.0.lock().unwrap()[0].frame, Frame::new(0x1005), "the frame that erred is reported");
+        assert_eq!(reported.0.lock().unwrap()[0].frame, Frame::new(0x1005), "the frame that erred is reported");
         assert_eq!(world.guard.engine().tested_frames.lock().unwrap()[0], 0x1005, "and tested");
     }
 }
@@ -61,8 +66,8 @@ fn a_page_over_a_stuck_cell_goes_to_a_frame_that_holds_it_and_the_program_never_
 #[test]
 fn a_page_is_put_on_eight_frames_at_most_and_beyond_correction_if_none_holds_it() {
     for (bad, served) in [(7, FaultOutcome::GoesOn), (8, FaultOutcome::Stop)] {
-        let (counts, told) = (GuardCounts::default(), Told::default());
-        let mut world = World::new(settings(), &counts, &told);
+        let (counts, reported) = (GuardCounts::default(), Reported::default());
+        let mut world = World::new(settings(), &counts, &reported);
         world.write(5, &PageData::ZERO);
         world.lock_all_but(20);
         let frames = (0..=bad).map(|turn| 0x1005 + turn * fake_engine::SECOND_FRAMES);
@@ -74,9 +79,9 @@ fn a_page_is_put_on_eight_frames_at_most_and_beyond_correction_if_none_holds_it(
         } else {
             assert!(world.guard.engine().read(5).is_none(), "the program never saw it");
         }
-        let told = told.0.lock().unwrap();
+        let reported = reported.0.lock().unwrap();
         assert_eq!(
-            (told.len(), told[0].outcome == CorrectionOutcome::Uncorrectable),
+            (reported.len(), reported[0].outcome == CorrectionOutcome::Uncorrectable),
             (1, served == FaultOutcome::Stop)
         );
     }
@@ -84,15 +89,18 @@ fn a_page_is_put_on_eight_frames_at_most_and_beyond_correction_if_none_holds_it(
 
 #[test]
 fn a_page_that_is_wrong_once_and_right_when_it_is_read_again_is_reported_and_leaves_its_frame() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     let stuck = (0..32768).find(|bit| PageData::from_seed(1).lines[bit / 512].0[bit / 64 % 8] >> (bit % 64) & 1 == 0);
     world.guard.engine().stuck.lock().unwrap().insert(0x1005, (stuck.unwrap(), 1));
     assert!(world.read(5) == PageData::from_seed(1));
-    let told = told.0.lock().unwrap();
-    assert_eq!((told.len(), &told[0].outcome, told[0].frame), (1, &CorrectionOutcome::Intact, Frame::new(0x1005)));
+    let reported = reported.0.lock().unwrap();
+    assert_eq!(
+        (reported.len(), &reported[0].outcome, reported[0].frame),
+        (1, &CorrectionOutcome::Intact, Frame::new(0x1005))
+    );
     assert_eq!([Counter::Transient, Counter::Corrected].map(|counter| counts.get(counter)), [1, 0]);
     assert_eq!(*world.guard.engine().tested_frames.lock().unwrap(), [0x1005]);
 }
@@ -100,8 +108,8 @@ fn a_page_that_is_wrong_once_and_right_when_it_is_read_again_is_reported_and_lea
 /// Two lines: more than P and Q rebuild. One of two reads finds one of them right.
 #[test]
 fn a_page_that_does_not_read_the_same_each_time_is_corrected_by_a_read_that_can_be() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     world.write(5, &PageData::ZERO);
     world.lock_all_but(20);
     assert!(world.guard.inject(PageIndex(5), &[1]));
@@ -113,29 +121,33 @@ fn a_page_that_does_not_read_the_same_each_time_is_corrected_by_a_read_that_can_
 
 #[test]
 fn a_page_beyond_correction_is_reported_once_until_it_is_written() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(GuardSettings { on_error: OnError::Continue, ..settings() }, &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(GuardSettings { on_error: OnError::Continue, ..settings() }, &counts, &reported);
     let err = |world: &mut World<'_>, round| {
         lock_page_5(world, round);
         assert!(world.guard.inject(PageIndex(5), &[1, 513]));
-        world.guard.prepare(Want::Verify(BlockPart::Block(BlockIndex(1))), at(world.time));
-        world.guard.renew(&mut ReplacementRound::default(), Duration::from_secs(1), at(world.time));
+        world.guard.prepare(PrefetchRequest::Verify(BlockPart::Block(BlockIndex(1))), at(world.time));
+        world.guard.re_place(&mut ReplacementRound::default(), Duration::from_secs(1), at(world.time));
         world.guard.verify_all();
         assert_eq!(world.fault(5), FaultOutcome::GoesOn);
     };
     world.write(5, &PageData::from_seed(1));
     err(&mut world, 0);
-    assert_eq!((told.0.lock().unwrap().len(), counts.get(Counter::Uncorrectable)), (1, 1));
+    assert_eq!((reported.0.lock().unwrap().len(), counts.get(Counter::Uncorrectable)), (1, 1));
     world.write(5, &PageData::from_seed(2));
     err(&mut world, 1);
-    assert_eq!((told.0.lock().unwrap().len(), counts.get(Counter::Uncorrectable)), (2, 2), "another error is told");
+    assert_eq!(
+        (reported.0.lock().unwrap().len(), counts.get(Counter::Uncorrectable)),
+        (2, 2),
+        "another error is reported"
+    );
 }
 
 /// In a minute, with a hundred attempts per second before.
 #[test]
 fn a_block_that_cannot_be_locked_is_tried_less_and_less_often_and_still_locked_when_it_can() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     world.write(0, &PageData::from_seed(9));
     world.guard.engine().pinned.lock().unwrap().insert(1);
     let minute = |world: &mut World<'_>| {
@@ -164,8 +176,8 @@ fn a_block_that_cannot_be_locked_is_tried_less_and_less_often_and_still_locked_w
 
 #[test]
 fn a_block_that_does_not_move_to_tested_frames_is_tried_less_and_less_often_and_moved_when_it_can() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     *world.guard.engine().tested.lock().unwrap() = Some(at(1));
@@ -174,7 +186,7 @@ fn a_block_that_does_not_move_to_tested_frames_is_tried_less_and_less_often_and_
     let minute = |world: &mut World<'_>| {
         for _ in 0..6000 {
             world.time += 10_000;
-            world.guard.renew(&mut ReplacementRound::default(), lifetime, at(world.time));
+            world.guard.re_place(&mut ReplacementRound::default(), lifetime, at(world.time));
         }
     };
     minute(&mut world);

@@ -4,8 +4,8 @@ use super::*;
 
 #[test]
 fn time_averages_are_of_what_was_open_and_in_use() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.keep();
     world.time += 1_000_000;
@@ -18,8 +18,8 @@ fn time_averages_are_of_what_was_open_and_in_use() {
 #[test]
 fn a_program_whose_faults_take_long_by_the_clock_gets_more_room_and_no_other() {
     for (tick, grows) in [(Duration::from_nanos(100), false), (Duration::from_millis(5), true)] {
-        let (counts, told) = (GuardCounts::default(), Told::default());
-        let mut world = World::new(GuardSettings { overhead: Some(20), ..settings() }, &counts, &told);
+        let (counts, reported) = (GuardCounts::default(), Reported::default());
+        let mut world = World::new(GuardSettings { overhead: Some(20), ..settings() }, &counts, &reported);
         world.clock.tick_by(tick);
         for page in (0..4 * PAGES).step_by(4) {
             world.read(page % PAGES);
@@ -35,8 +35,8 @@ fn a_program_whose_faults_take_long_by_the_clock_gets_more_room_and_no_other() {
 #[test]
 fn an_interrupt_counts_for_a_tenth_of_a_millisecond_at_most() {
     for (tick, counted) in [(Duration::from_micros(7), 7_000), (Duration::from_secs(1), 100_000)] {
-        let (counts, told) = (GuardCounts::default(), Told::default());
-        let mut world = World::new(settings(), &counts, &told);
+        let (counts, reported) = (GuardCounts::default(), Reported::default());
+        let mut world = World::new(settings(), &counts, &reported);
         world.clock.tick_by(tick);
         world.lock_all_but(0);
         let locked = counts.get(Counter::Locked);
@@ -46,8 +46,8 @@ fn an_interrupt_counts_for_a_tenth_of_a_millisecond_at_most() {
 
 #[test]
 fn a_program_is_interrupted_where_something_is_locked_or_opened_ahead_of_it() {
-    let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(settings(), &counts, &told);
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
     (0..4).for_each(|block| world.write(4 * block, &PageData::from_seed(block)));
     assert_eq!(counts.get(Counter::InterruptNanos), 0, "what is opened for a program that waits is waited for");
     world.keep();
@@ -56,6 +56,6 @@ fn a_program_is_interrupted_where_something_is_locked_or_opened_ahead_of_it() {
     world.keep();
     assert_eq!((counts.get(Counter::Locked), counts.get(Counter::InterruptNanos)), locked, "nothing was due");
     let before = counts.get(Counter::InterruptNanos);
-    world.guard.prepare(Want::Open(BlockPart::Block(BlockIndex(0))), at(world.time));
+    world.guard.prepare(PrefetchRequest::Unlock(BlockPart::Block(BlockIndex(0))), at(world.time));
     assert!(counts.get(Counter::InterruptNanos) > before, "opened ahead");
 }

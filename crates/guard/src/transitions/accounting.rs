@@ -31,7 +31,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     pub(crate) fn interrupted(&self, began: Duration) {
         let time = self.took(began).min(LONGEST_INTERRUPT);
         self.counts.add_time(Counter::InterruptNanos, time);
-        self.openings().interrupted(time);
+        self.unlocked_queue().interrupted(time);
     }
 
     /// Adds the time since the last call to the sums behind averages.
@@ -65,6 +65,6 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         let pages = self.counts.get(Counter::Pages);
         self.counts.set(Counter::MostPages, pages.max(self.counts.get(Counter::MostPages)));
         let units = usize::try_from(pages / u64::from(self.layout().unit_pages())).expect("units have addresses");
-        self.openings().uses(units);
+        self.unlocked_queue().uses(units);
     }
 }

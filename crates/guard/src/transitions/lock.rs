@@ -12,24 +12,24 @@ use super::Guard;
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// A late maintenance thread must not leave more unlocked than the kernel can keep apart.
     pub(crate) fn make_room(&self, now: Timestamp) {
-        while self.openings().count() >= self.most {
-            let oldest = self.openings().oldest();
-            let Some(opening) = oldest else { return };
-            self.close(opening, now);
+        while self.unlocked_queue().count() >= self.most {
+            let oldest = self.unlocked_queue().oldest();
+            let Some(unlocked) = oldest else { return };
+            self.lock_units(unlocked, now);
         }
     }
 
     /// Moves units that were unlocked together to the vault, then makes their codes. In between, a fault may take them
     /// back. Unused pre-verified units are as locked as before.
-    pub(crate) fn close(&self, opening: UnlockedUnits, now: Timestamp) {
-        let UnlockedUnits { block, units } = opening;
+    pub(crate) fn lock_units(&self, unlocked: UnlockedUnits, now: Timestamp) {
+        let UnlockedUnits { block, units } = unlocked;
         let mut known = self.table.lock(block);
         let let_go = units & known.pre_verified;
         known.pre_verified -= let_go;
         self.counts.subtract(Counter::Unlocked, self.layout().pages_of(let_go));
         let units = units & known.unlocked;
         if known.state != BlockState::Used || units.is_empty() {
-            self.openings().went(block);
+            self.unlocked_queue().went(block);
             return;
         }
         let (mut rest, mut refused) = (units, false);
@@ -54,23 +54,23 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
             self.unwatch(block, &mut known, rest);
             self.counts.add(Counter::Pinned, 1);
             let rest = UnlockedUnits { block, units: rest };
-            let mut openings = self.openings();
-            if refused { openings.refused(rest, now) } else { openings.stays(rest, now) }
+            let mut queue = self.unlocked_queue();
+            if refused { queue.refused(rest, now) } else { queue.stays(rest, now) }
         } else {
-            self.openings().went(block);
+            self.unlocked_queue().went(block);
         }
-        let closed = units - rest;
-        if closed.is_empty() {
+        let locked = units - rest;
+        if locked.is_empty() {
             return;
         }
         self.counts.add(Counter::Locked, 1);
-        self.counts.subtract(Counter::Unlocked, self.layout().pages_of(closed));
-        let unwritten = closed & known.watched;
+        self.counts.subtract(Counter::Unlocked, self.layout().pages_of(locked));
+        let unwritten = locked & known.watched;
         self.counts.add(Counter::Unwritten, self.layout().pages_of(unwritten));
-        known.unlocked -= closed;
-        known.watched -= closed;
-        known.pending |= closed - unwritten;
+        known.unlocked -= locked;
+        known.watched -= locked;
+        known.pending |= locked - unwritten;
         drop(known);
-        self.encode(block, closed);
+        self.encode(block, locked);
     }
 }

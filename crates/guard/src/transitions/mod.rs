@@ -79,15 +79,15 @@ pub struct Guard<'a, E: GuardEngine + ?Sized> {
     /// The codes of a zero page.
     pub(crate) zero_codes: Box<[u8]>,
     pub(crate) table: BlockTable,
-    pub(crate) openings: Mutex<UnlockedQueue>,
+    pub(crate) queue: Mutex<UnlockedQueue>,
     pub(crate) ahead: Mutex<Prefetcher>,
     pub(crate) rounds: Mutex<BlockRounds>,
-    pub(crate) wanted: Mutex<PrefetchQueue>,
+    pub(crate) prefetch_queue: Mutex<PrefetchQueue>,
     pub(crate) averaged: Mutex<Timestamp>,
     /// Blocks up to the last one that was ever in use.
     pub(crate) reach: AtomicU64,
     pub(crate) counts: &'a GuardCounts,
-    pub(crate) witness: &'a dyn GuardObserver,
+    pub(crate) observer: &'a dyn GuardObserver,
     pub(crate) clock: &'a (dyn Clock + Sync),
 }
 
@@ -98,11 +98,11 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         self.table.layout()
     }
 
-    pub(crate) fn openings(&self) -> MutexGuard<'_, UnlockedQueue> {
-        self.openings.lock().expect("no panic")
+    pub(crate) fn unlocked_queue(&self) -> MutexGuard<'_, UnlockedQueue> {
+        self.queue.lock().expect("no panic")
     }
 
-    pub(crate) fn ahead(&self) -> MutexGuard<'_, Prefetcher> {
+    pub(crate) fn prefetcher(&self) -> MutexGuard<'_, Prefetcher> {
         self.ahead.lock().expect("no panic")
     }
 
@@ -110,7 +110,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         self.rounds.lock().expect("no panic")
     }
 
-    pub(crate) fn wanted(&self) -> MutexGuard<'_, PrefetchQueue> {
-        self.wanted.lock().expect("no panic")
+    pub(crate) fn prefetch_queue(&self) -> MutexGuard<'_, PrefetchQueue> {
+        self.prefetch_queue.lock().expect("no panic")
     }
 }

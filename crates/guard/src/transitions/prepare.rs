@@ -6,7 +6,7 @@
 use rampart_memory::Timestamp;
 
 use crate::engine::GuardEngine;
-use crate::policy::prefetch::{BlockPart, Course, Want};
+use crate::policy::prefetch::{AccessPattern, BlockPart, PrefetchRequest};
 use crate::policy::unlocked_queue::UnlockedUnits;
 use crate::state::layout::{BlockIndex, PageIndex};
 use crate::state::table::{BlockState, Grain, GuardBlock};
@@ -28,9 +28,9 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         if known.last_run_from(unit).is_empty() {
             return false;
         }
-        let mut wants = self.rounds().comes_to(block).peekable();
-        let comes = wants.peek().is_some();
-        self.wanted().later(wants);
+        let mut requests = self.rounds().comes_to(block).peekable();
+        let comes = requests.peek().is_some();
+        self.prefetch_queue().later(requests);
         comes
     }
 
@@ -40,13 +40,13 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         known: &mut GuardBlock,
         block: BlockIndex,
         unit: u32,
-        course: Course,
+        pattern: AccessPattern,
     ) -> Units {
-        let gathers = known.state == BlockState::Used && course == Course::Stride && known.goes_on_at(unit);
-        let units = self.choose(known, unit, course);
+        let gathers = known.state == BlockState::Used && pattern == AccessPattern::Strided && known.goes_on_at(unit);
+        let units = self.choose(known, unit, pattern);
         if gathers && !known.unlocked.has(units) {
-            let wants = self.rounds().gather(block);
-            self.wanted().later(wants);
+            let requests = self.rounds().gather(block);
+            self.prefetch_queue().later(requests);
         }
         units
     }
@@ -54,29 +54,29 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// The memory of the last served fault is unlocked up to `end`: requests the next memory, and notes what is left
     /// behind.
     pub(crate) fn look_ahead(&self, end: PageIndex) {
-        let cap = self.layout().blocks_of(self.openings().cap());
+        let cap = self.layout().blocks_of(self.unlocked_queue().cap());
         let (next, passed) = {
-            let mut ahead = self.ahead();
-            (ahead.served(end, cap), ahead.passed())
+            let mut prefetcher = self.prefetcher();
+            (prefetcher.served(end, cap), prefetcher.passed())
         };
-        self.wanted().soon(next);
+        self.prefetch_queue().soon(next);
         let units = self.layout().all_units();
-        let mut openings = self.openings();
-        passed.for_each(|block| openings.pass(UnlockedUnits { block, units }));
+        let mut queue = self.unlocked_queue();
+        passed.for_each(|block| queue.pass(UnlockedUnits { block, units }));
     }
 
     /// Whether the program has not been there meanwhile.
-    pub(crate) fn is_still_ahead(&self, want: Want) -> bool {
-        match want.part() {
-            BlockPart::Block(block) => self.ahead().is_ahead(self.layout().span(block).first),
-            BlockPart::UnitOf(page) => self.ahead().is_ahead(page),
+    pub(crate) fn is_still_expected(&self, request: PrefetchRequest) -> bool {
+        match request.part() {
+            BlockPart::Block(block) => self.prefetcher().is_ahead(self.layout().span(block).first),
+            BlockPart::UnitOf(page) => self.prefetcher().is_ahead(page),
             BlockPart::NextOf(_) => true,
         }
     }
 
     /// An error is reported, and found again when the program uses the page.
-    pub(crate) fn prepare(&self, want: Want, now: Timestamp) {
-        let part = want.part();
+    pub(crate) fn prepare(&self, request: PrefetchRequest, now: Timestamp) {
+        let part = request.part();
         let block = match part {
             BlockPart::Block(block) | BlockPart::NextOf(block) => Some(block),
             BlockPart::UnitOf(page) => self.layout().block_of(page),
@@ -89,20 +89,20 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         let units = match (part, known.grain) {
             (BlockPart::Block(_), _) => self.layout().all_units(),
             (BlockPart::UnitOf(page), _) => {
-                self.choose_and_gather(&mut known, block, self.layout().unit_of(page), Course::Stride)
+                self.choose_and_gather(&mut known, block, self.layout().unit_of(page), AccessPattern::Strided)
             }
             (BlockPart::NextOf(_), Grain::Units { next, run, at }) if self.has_room_for(next, at) => {
-                self.openings().pass(UnlockedUnits { block, units: Units::run(0, next - run) });
-                self.choose(&mut known, next, Course::Stride)
+                self.unlocked_queue().pass(UnlockedUnits { block, units: Units::run(0, next - run) });
+                self.choose(&mut known, next, AccessPattern::Strided)
             }
             (BlockPart::NextOf(_), _) => return self.rounds().forget(block),
         };
-        match want {
-            Want::Verify(_) => self.make_ready(block, &mut known, units, now),
-            Want::Open(_) if known.unlocked.has(units) => {}
-            Want::Open(_) => {
+        match request {
+            PrefetchRequest::Verify(_) => self.make_ready(block, &mut known, units, now),
+            PrefetchRequest::Unlock(_) if known.unlocked.has(units) => {}
+            PrefetchRequest::Unlock(_) => {
                 self.counts.add(Counter::Prefetched, 1);
-                self.open(block, &mut known, units, now, Why::Ahead);
+                self.unlock_units(block, &mut known, units, now, Why::Ahead);
             }
         }
     }
@@ -110,9 +110,9 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// Whether there are units from `next` on, and room for them beside all that was unlocked since `at`, which is in
     /// use.
     fn has_room_for(&self, next: u32, at: u64) -> bool {
-        let openings = self.openings();
-        let since = openings.ever() - at;
-        next < self.layout().all_units().count() && since <= openings.cap() as u64 * IN_USE.0 / IN_USE.1
+        let queue = self.unlocked_queue();
+        let since = queue.ever() - at;
+        next < self.layout().all_units().count() && since <= queue.cap() as u64 * IN_USE.0 / IN_USE.1
     }
 
     /// Pre-verifies locked units that the program is about to use. An error is reported, and found again then.
@@ -123,6 +123,6 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         }
         known.pre_verified |= units;
         self.counts.add(Counter::Unlocked, self.layout().pages_of(units));
-        self.openings().opened_ahead(UnlockedUnits { block, units }, now);
+        self.unlocked_queue().prefetched(UnlockedUnits { block, units }, now);
     }
 }

@@ -37,7 +37,7 @@ pub struct ReplacementRound {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
     /// The block is on tested frames now.
-    Renewed,
+    RePlaced,
     /// A block is due, and there are no tested frames.
     NoFrames,
     /// No block was due; the round goes on.
@@ -48,7 +48,7 @@ pub enum Replacement {
 
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// Continues a round, up to the next locked block whose frames were not tested within `lifetime`.
-    pub fn renew(&self, round: &mut ReplacementRound, lifetime: Duration, now: Timestamp) -> Replacement {
+    pub fn re_place(&self, round: &mut ReplacementRound, lifetime: Duration, now: Timestamp) -> Replacement {
         for _ in 0..STEP {
             if round.next >= self.reach.load(Ordering::Relaxed) {
                 round.next = 0;
@@ -58,23 +58,23 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
             let mut known = self.table.lock(block);
             let good = known.tested.is_some_and(|tested| now.since(tested) < lifetime);
             let waits = known.refused.is_some_and(|(refusals, at)| now.since(at) < wait_after(RETRY, refusals - 1));
-            let renewal = if self.table.locked(&known) != self.layout().all_units() || good || waits {
+            let replacement = if self.table.locked(&known) != self.layout().all_units() || good || waits {
                 Replacement::Nothing
             } else {
-                self.renew_known(block, &mut known, now)
+                self.re_place_known(block, &mut known, now)
             };
-            if renewal != Replacement::NoFrames {
+            if replacement != Replacement::NoFrames {
                 round.next += 1;
             }
-            if renewal != Replacement::Nothing {
-                return renewal;
+            if replacement != Replacement::Nothing {
+                return replacement;
             }
         }
         Replacement::Nothing
     }
 
     /// Verified before, so that an error is reported with its frame; and after, in its new place.
-    fn renew_known(&self, block: BlockIndex, known: &mut GuardBlock, now: Timestamp) -> Replacement {
+    fn re_place_known(&self, block: BlockIndex, known: &mut GuardBlock, now: Timestamp) -> Replacement {
         let all = self.layout().all_units();
         if self.verify(block, known, all) == Verified::Stop {
             // The error was reported, and stops the program once it uses the page. Until then it need not be reported
@@ -88,7 +88,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
                 self.counts.add(Counter::RePlaced, u64::from(self.layout().block_pages()));
                 known.grain = Grain::NEW;
                 self.verify(block, known, all);
-                Replacement::Renewed
+                Replacement::RePlaced
             }
             Ok(FrameHistory::Same | FrameHistory::Untested) => Replacement::NoFrames,
             Err(_) => {

@@ -23,7 +23,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         for (block, part) in self.layout().parts(span) {
             let mut known = self.table.lock(block);
             let units = self.around(&known, part);
-            if self.open_unwatched(block, &mut known, units, now) == FaultOutcome::Stop {
+            if self.unlock_unwatched(block, &mut known, units, now) == FaultOutcome::Stop {
                 return FaultOutcome::Stop;
             }
             known.holders += 1;
@@ -33,7 +33,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
 
     /// As [`Guard::hold`], if all of them are already unlocked, which any thread can do. `false`: not all are, and
     /// nothing was done.
-    pub fn hold_open(&self, span: PageSpan) -> bool {
+    pub fn hold_unlocked(&self, span: PageSpan) -> bool {
         let mut held = 0;
         for (block, part) in self.layout().parts(span) {
             let mut known = self.table.lock(block);
@@ -90,7 +90,8 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         self.counts.subtract(Counter::Unlocked, self.layout().pages_of(known.unlocked | known.pre_verified));
         (known.state, known.grain) = (BlockState::Untouched, Grain::NEW);
         known.reported.clear();
-        (known.unlocked, known.pending, known.pre_verified, known.watched) = (Units::NONE, Units::NONE, Units::NONE, Units::NONE);
+        (known.unlocked, known.pending, known.pre_verified, known.watched) =
+            (Units::NONE, Units::NONE, Units::NONE, Units::NONE);
     }
 
     /// The program gives pages back to the kernel by itself: they read as zeros from now on, and the rest of their
@@ -102,7 +103,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
                 continue;
             }
             let units = self.around(&known, part);
-            if self.open_unwatched(block, &mut known, units, now) == FaultOutcome::Stop {
+            if self.unlock_unwatched(block, &mut known, units, now) == FaultOutcome::Stop {
                 return FaultOutcome::Stop;
             }
             self.engine.zero(part);
@@ -114,14 +115,14 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     pub fn leave(&self, span: PageSpan, now: Timestamp) -> FaultOutcome {
         let mut blocks: Vec<_> = self.layout().parts(span).map(|(block, _)| (block, self.table.lock(block))).collect();
         for (block, known) in &mut blocks {
-            if self.open_unwatched(*block, known, self.layout().all_units(), now) == FaultOutcome::Stop {
+            if self.unlock_unwatched(*block, known, self.layout().all_units(), now) == FaultOutcome::Stop {
                 return FaultOutcome::Stop;
             }
         }
         // Excluded blocks stay as the program has them.
-        for run in blocks
-            .chunk_by_mut(|(_, one), (_, next)| (one.state == BlockState::Excluded) == (next.state == BlockState::Excluded))
-        {
+        for run in blocks.chunk_by_mut(|(_, one), (_, next)| {
+            (one.state == BlockState::Excluded) == (next.state == BlockState::Excluded)
+        }) {
             let pages = self.layout().block_pages() as u64 * run.len() as u64;
             let (first, known) = &run[0];
             if known.state == BlockState::Excluded {
@@ -130,7 +131,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
             let whole =
                 PageSpan { first: self.layout().span(*first).first, count: NonZero::new(pages).expect("a run") };
             if let Err(refusal) = self.engine.leave(whole) {
-                self.witness.lost(*first, &refusal);
+                self.observer.lost(*first, &refusal);
                 return FaultOutcome::Stop;
             }
             run.iter_mut().for_each(|(_, known)| known.state = BlockState::Excluded);

@@ -6,7 +6,7 @@ use rampart_memory::Timestamp;
 
 use crate::engine::{FrameHistory, GuardEngine};
 use crate::policy::limit::FaultWait;
-use crate::policy::prefetch::Course;
+use crate::policy::prefetch::AccessPattern;
 use crate::policy::unlocked_queue::UnlockedUnits;
 use crate::state::layout::{BlockIndex, PageIndex, PageSpan};
 use crate::state::table::{BlockState, Grain, GuardBlock};
@@ -22,7 +22,7 @@ use super::{FaultOutcome, Guard};
 pub(crate) enum Why {
     /// The program waits for this page of them, to read or write it, since the stopwatch read `began`. It may have
     /// jumped there.
-    Wanted { page: PageIndex, touch: Touch, began: Duration, jumped: bool },
+    Accessed { page: PageIndex, touch: Touch, began: Duration, jumped: bool },
     /// It may use them soon.
     Ahead,
 }
@@ -36,7 +36,7 @@ const PART: u64 = 6;
 
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// The units to unlock for a fault on one of them, with this access pattern.
-    pub(crate) fn choose(&self, known: &mut GuardBlock, unit: u32, course: Course) -> Units {
+    pub(crate) fn choose(&self, known: &mut GuardBlock, unit: u32, pattern: AccessPattern) -> Units {
         let all = self.layout().all_units();
         let this = Units::run(unit, 1);
         match known.state {
@@ -44,31 +44,34 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
             BlockState::Used if known.unlocked.has(this) => return this,
             BlockState::Used => {}
         }
-        if let Some((first, count)) = known.pre_verified.runs().find(|(first, count)| (*first..first + count).contains(&unit))
+        if let Some((first, count)) =
+            known.pre_verified.runs().find(|(first, count)| (*first..first + count).contains(&unit))
         {
             return Units::run(first, count);
         }
         let again = known.last_run_from(unit);
-        if !matches!(course, Course::Sweep { .. }) && !again.is_empty() {
+        if !matches!(pattern, AccessPattern::Sequential { .. }) && !again.is_empty() {
             return again;
         }
-        let (run, at) = match (course, known.grain) {
-            (Course::Sweep { .. }, Grain::Whole { .. }) => return all,
-            (Course::Sweep { up: true }, Grain::Units { .. }) => return Units::run(unit, all.count() - unit),
-            (Course::Sweep { up: false }, Grain::Units { .. }) => return Units::run(0, unit + 1),
-            (Course::Unknown, Grain::Whole { returns }) if returns < RETURNS => {
+        let (run, at) = match (pattern, known.grain) {
+            (AccessPattern::Sequential { .. }, Grain::Whole { .. }) => return all,
+            (AccessPattern::Sequential { up: true }, Grain::Units { .. }) => {
+                return Units::run(unit, all.count() - unit);
+            }
+            (AccessPattern::Sequential { up: false }, Grain::Units { .. }) => return Units::run(0, unit + 1),
+            (AccessPattern::Unknown, Grain::Whole { returns }) if returns < RETURNS => {
                 known.grain = Grain::Whole { returns: returns + 1 };
                 return all;
             }
-            (Course::Unknown | Course::Stride, Grain::Whole { .. }) => {
+            (AccessPattern::Unknown | AccessPattern::Strided, Grain::Whole { .. }) => {
                 self.note_cut(known);
                 (0, 0)
             }
-            (Course::Unknown | Course::Stride, Grain::Units { run, at, .. }) => (run, at),
+            (AccessPattern::Unknown | AccessPattern::Strided, Grain::Units { run, at, .. }) => (run, at),
         };
         let (ever, cap) = {
-            let openings = self.openings();
-            (openings.ever(), openings.cap() as u64)
+            let queue = self.unlocked_queue();
+            (queue.ever(), queue.cap() as u64)
         };
         // A program that continues in a block gets twice as much, as long as that much of all blocks in rotation fits.
         let run = match ever - at {
@@ -99,7 +102,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     /// Unlocks those units that are locked.
-    pub(crate) fn open(
+    pub(crate) fn unlock_units(
         &self,
         block: BlockIndex,
         known: &mut GuardBlock,
@@ -108,26 +111,28 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         why: Why,
     ) -> FaultOutcome {
         match known.state {
-            BlockState::Untouched => self.open_fresh(block, known, now, why),
-            BlockState::Used if !known.unlocked.has(units) => self.open_closed(block, known, units - known.unlocked, now, why),
-            BlockState::Used | BlockState::Excluded => self.open_again(block, known, why),
+            BlockState::Untouched => self.unlock_untouched(block, known, now, why),
+            BlockState::Used if !known.unlocked.has(units) => {
+                self.unlock_locked(block, known, units - known.unlocked, now, why)
+            }
+            BlockState::Used | BlockState::Excluded => self.unlock_again(block, known, why),
         }
     }
 
     /// Unlocks units where no fault would show a write: none of them is watched afterwards.
-    pub(crate) fn open_unwatched(
+    pub(crate) fn unlock_unwatched(
         &self,
         block: BlockIndex,
         known: &mut GuardBlock,
         units: Units,
         now: Timestamp,
     ) -> FaultOutcome {
-        let served = self.open(block, known, units, now, Why::Ahead);
+        let served = self.unlock_units(block, known, units, now, Why::Ahead);
         self.unwatch(block, known, units);
         served
     }
 
-    fn open_fresh(&self, block: BlockIndex, known: &mut GuardBlock, now: Timestamp, why: Why) -> FaultOutcome {
+    fn unlock_untouched(&self, block: BlockIndex, known: &mut GuardBlock, now: Timestamp, why: Why) -> FaultOutcome {
         self.counts.add(Counter::FirstUses, 1);
         let span = self.layout().span(block);
         let filled = match self.engine.supply(span) {
@@ -139,42 +144,42 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
                 self.note_frames(known, frames);
                 self.count_pages(block);
                 (known.state, known.unlocked) = (BlockState::Used, self.layout().all_units());
-                self.note_open(UnlockedUnits { block, units: known.unlocked }, Units::NONE, false, now, why);
+                self.note_unlock(UnlockedUnits { block, units: known.unlocked }, Units::NONE, false, now, why);
                 if why == Why::Ahead {
                     self.wake(block, known.unlocked);
                 }
                 FaultOutcome::GoesOn
             }
             Err(refusal) => {
-                self.witness.lost(block, &refusal);
+                self.observer.lost(block, &refusal);
                 FaultOutcome::Stop
             }
         }
     }
 
-    fn open_closed(
+    fn unlock_locked(
         &self,
         block: BlockIndex,
         known: &mut GuardBlock,
-        closed: Units,
+        locked: Units,
         now: Timestamp,
         why: Why,
     ) -> FaultOutcome {
-        let stale = closed & known.pending;
-        let verified = self.verify(block, known, closed - stale - known.pre_verified);
+        let pending = locked & known.pending;
+        let verified = self.verify(block, known, locked - pending - known.pre_verified);
         if verified == Verified::Stop {
             return FaultOutcome::Stop;
         }
-        let writes = matches!(why, Why::Wanted { touch: Touch::Write, .. });
-        let watch = self.may_only_read(known, writes) && verified == Verified::Right && stale.is_empty();
-        if !stale.is_empty() {
+        let writes = matches!(why, Why::Accessed { touch: Touch::Write, .. });
+        let watch = self.may_only_read(known, writes) && verified == Verified::Right && pending.is_empty();
+        if !pending.is_empty() {
             self.counts.add(Counter::PendingUnlocked, 1);
         }
         let asked = self.clock.stopwatch();
-        for span in self.layout().spans(block, closed) {
-            let opened = if watch { self.open_to_read(known, span) } else { self.engine.unlock(span) };
+        for span in self.layout().spans(block, locked) {
+            let opened = if watch { self.unlock_to_read(known, span) } else { self.engine.unlock(span) };
             if let Err(refusal) = opened {
-                self.witness.lost(block, &refusal);
+                self.observer.lost(block, &refusal);
                 return FaultOutcome::Stop;
             }
             known.unlocked |= self.layout().units_of(span);
@@ -182,12 +187,12 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         if why == Why::Ahead {
             self.interrupted(asked);
         }
-        let was_ready = closed & known.pre_verified;
-        known.pending -= closed;
-        known.pre_verified -= closed;
-        self.note_open(UnlockedUnits { block, units: closed }, was_ready, true, now, why);
+        let was_ready = locked & known.pre_verified;
+        known.pending -= locked;
+        known.pre_verified -= locked;
+        self.note_unlock(UnlockedUnits { block, units: locked }, was_ready, true, now, why);
         if why == Why::Ahead {
-            self.wake(block, closed);
+            self.wake(block, locked);
         }
         FaultOutcome::GoesOn
     }
@@ -198,8 +203,8 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     /// Another thread unlocked it meanwhile; or the program gave the page back to the kernel by itself.
-    fn open_again(&self, block: BlockIndex, known: &mut GuardBlock, why: Why) -> FaultOutcome {
-        let Why::Wanted { page, .. } = why else { return FaultOutcome::GoesOn };
+    fn unlock_again(&self, block: BlockIndex, known: &mut GuardBlock, why: Why) -> FaultOutcome {
+        let Why::Accessed { page, .. } = why else { return FaultOutcome::GoesOn };
         let unit = Units::run(self.layout().unit_of(page), 1);
         if known.watched.has(unit) && self.engine.settle_watched(page) {
             return FaultOutcome::GoesOn;
@@ -211,31 +216,31 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
                 if known.state == BlockState::Excluded { FaultOutcome::Left } else { FaultOutcome::GoesOn }
             }
             Err(refusal) => {
-                self.witness.lost(block, &refusal);
+                self.observer.lost(block, &refusal);
                 FaultOutcome::Stop
             }
         }
     }
 
     /// Pre-verified units are in the queue already, and count as unlocked.
-    fn note_open(&self, opening: UnlockedUnits, was_ready: Units, was_used: bool, now: Timestamp, why: Why) {
-        let new = UnlockedUnits { units: opening.units - was_ready, ..opening };
+    fn note_unlock(&self, unlocked: UnlockedUnits, was_ready: Units, was_used: bool, now: Timestamp, why: Why) {
+        let new = UnlockedUnits { units: unlocked.units - was_ready, ..unlocked };
         self.counts.add(Counter::Unlocked, self.layout().pages_of(new.units));
-        let mut openings = self.openings();
+        let mut queue = self.unlocked_queue();
         let touch = match why {
-            Why::Wanted { touch, began, jumped, .. } => {
-                openings.opened(new, now, was_used.then(|| FaultWait { time: self.took(began), jumped }));
+            Why::Accessed { touch, began, jumped, .. } => {
+                queue.unlocked(new, now, was_used.then(|| FaultWait { time: self.took(began), jumped }));
                 touch
             }
             Why::Ahead => {
-                openings.opened_ahead(new, now);
-                Touch::Ahead
+                queue.prefetched(new, now);
+                Touch::Prefetch
             }
         };
-        self.counts.set(Counter::LimitRaised, u64::from(openings.grown()));
-        drop(openings);
-        for span in self.layout().spans(opening.block, opening.units) {
-            self.witness.unlocked(UnlockAccess::new(now, span, touch));
+        self.counts.set(Counter::LimitRaised, u64::from(queue.grown()));
+        drop(queue);
+        for span in self.layout().spans(unlocked.block, unlocked.units) {
+            self.observer.unlocked(UnlockAccess::new(now, span, touch));
         }
     }
 }

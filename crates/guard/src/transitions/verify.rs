@@ -117,7 +117,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
             }
         };
         // In this order: the process may end at any moment, and counted errors have been reported.
-        self.witness.trouble(&Trouble { page, frame, outcome });
+        self.observer.trouble(&Trouble { page, frame, outcome });
         self.counts.add(counter, 1);
         counter != Counter::Uncorrectable
     }

@@ -35,7 +35,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     /// Unlocks units with right codes, for a program that may only read them.
-    pub(super) fn open_to_read(&self, known: &mut GuardBlock, span: PageSpan) -> Result<(), EngineRefusal> {
+    pub(super) fn unlock_to_read(&self, known: &mut GuardBlock, span: PageSpan) -> Result<(), EngineRefusal> {
         if self.engine.unlock_watched(span)? == Writes::Stop {
             known.watched |= self.layout().units_of(span);
         }

@@ -130,7 +130,7 @@ fn of_refusal(refusal: PinRefusal) -> Absence {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::machine;
+    use super::super::fake::machine;
     use super::*;
     use std::fs;
 

@@ -7,9 +7,9 @@
 //! itself is right.
 
 mod claiming;
-pub mod guarding;
 #[cfg(test)]
-mod made_up;
+mod fake;
+pub mod guarding;
 mod retiring;
 
 use serde::Serialize;

@@ -4,7 +4,7 @@ use rampart_memory::Bytes;
 use rustix::io::Errno;
 
 use super::claiming::writable;
-use crate::errors::{controllers, probe_events, types_made};
+use crate::errors::{controllers, injectable_types, probe_events};
 use crate::retire::{KERNEL, Way};
 use crate::roots::{number, numbered, text};
 use crate::{Absence, Roots, block};
@@ -50,7 +50,7 @@ pub(super) fn error_counters(roots: &Roots) -> Result<String, Absence> {
 }
 
 pub(super) fn error_injection(roots: &Roots) -> Result<String, Absence> {
-    types_made(roots).map(|types| format!("error types: {} (EINJ)", types.lines().count()))
+    injectable_types(roots).map(|types| format!("error types: {} (EINJ)", types.lines().count()))
 }
 
 /// The tracepoint exists even without a driver that uses it.
@@ -67,7 +67,7 @@ pub(super) fn poison_injection(roots: &Roots) -> Result<String, Absence> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::machine;
+    use super::super::fake::machine;
     use super::*;
 
     #[test]

@@ -88,14 +88,14 @@ mod tests {
         fs::write(path, count).unwrap();
     }
 
-    fn told(feed: &mut CounterFeed) -> Vec<(Severity, u32, Option<u32>, String)> {
+    fn reported(feed: &mut CounterFeed) -> Vec<(Severity, u32, Option<u32>, String)> {
         let batch = feed.poll(Timestamp::from_micros(9));
         assert!(batch.errors.iter().all(|error| error.at.micros() == 9));
-        let told = batch.errors.into_iter().map(|error| {
+        let reported = batch.errors.into_iter().map(|error| {
             let place = error.place.unwrap();
             (error.severity, error.count, place.controller, place.label)
         });
-        told.collect()
+        reported.collect()
     }
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
         write(&roots, "mc0/ce_count", "5\n");
         write(&roots, "mc0/csrow0/ce_count", "5\n");
         let mut feed = CounterFeed::open(&roots).unwrap();
-        assert_eq!(told(&mut feed), [], "what was counted before is not new");
+        assert_eq!(reported(&mut feed), [], "what was counted before is not new");
         write(&roots, "mc0/dimm0/dimm_ce_count", "7\n");
         write(&roots, "mc0/dimm0/dimm_ue_count", "1\n");
         write(&roots, "mc0/ce_count", "10\n");
@@ -116,8 +116,8 @@ mod tests {
         write(&roots, "mc0/ce_noinfo_count", "3\n");
         let dimm = |severity, count| (severity, count, Some(0), "DIMM_A1".to_owned());
         let unplaced = (Severity::Corrected, 3, Some(0), String::new());
-        assert_eq!(told(&mut feed), [dimm(Severity::Corrected, 2), dimm(Severity::Uncorrected, 1), unplaced]);
-        assert_eq!(told(&mut feed), []);
+        assert_eq!(reported(&mut feed), [dimm(Severity::Corrected, 2), dimm(Severity::Uncorrected, 1), unplaced]);
+        assert_eq!(reported(&mut feed), []);
     }
 
     #[test]
@@ -128,12 +128,13 @@ mod tests {
         let mut feed = CounterFeed::open(&roots).unwrap();
         write(&roots, "mc0/ce_noinfo_count", "2\n");
         write(&roots, "mc1/rank0/dimm_ce_count", "4\n");
-        let counts: Vec<_> = told(&mut feed).into_iter().map(|(_, count, controller, _)| (controller, count)).collect();
+        let counts: Vec<_> =
+            reported(&mut feed).into_iter().map(|(_, count, controller, _)| (controller, count)).collect();
         assert_eq!(counts, [(Some(0), 2), (Some(1), 4)]);
         fs::remove_dir_all(roots.sys("devices/system/edac/mc")).unwrap();
-        assert_eq!(told(&mut feed), []);
+        assert_eq!(reported(&mut feed), []);
         write(&roots, "mc0/ce_noinfo_count", "2\n");
-        assert_eq!(told(&mut feed).len(), 1, "a driver that was loaded again counts from 0");
+        assert_eq!(reported(&mut feed).len(), 1, "a driver that was loaded again counts from 0");
     }
 
     #[test]

@@ -10,8 +10,8 @@ mod counters;
 mod counts;
 mod events;
 mod file;
+mod injector;
 mod lines;
-mod made;
 mod trace_line;
 
 use std::path::Path;
@@ -24,8 +24,8 @@ pub use self::counts::{Controller, DimmCounts, ErrorCount, ErrorCounts};
 pub use self::events::EventFeed;
 pub(crate) use self::events::probe as probe_events;
 pub use self::file::{FileFeed, parse_line};
-pub use self::made::EinjInjector;
-pub(crate) use self::made::types as types_made;
+pub use self::injector::EinjInjector;
+pub(crate) use self::injector::types as injectable_types;
 pub use self::trace_line::TraceLine;
 use crate::{Absence, Error, Roots};
 

@@ -200,7 +200,7 @@ impl SharedRange {
     /// # Safety
     /// As for [`Vault::show`](crate::vault::Vault::show).
     pub unsafe fn show(&self, wanted: &[Window]) -> &[Window] {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.program.show(wanted, Advice::LinuxNoHugepage) }
     }
 
@@ -366,10 +366,10 @@ impl SharedRange {
 /// # Safety
 /// The existing memory is ours, and its content is not needed.
 unsafe fn map_over(area: Area, memory: &OwnedFd, offset: u64) -> rustix::io::Result<()> {
-    let rights = ProtFlags::READ | ProtFlags::WRITE;
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::SHARED | MapFlags::NORESERVE | MapFlags::FIXED;
-    // SAFETY: the caller's promise.
-    unsafe { mm::mmap(area.start.as_ptr().cast(), area.bytes, rights, flags, memory, offset) }.map(drop)
+    // SAFETY: guaranteed by the caller.
+    unsafe { mm::mmap(area.start.as_ptr().cast(), area.bytes, protection, flags, memory, offset) }.map(drop)
 }
 
 /// As [`map_over`]; children that are made from now on find nothing there: they would share the file, and write to
@@ -378,7 +378,7 @@ unsafe fn map_over(area: Area, memory: &OwnedFd, offset: u64) -> rustix::io::Res
 /// # Safety
 /// As for [`map_over`].
 unsafe fn map_for_us_alone(area: Area, memory: &OwnedFd, offset: u64) -> rustix::io::Result<()> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         map_over(area, memory, offset)?;
         // A mapping of its own, which is not split for this: the kernel has no reason to refuse.
@@ -391,10 +391,10 @@ unsafe fn map_for_us_alone(area: Area, memory: &OwnedFd, offset: u64) -> rustix:
 /// # Safety
 /// As for [`map_over`].
 unsafe fn map_zeros_over(area: Area) -> rustix::io::Result<()> {
-    let rights = ProtFlags::READ | ProtFlags::WRITE;
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
-    // SAFETY: the caller's promise.
-    unsafe { mm::mmap_anonymous(area.start.as_ptr().cast(), area.bytes, rights, flags) }.map(drop)
+    // SAFETY: guaranteed by the caller.
+    unsafe { mm::mmap_anonymous(area.start.as_ptr().cast(), area.bytes, protection, flags) }.map(drop)
 }
 
 fn reserved(bytes: usize) -> Result<Mapping, Error> {

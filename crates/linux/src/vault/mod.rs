@@ -227,7 +227,7 @@ impl Vault {
     /// # Panics
     /// For pages outside the range, for overlapping windows, or at a second call.
     pub unsafe fn show(&self, wanted: &[Window]) -> &[Window] {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.program.show(wanted, pages_advice(self.options.kind)) }
     }
 
@@ -466,7 +466,7 @@ impl Vault {
             // The kernel keeps no more pieces apart: then the odd ones are treated as the others.
             .or_else(|_| self.advise_mapped(Side::Program, self.span(), advice))
             .and_then(|()| self.advise_mapped(Side::Vault, self.span(), advice))
-            .map_err(guarded("tell what children get of"))
+            .map_err(guarded("set what children get of"))
     }
 
     /// As [`Vault::advise`], for pages some of which the program may have unmapped.

@@ -108,7 +108,7 @@ impl Vault {
         mut each: impl FnMut(VaultSpan, Fate),
     ) -> Result<MoveCounts, MoveError> {
         let mut tally = MoveCounts::default();
-        let mut tell = |span, fate| {
+        let mut report = |span, fate| {
             tally.count(span, fate);
             each(span, fate);
         };
@@ -116,10 +116,10 @@ impl Vault {
         for run in self.scan().runs(self.area(from, span), PageFilter::Present) {
             let run = run.map_err(kernel)?;
             let found = self.span_of(from, run);
-            VaultSpan::come_to(&mut rest, found).into_iter().for_each(|hole| tell(hole, Fate::Hole));
-            self.carry_run(from, found, run.state, wake, &mut tell)?;
+            VaultSpan::come_to(&mut rest, found).into_iter().for_each(|hole| report(hole, Fate::Hole));
+            self.carry_run(from, found, run.state, wake, &mut report)?;
         }
-        rest.into_iter().for_each(|hole| tell(hole, Fate::Hole));
+        rest.into_iter().for_each(|hole| report(hole, Fate::Hole));
         Ok(tally)
     }
 
@@ -130,7 +130,7 @@ impl Vault {
         span: VaultSpan,
         state: PageState,
         wake: Wake,
-        tell: &mut impl FnMut(VaultSpan, Fate),
+        report: &mut impl FnMut(VaultSpan, Fate),
     ) -> Result<(), MoveError> {
         let to = if from == Side::Program { Side::Vault } else { Side::Program };
         let mut rest = Some(span);
@@ -146,7 +146,7 @@ impl Vault {
                     (arrived, refused.map(|refused| (refused, refusal)))
                 }
             };
-            arrived.into_iter().for_each(|arrived| tell(arrived, Fate::Moved { written: state.written }));
+            arrived.into_iter().for_each(|arrived| report(arrived, Fate::Moved { written: state.written }));
             let Some((refused, refusal)) = refused else { return Ok(()) };
             // One entry of the page table stands for a whole huge page, and so does one refusal.
             let next = if state.huge { (refused.first() / HUGE_PAGES + 1) * HUGE_PAGES } else { refused.first() + 1 };
@@ -158,7 +158,7 @@ impl Vault {
                 MoveRefusal::Poisoned => Fate::Poisoned,
                 other => return Err(MoveError { moved: Bytes::ZERO, refusal: other }),
             };
-            refused.into_iter().for_each(|refused| tell(refused, fate));
+            refused.into_iter().for_each(|refused| report(refused, fate));
             rest = behind;
         }
         Ok(())

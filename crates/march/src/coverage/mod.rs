@@ -2,13 +2,13 @@
 //!
 //! **Problem.** "Tested" says nothing; people need to know against which faults. **Idea.** Count, over every fault of
 //! every kind, those that the passes of this plan find: between lines with the fault simulator, inside a line over all
-//! 261,632 ordered pairs of its 512 bits; and say of one given fault whether it will be found ([`promises`]). **Why
+//! 261,632 ordered pairs of its 512 bits; and say of one given fault whether it will be found ([`guarantees`]). **Why
 //! these are lower bounds.** A fault counts only if one pass finds it by itself, from any state; passes that follow one
 //! another can only find more.
 
-mod promise;
+mod guarantee;
 
-pub use promise::promises;
+pub use guarantee::guarantees;
 
 use rampart_memory::{LineBit, LineData};
 use serde::Serialize;
@@ -72,7 +72,7 @@ fn note(plan: &Plan, kind: Kind) -> Option<&'static str> {
             Some("shows only in an access right after another; a machine that reads ahead puts others in between")
         }
         _ if kind.is_of_one_cell() => None,
-        _ if plan.orders().all(|order| order == AddressSequence::Sequential) => {
+        _ if plan.sequences().all(|order| order == AddressSequence::Sequential) => {
             Some("lines that are visited close together need the strided address sequence as well")
         }
         Kind::Address => Some("not an address that repeats the access before it; a machine puts others in between"),

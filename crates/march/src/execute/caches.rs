@@ -1,6 +1,6 @@
 //! What this processor's caches do with lines that should leave them.
 //!
-//! Measured by loads of lines after a sweep ([`super::honesty`]); it decides how lines are evicted.
+//! Measured by loads of lines after a sweep ([`super::bypass`]); it decides how lines are evicted.
 
 /// What the caches do with lines that are written past them, or flushed while their neighbours are accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -30,12 +30,12 @@ mod arch;
 mod arch;
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
 compile_error!("march tests run on x86-64 and aarch64: write the `arch` module of this processor beside theirs");
+pub mod bypass;
 mod caches;
 mod direct;
 mod engine;
 mod front;
 mod ground;
-pub mod honesty;
 mod kernel;
 pub mod limit;
 mod region;
@@ -194,7 +194,7 @@ impl Executor {
                         sweep.emulate(emulator, &mut log)?;
                     }
                     sweep.run(&mut log)?;
-                    log.tell()
+                    log.report()
                 }
                 Stage::Delay => {
                     log.pause(self.settings.delay)?;

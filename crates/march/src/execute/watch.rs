@@ -89,33 +89,33 @@ impl Watch for Unwatched {
 }
 
 /// The most operations between two reports: 256 KiB of (r,w).
-const TOLD_EVERY: u64 = 8192;
+const REPORT_EVERY: u64 = 8192;
 
 /// The watcher of a run, and the totals reported to it.
 pub(super) struct Log<'w> {
     watch: &'w mut dyn Watch,
-    untold: u64,
+    unreported: u64,
     operations: u64,
     mismatches: u64,
 }
 
 impl<'w> Log<'w> {
     pub(super) fn new(watch: &'w mut dyn Watch) -> Self {
-        Self { watch, untold: 0, operations: 0, mismatches: 0 }
+        Self { watch, unreported: 0, operations: 0, mismatches: 0 }
     }
 
     pub(super) fn did(&mut self, operations: u64) -> ControlFlow<()> {
-        self.untold += operations;
-        if self.untold >= TOLD_EVERY { self.tell() } else { ControlFlow::Continue(()) }
+        self.unreported += operations;
+        if self.unreported >= REPORT_EVERY { self.report() } else { ControlFlow::Continue(()) }
     }
 
     /// Reports what has not been reported.
-    pub(super) fn tell(&mut self) -> ControlFlow<()> {
-        if self.untold == 0 {
+    pub(super) fn report(&mut self) -> ControlFlow<()> {
+        if self.unreported == 0 {
             return ControlFlow::Continue(());
         }
-        self.operations += self.untold;
-        self.watch.advanced(std::mem::take(&mut self.untold))
+        self.operations += self.unreported;
+        self.watch.advanced(std::mem::take(&mut self.unreported))
     }
 
     pub(super) fn pause(&mut self, delay: Duration) -> ControlFlow<()> {
@@ -131,7 +131,7 @@ impl<'w> Log<'w> {
         MarchOutcome {
             completed: end.is_continue(),
             mismatches: self.mismatches,
-            operations: self.operations + self.untold,
+            operations: self.operations + self.unreported,
         }
     }
 }

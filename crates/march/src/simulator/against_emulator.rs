@@ -7,7 +7,7 @@ use rampart_memory::{LineBit, RegionLine};
 
 use super::fault::{AddressFault, CELLS, Cell, Effect, Fault, Floating, Primitive, Sensitizer, Wired, cells};
 use super::{Kind, list, world};
-use crate::coverage::promises;
+use crate::coverage::guarantees;
 use crate::execute::{MarchSettings, Method};
 use crate::named::NAMED;
 use crate::{AddressSequence, Direction, Element, Fidelity, MarchTest, Plan};
@@ -135,8 +135,8 @@ fn the_emulator_promises_what_the_simulator_proves() {
             .collect();
         for fault in &faults {
             let placed = PlacedFault::permanent(emulated(fault));
-            let promised = plans.iter().all(|plan| promises(plan, &placed, u64::from(CELLS), &settings));
-            assert_eq!(promised, world::detects(&named.test(), fault), "{}: {placed}", named.name);
+            let guaranteed = plans.iter().all(|plan| guarantees(plan, &placed, u64::from(CELLS), &settings));
+            assert_eq!(guaranteed, world::detects(&named.test(), fault), "{}: {placed}", named.name);
         }
     }
 }

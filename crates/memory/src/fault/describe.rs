@@ -129,7 +129,7 @@ mod tests {
         let coupling =
             Idempotent { aggressor: cell(7, 0), on: TransitionDirection::Up, victim: cell(2, 65), value: false };
         let (wired, floating) = (Wired::And, Floating::LastOnBus(span));
-        for (kind, told) in [
+        for (kind, text) in [
             (FaultKind::StuckAt { cell: cell(2, 65), value: true }, "stuck-at <∀/1> at line 2 bit 65"),
             (
                 FaultKind::Transition { cell: cell(2, 65), blocked: TransitionDirection::Down },
@@ -158,7 +158,7 @@ mod tests {
                 "multi-bit stuck-at at line 2: bit 64 = 0, bit 66 = 1",
             ),
         ] {
-            assert_eq!(PlacedFault::permanent(kind).to_string(), format!("{told}, permanent"));
+            assert_eq!(PlacedFault::permanent(kind).to_string(), format!("{text}, permanent"));
         }
     }
 
@@ -168,10 +168,10 @@ mod tests {
             for acts in ["", ",intermittent=0.5", ",pattern=on"] {
                 let spec: InjectionSpec = format!("{name}:16{acts}").parse().unwrap();
                 for fault in Campaign::new(&spec, 1000, 1000).unwrap().in_region(0) {
-                    let told = fault.to_string();
+                    let text = fault.to_string();
                     assert!(
-                        !told.contains('\n') && told.contains(&format!("line {}", fault.victims()[0].0.0)),
-                        "{told}"
+                        !text.contains('\n') && text.contains(&format!("line {}", fault.victims()[0].0.0)),
+                        "{text}"
                     );
                 }
             }

@@ -5,7 +5,7 @@
 //! **Idea.** An access has two steps, as in a memory: the decoder decides which lines' cells the address reaches, then
 //! the faults on those lines, in their given order, act on the written or read data. A fault that would change nothing
 //! does not act, so an intermittent one draws only when it could be seen. **Why this way.** The exhaustive fault
-//! simulator behind the coverage tables has the same steps, so a tester meets here what the tables promise.
+//! simulator behind the coverage tables has the same steps, so a tester meets here what the tables guarantee.
 //!
 //! All bits of a line are written at once, so a coupling inside a line dominates: its victim ends with the fault's
 //! value, not with the write's (van de Goor and Tlili, *March Tests for Word-Oriented Memories*, DATE 1998).
@@ -266,6 +266,6 @@ impl LineIndex {
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
-mod tests;
+mod reference_model;
 #[cfg(test)]
-mod twin;
+mod tests;

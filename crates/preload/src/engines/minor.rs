@@ -159,7 +159,7 @@ impl SharedMemory {
 /// Pages of the file are kept from unannounced children while they belong to the file.
 impl GuardedMemory for SharedMemory {
     unsafe fn show(&self, windows: &[Window]) -> &[Window] {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.0.show(windows) }
     }
 

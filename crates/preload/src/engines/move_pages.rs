@@ -165,7 +165,7 @@ impl GuardEngine for VaultEngine {
     }
 
     fn re_place(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
-        self.pool.map_or(Ok(FrameHistory::Same), |pool| pool.renew(as_vault(span)))
+        self.pool.map_or(Ok(FrameHistory::Same), |pool| pool.re_place(as_vault(span)))
     }
 
     fn leave(&self, span: PageSpan) -> Result<(), EngineRefusal> {
@@ -263,7 +263,7 @@ impl MovedMemory {
 
 impl GuardedMemory for MovedMemory {
     unsafe fn show(&self, windows: &[Window]) -> &[Window] {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.0.show(windows) }
     }
 

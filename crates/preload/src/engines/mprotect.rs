@@ -171,7 +171,7 @@ impl ProtectedMemory {
 /// A locked page without protection bits ends an unannounced child that touches it.
 impl GuardedMemory for ProtectedMemory {
     unsafe fn show(&self, windows: &[Window]) -> &[Window] {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.range.show(windows) }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use rampart_guard::PoolTarget;
-use rampart_guard::stock::TRAY_PAGES;
+use rampart_guard::pool_target::CHUNK_PAGES;
 use rampart_linux::Block;
 use rampart_memory::{Frame, Timestamp};
 
@@ -30,7 +30,7 @@ pub struct Chunk {
 impl Chunk {
     /// The names of the next pages.
     pub fn next_names(&self) -> &[u64] {
-        self.names.get(usize::try_from(self.next).expect("a page of a tray")..).unwrap_or_default()
+        self.names.get(usize::try_from(self.next).expect("a page of a chunk")..).unwrap_or_default()
     }
 
     /// Turns it into memory that waits for its test.
@@ -46,7 +46,7 @@ impl Chunk {
 
 /// All chunks.
 pub struct Chunks {
-    pub stock: PoolTarget,
+    pub target: PoolTarget,
     ready: VecDeque<Chunk>,
     /// Pages in `ready`.
     pages: u64,
@@ -59,46 +59,46 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    pub fn new(stock: PoolTarget) -> Self {
+    pub fn new(target: PoolTarget) -> Self {
         let (ready, waiting, empty, retired) = Default::default();
-        Self { stock, ready, pages: 0, waiting, empty, retired }
+        Self { target, ready, pages: 0, waiting, empty, retired }
     }
 
     /// The number of ready chunks, a partly used one included.
-    pub fn trays(&self) -> usize {
-        usize::try_from(self.pages.div_ceil(TRAY_PAGES)).expect("they are in memory")
+    pub fn count(&self) -> usize {
+        usize::try_from(self.pages.div_ceil(CHUNK_PAGES)).expect("they are in memory")
     }
 
     /// Whether more chunks are needed.
     pub fn is_short(&self) -> bool {
-        self.trays() < self.stock.wanted()
+        self.count() < self.target.chunks()
     }
 
     /// Takes the next chunk.
     pub fn take(&mut self) -> Option<Chunk> {
-        let tray = self.ready.pop_front()?;
-        self.pages -= tray.left();
-        Some(tray)
+        let chunk = self.ready.pop_front()?;
+        self.pages -= chunk.left();
+        Some(chunk)
     }
 
     /// Puts a chunk back, to be used next.
-    pub fn put_back(&mut self, tray: Chunk) {
-        if tray.left() == 0 {
-            self.empty.push(tray.block);
+    pub fn put_back(&mut self, chunk: Chunk) {
+        if chunk.left() == 0 {
+            self.empty.push(chunk.block);
         } else {
-            self.pages += tray.left();
-            self.ready.push_front(tray);
+            self.pages += chunk.left();
+            self.ready.push_front(chunk);
         }
-        self.stock.taken(self.trays());
+        self.target.taken(self.count());
     }
 
     /// Adds a chunk, or marks it for return to the kernel if there are enough.
-    pub fn add(&mut self, tray: Chunk) {
+    pub fn add(&mut self, chunk: Chunk) {
         if self.is_short() {
-            self.pages += tray.left();
-            self.ready.push_back(tray);
+            self.pages += chunk.left();
+            self.ready.push_back(chunk);
         } else {
-            self.empty.push(tray.block);
+            self.empty.push(chunk.block);
         }
     }
 }

@@ -82,17 +82,17 @@ mod tests {
 
     #[test]
     fn a_frame_keeps_its_faults_wherever_it_goes() {
-        let mut planted = InjectedFrames::new(&"stuck-at:2000,seed=3".parse().unwrap()).unwrap();
-        let names = planted.name(100);
-        let of = |planted: &InjectedFrames, names: &[u64]| -> Vec<_> {
-            names.iter().map(|&name| planted.faults(name, None)).collect()
+        let mut injected = InjectedFrames::new(&"stuck-at:2000,seed=3".parse().unwrap()).unwrap();
+        let names = injected.name(100);
+        let of = |injected: &InjectedFrames, names: &[u64]| -> Vec<_> {
+            names.iter().map(|&name| injected.faults(name, None)).collect()
         };
-        let faults = of(&planted, &names);
+        let faults = of(&injected, &names);
         assert!(faults.iter().any(|faults| !faults.is_empty()) && faults.iter().any(Vec::is_empty));
         let span = VaultSpan::new(7, 100).unwrap();
-        planted.given(span, &names);
-        let returned = planted.returned(span);
-        assert_eq!(of(&planted, &returned), faults);
-        assert_eq!(planted.returned(span), (100..200).collect::<Vec<_>>(), "the kernel gave these");
+        injected.given(span, &names);
+        let returned = injected.returned(span);
+        assert_eq!(of(&injected, &returned), faults);
+        assert_eq!(injected.returned(span), (100..200).collect::<Vec<_>>(), "the kernel gave these");
     }
 }

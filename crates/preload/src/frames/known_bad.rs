@@ -7,8 +7,8 @@
 //! attempt holds one frame more, so this ends.
 //!
 //! A page may come to such a frame in another way: the kernel moves it, copies it after a fork, or gave it before the
-//! guard began. Such pages are found when they are locked, and moved ([`super::pool::TestedFramePool::renew`]). Where
-//! frame numbers are hidden, nothing can be compared.
+//! guard began. Such pages are found when they are locked, and moved ([`super::pool::TestedFramePool::re_place`]).
+//! Where frame numbers are hidden, nothing can be compared.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -23,7 +23,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::Thread;
 use std::time::Instant;
 
-use rampart_guard::stock::TRAY_PAGES;
+use rampart_guard::pool_target::CHUNK_PAGES;
 use rampart_guard::{Counter, EngineRefusal, FrameHistory, FrameSettings, GuardCounts, PoolTarget, Untested};
 use rampart_linux::vault::{Side, Vault, VaultSpan};
 use rampart_linux::{Block, Error, MemoryState, Pagemap, Roots, SteadyClock, SystemClock};
@@ -51,8 +51,8 @@ pub struct TestedFramePool {
     clock: SteadyClock,
     shared: &'static Published,
     pagemap: Option<Pagemap>,
-    shelf: Mutex<Chunks>,
-    planted: Option<Mutex<InjectedFrames>>,
+    chunks: Mutex<Chunks>,
+    injected: Option<Mutex<InjectedFrames>>,
     known: &'static KnownBadPages,
     tester: OnceLock<Thread>,
 }
@@ -86,19 +86,19 @@ impl TestedFramePool {
         shared: &'static Published,
         known: &'static KnownBadPages,
         settings: FrameSettings,
-        planted: Option<InjectedFrames>,
+        injected: Option<InjectedFrames>,
     ) -> Self {
         let clock = SteadyClock::default();
-        let trays = usize::try_from(settings.spare.frames() / TRAY_PAGES).unwrap_or(usize::MAX);
+        let chunks = usize::try_from(settings.spare.frames() / CHUNK_PAGES).unwrap_or(usize::MAX);
         // A page that waits for tested memory gets it through the pool.
-        let most = trays.max(usize::from(settings.untested == Untested::Wait));
+        let most = chunks.max(usize::from(settings.untested == Untested::Wait));
         Self {
             vault,
             test: FrameTest::new(&settings),
             shared,
             pagemap: Pagemap::open(&Roots::default()).ok(),
-            shelf: Mutex::new(Chunks::new(PoolTarget::new(most, clock.now()))),
-            planted: planted.map(Mutex::new),
+            chunks: Mutex::new(Chunks::new(PoolTarget::new(most, clock.now()))),
+            injected: injected.map(Mutex::new),
             known,
             tester: OnceLock::new(),
             clock,
@@ -120,8 +120,8 @@ impl TestedFramePool {
         self.shared.counts
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Chunks> {
-        self.shelf.lock().expect("no panic with the shelf in hand")
+    fn chunks(&self) -> MutexGuard<'_, Chunks> {
+        self.chunks.lock().expect("no panic with the chunks in hand")
     }
 
     fn wake(&self) {
@@ -150,29 +150,29 @@ impl TestedFramePool {
 
     /// Gives ready pages, if there are any and the program has none there; `None` if nothing is ready.
     fn give_ready(&self, span: VaultSpan) -> Option<FrameHistory> {
-        let mut shelf = self.shelf();
+        let mut chunks = self.chunks();
         let given = loop {
-            let Some(mut tray) = shelf.take() else {
-                shelf.stock.missed(span.pages());
+            let Some(mut chunk) = chunks.take() else {
+                chunks.target.missed(span.pages());
                 break None;
             };
-            if !self.is_still_good(&tray, span.pages()) {
-                shelf.waiting.push(tray.raw());
+            if !self.is_still_good(&chunk, span.pages()) {
+                chunks.waiting.push(chunk.raw());
                 continue;
             }
-            let given = self.vault.give(Side::Program, span, &mut tray.block, tray.next);
-            self.with_planted(|planted| planted.given(span, tray.next_names()));
-            tray.next += span.pages();
-            let tested = tray.tested;
+            let given = self.vault.give(Side::Program, span, &mut chunk.block, chunk.next);
+            self.with_injected(|injected| injected.given(span, chunk.next_names()));
+            chunk.next += span.pages();
+            let tested = chunk.tested;
             if given.is_err() {
-                shelf.empty.push(tray.block);
+                chunks.empty.push(chunk.block);
                 break Some(FrameHistory::Same);
             }
-            shelf.put_back(tray);
+            chunks.put_back(chunk);
             break Some(FrameHistory::Tested(tested));
         };
-        let short = shelf.is_short();
-        drop(shelf);
+        let short = chunks.is_short();
+        drop(chunks);
         if short {
             self.wake();
         }
@@ -181,81 +181,81 @@ impl TestedFramePool {
 
     /// Whether the next pages of a chunk are on the tested frames, and nobody found these bad since; `true` if that is
     /// unknown.
-    fn is_still_good(&self, tray: &Chunk, pages: u64) -> bool {
+    fn is_still_good(&self, chunk: &Chunk, pages: u64) -> bool {
         let mut now = Vec::new();
-        self.frames_of(&tray.block, &mut now);
-        let next = usize::try_from(tray.next).expect("a page of a tray");
-        let used = next..next + usize::try_from(pages).expect("pages of a tray");
+        self.frames_of(&chunk.block, &mut now);
+        let next = usize::try_from(chunk.next).expect("a page of a chunk");
+        let used = next..next + usize::try_from(pages).expect("pages of a chunk");
         let frames = now.get(used.clone());
-        tray.frames.get(used) == frames && frames.is_none_or(|frames| self.known.among(frames).is_empty())
+        chunk.frames.get(used) == frames && frames.is_none_or(|frames| self.known.among(frames).is_empty())
     }
 
     /// Frames of a block's pages; none if the kernel does not show them.
     fn frames_of(&self, block: &Block, frames: &mut Vec<Option<Frame>>) {
-        let told = self.pagemap.as_ref().is_some_and(|pagemap| block.frames(pagemap, frames).is_ok());
-        if !told {
+        let known = self.pagemap.as_ref().is_some_and(|pagemap| block.frames(pagemap, frames).is_ok());
+        if !known {
             frames.clear();
         }
     }
 
     /// Copies locked pages to tested frames, which replace theirs; the old ones wait for their test.
-    pub fn renew(&self, span: VaultSpan) -> Result<FrameHistory, EngineRefusal> {
+    pub fn re_place(&self, span: VaultSpan) -> Result<FrameHistory, EngineRefusal> {
         // Taken out, so that nobody waits for the copy.
-        let Some(mut tray) = self.shelf().take() else { return Ok(FrameHistory::Same) };
-        if !self.is_still_good(&tray, span.pages()) {
-            self.shelf().waiting.push(tray.raw());
+        let Some(mut chunk) = self.chunks().take() else { return Ok(FrameHistory::Same) };
+        if !self.is_still_good(&chunk, span.pages()) {
+            self.chunks().waiting.push(chunk.raw());
             return Ok(FrameHistory::Same);
         }
-        self.copy(span, &tray);
+        self.copy(span, &chunk);
         let mut old = match self.vault.take(span) {
             Ok(old) => old,
             Err(error) => {
-                self.shelf().waiting.push(tray.raw());
+                self.chunks().waiting.push(chunk.raw());
                 return Err(not_moved(error));
             }
         };
-        let given = self.vault.give(Side::Vault, span, &mut tray.block, tray.next);
-        let names = self.with_planted(|planted| {
-            let names = planted.returned(span);
-            planted.given(span, tray.next_names());
+        let given = self.vault.give(Side::Vault, span, &mut chunk.block, chunk.next);
+        let names = self.with_injected(|injected| {
+            let names = injected.returned(span);
+            injected.given(span, chunk.next_names());
             names
         });
-        tray.next += span.pages();
+        chunk.next += span.pages();
         if let Err(error) = given {
             self.vault.discard(Side::Vault, span).expect("pages of ours are given back");
             self.vault.give(Side::Vault, span, &mut old, 0).expect("pages go back to where they were");
-            self.shelf().empty.push(tray.block);
+            self.chunks().empty.push(chunk.block);
             return Err(not_moved(error));
         }
-        let tested = tray.tested;
-        let mut shelf = self.shelf();
-        shelf.put_back(tray);
-        shelf.waiting.push(Raw { block: old, names: names.unwrap_or_default() });
+        let tested = chunk.tested;
+        let mut chunks = self.chunks();
+        chunks.put_back(chunk);
+        chunks.waiting.push(Raw { block: old, names: names.unwrap_or_default() });
         Ok(FrameHistory::Tested(tested))
     }
 
     /// Copies pages of the vault to the next pages of a chunk.
-    fn copy(&self, span: VaultSpan, tray: &Chunk) {
-        assert!(span.pages() <= tray.left(), "a tray has whole blocks left");
+    fn copy(&self, span: VaultSpan, chunk: &Chunk) {
+        assert!(span.pages() <= chunk.left(), "a chunk has whole blocks left");
         let bytes = |pages: u64| usize::try_from(pages * FRAME_BYTES).expect("an offset in memory");
         let from = self.vault.address(Side::Vault, span.first());
-        // SAFETY: the pages are in the vault, by the guard's promise to whoever renews them, and nobody else uses them;
-        // the tray is ours, has so many pages from there on, and lies elsewhere; nobody holds references to either.
+        // SAFETY: the pages are in the vault, by the guard's promise to the caller, and nobody else uses them;
+        // the chunk is ours, has so many pages from there on, and lies elsewhere; nobody holds references to either.
         unsafe {
-            let to = tray.block.base().add(bytes(tray.next));
+            let to = chunk.block.base().add(bytes(chunk.next));
             ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), bytes(span.pages()));
         }
     }
 
     /// Does one due task. On a thread that nobody waits for.
     pub fn work(&self) -> TesterStep {
-        let mut shelf = self.shelf();
-        let (trays, now) = (shelf.trays(), self.clock.now());
-        shelf.stock.tick(trays, now);
-        let empty = std::mem::take(&mut shelf.empty);
-        let returned = some_of(&mut shelf.waiting);
-        let short = shelf.is_short();
-        drop(shelf);
+        let mut chunks = self.chunks();
+        let (ready, now) = (chunks.count(), self.clock.now());
+        chunks.target.tick(ready, now);
+        let empty = std::mem::take(&mut chunks.empty);
+        let returned = some_of(&mut chunks.waiting);
+        let short = chunks.is_short();
+        drop(chunks);
         drop(empty);
         if !returned.is_empty() {
             self.test(returned, giving_way);
@@ -267,14 +267,14 @@ impl TestedFramePool {
         }
     }
 
-    fn with_planted<R>(&self, use_it: impl FnOnce(&mut InjectedFrames) -> R) -> Option<R> {
-        self.planted.as_ref().map(|planted| use_it(&mut planted.lock().expect("no panic with faults in hand")))
+    fn with_injected<R>(&self, use_it: impl FnOnce(&mut InjectedFrames) -> R) -> Option<R> {
+        self.injected.as_ref().map(|injected| use_it(&mut injected.lock().expect("no panic with faults in hand")))
     }
 
     /// Makes one chunk for the pool. `false` if some of it is bad.
     fn refill(&self, how: impl FnOnce(&mut dyn FnMut())) -> Result<bool, Error> {
-        let block = self.known.claim(Bytes::new(TRAY_PAGES * FRAME_BYTES), self.vault.options().kind)?;
-        let names = self.with_planted(|planted| planted.name(TRAY_PAGES)).unwrap_or_default();
+        let block = self.known.claim(Bytes::new(CHUNK_PAGES * FRAME_BYTES), self.vault.options().kind)?;
+        let names = self.with_injected(|injected| injected.name(CHUNK_PAGES)).unwrap_or_default();
         Ok(self.test(vec![Raw { block, names }], how))
     }
 
@@ -302,9 +302,9 @@ impl TestedFramePool {
                 all_good = false;
                 self.retire(block, &frames, &failed);
             } else if self.frames_now(&block) == frames {
-                self.shelf().add(Chunk { block, names, next: 0, tested, frames });
+                self.chunks().add(Chunk { block, names, next: 0, tested, frames });
             } else {
-                self.shelf().waiting.push(Raw { block, names });
+                self.chunks().waiting.push(Raw { block, names });
             }
         }
         all_good
@@ -321,8 +321,8 @@ impl TestedFramePool {
     ) {
         for (page, &name) in (0..).zip(names) {
             let frame = usize::try_from(page).ok().and_then(|page| *frames.get(page)?);
-            let planted = self.with_planted(|planted| (planted.faults(name, frame), planted.seed() ^ name));
-            let Some((faults, seed)) = planted.filter(|(faults, _)| !faults.is_empty()) else { continue };
+            let injected = self.with_injected(|injected| (injected.faults(name, frame), injected.seed() ^ name));
+            let Some((faults, seed)) = injected.filter(|(faults, _)| !faults.is_empty()) else { continue };
             if let Some(seen) = self.test.run_emulated(block, page, (faults, seed), at) {
                 failed.entry(page).or_insert(Why::Failed(MapOrigin::Emulated, seen.into()));
             }
@@ -349,7 +349,7 @@ impl TestedFramePool {
             }
         }
         let pages: Vec<u64> = bad.keys().copied().collect();
-        self.shelf().retired.extend(known_bad::hold(block, &pages));
+        self.chunks().retired.extend(known_bad::hold(block, &pages));
     }
 }
 
@@ -380,7 +380,7 @@ fn pages_of<V>(map: &mut BTreeMap<u64, V>, end: u64) -> impl Iterator<Item = (u6
 fn some_of(waiting: &mut Vec<Raw>) -> Vec<Raw> {
     let mut pages = 0;
     let enough = waiting.iter().rev().take_while(|raw| {
-        let fits = pages < TRAY_PAGES;
+        let fits = pages < CHUNK_PAGES;
         pages += raw.block.pages();
         fits
     });

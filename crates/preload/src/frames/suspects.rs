@@ -234,7 +234,7 @@ impl SuspectTester {
     /// As for [`FrameTest::run_page`].
     pub unsafe fn is_bad(&self, page: NonNull<u8>) -> bool {
         let frame = self.frame(page);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let fails = unsafe { self.fails(page) };
         fails || frame.filter(|_| frame == self.frame(page)).is_some_and(|frame| self.errs_again(frame))
     }
@@ -253,7 +253,7 @@ impl SuspectTester {
     /// # Safety
     /// As for [`FrameTest::run_page`].
     pub unsafe fn write(&self, page: NonNull<u8>, content: &PageData) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.test.write(page, content) };
     }
 
@@ -261,7 +261,7 @@ impl SuspectTester {
     /// As of [`FrameTest::run_page`].
     unsafe fn fails(&self, page: NonNull<u8>) -> bool {
         let (frame, began, counts) = (self.frame(page), Instant::now(), self.shared.counts);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let seen = unsafe { self.test.run_page(page, None, SystemClock.now()) };
         counts.add(Counter::Tested, 1);
         counts.add_time(Counter::TestNanos, began.elapsed());

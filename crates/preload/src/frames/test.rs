@@ -54,7 +54,7 @@ impl FrameTest {
                 [block] => Region::from(block),
                 // SAFETY: 1. blocks are private anonymous memory of this process, all of it present, until they are
                 // dropped;
-                // 2. they are lent to us alone for as long as the region lives, and no device was told of them; 3.
+                // 2. they are lent to us alone for as long as the region lives, and no device knows them; 3.
                 //    nobody makes references to them. No page is in two blocks.
                 _ => unsafe { Region::from_pages(&pages) },
             };
@@ -93,12 +93,12 @@ impl FrameTest {
     ) -> Option<Evidence> {
         let mut failed = BTreeMap::new();
         for pass in self.plan.passes() {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             let mut region = unsafe { Region::from_raw(address, LINES_PER_FRAME) };
             let mut failing = Failing { pass, at, failed: &mut failed };
             self.executor.run(&mut region, pass, emulator.as_deref_mut(), &mut failing);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { address.cast::<[u8; PAGE_BYTES]>().write(ZEROS) };
         failed.pop_first().map(|(_, evidence)| evidence)
     }
@@ -108,7 +108,7 @@ impl FrameTest {
     /// # Safety
     /// As for [`FrameTest::run_page`].
     pub unsafe fn begin_rest(&self, address: NonNull<u8>, one: bool, at: Timestamp) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let seen = unsafe { self.run_element(address, one, 0, at) };
         assert_eq!(seen, None, "what is written is not compared");
     }
@@ -118,14 +118,14 @@ impl FrameTest {
     /// # Safety
     /// As for [`FrameTest::run_page`].
     pub unsafe fn end_rest(&self, address: NonNull<u8>, one: bool, at: Timestamp) -> Option<Evidence> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.run_element(address, one, 2, at) }
     }
 
     unsafe fn run_element(&self, address: NonNull<u8>, one: bool, element: usize, at: Timestamp) -> Option<Evidence> {
         let (pass, mut failed) = (&self.rests[usize::from(one)], BTreeMap::new());
         let part = Part { pass, elements: element..element + 1, rested: element > 0 };
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let mut region = unsafe { Region::from_raw(address, LINES_PER_FRAME) };
         self.executor.run_part(&mut region, &part, None, &mut Failing { pass, at, failed: &mut failed });
         failed.pop_first().map(|(_, evidence)| evidence)
@@ -136,7 +136,7 @@ impl FrameTest {
     /// # Safety
     /// As for [`FrameTest::run_page`].
     pub unsafe fn write(&self, address: NonNull<u8>, content: &PageData) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let region = unsafe {
             address.cast::<PageData>().write_volatile(content.clone());
             Region::from_raw(address, LINES_PER_FRAME)

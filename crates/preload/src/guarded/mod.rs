@@ -109,7 +109,7 @@ impl ProcessGuard {
     /// # Safety
     /// As for [`rampart_linux::vault::Vault::show`].
     pub unsafe fn show(&self, windows: &[Window]) -> usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let shown = self.memory().map_or(&[][..], |memory| unsafe { memory.show(windows) });
         shown.iter().map(|window| length(window.span.bytes())).sum()
     }

@@ -90,10 +90,10 @@ const READY: u8 = 2;
 const FAILED: u8 = 3;
 
 impl Heap {
-    /// A heap on `ground`, not started: until then it serves memory outside.
-    pub const fn new(ground: &'static dyn HeapBacking) -> Self {
+    /// A heap on `backing`, not started: until then it serves memory outside.
+    pub const fn new(backing: &'static dyn HeapBacking) -> Self {
         Self {
-            hooked: HookedRange::new(ground),
+            hooked: HookedRange::new(backing),
             state: AtomicU8::new(NEW),
             arenas: [const { AtomicU32::new(0) }; MOST_ARENAS],
             places: AtomicU32::new(1),
@@ -128,7 +128,7 @@ impl Heap {
     /// Starts the heap as the environment requests. If that fails, prints why and goes on outside: the program matters
     /// more.
     pub(crate) fn begin(&'static self) {
-        let started = range_size(self.hooked.ground.parts()).and_then(|size| {
+        let started = range_size(self.hooked.backing.parts()).and_then(|size| {
             if size.is_limited {
                 self.overflow();
             }
@@ -151,7 +151,7 @@ impl Heap {
         }
         let mut wanted = bytes.round_down(GRANULE).max(LEAST_RANGE);
         let reserved = loop {
-            match self.hooked.ground.reserve(wanted) {
+            match self.hooked.backing.reserve(wanted) {
                 Ok(start) => break Ok(BackingSpan { start, bytes: wanted }),
                 Err(refused) if wanted == LEAST_RANGE => break Err(refused),
                 Err(_) => wanted = Bytes::new(wanted.get() / 2).round_down(GRANULE).max(LEAST_RANGE),
@@ -244,7 +244,7 @@ impl Heap {
     /// As for `free`.
     #[inline]
     pub unsafe fn release(&self, pointer: *mut c_void) {
-        // SAFETY: the caller's promise, in each case.
+        // SAFETY: guaranteed by the caller, in each case.
         unsafe {
             if self.owns(pointer) {
                 je::free(pointer);
@@ -265,20 +265,20 @@ impl Heap {
             return self.allocate(size);
         }
         if size == 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.release(pointer) };
             return ptr::null_mut();
         }
         if self.is_foreign(pointer) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             return unsafe { foreign::resize(pointer, size) };
         }
         if self.owns(pointer) {
             self.prepare(size);
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             let resized = unsafe { je::realloc(pointer, size) };
             if resized.is_null() && self.overflows.load(Ordering::Relaxed) {
-                // SAFETY: the caller's promise; what could not be resized is as it was.
+                // SAFETY: guaranteed by the caller; what could not be resized is as it was.
                 return unsafe { self.bring_home(pointer, size) };
             }
             if resized.is_null() || self.owns(resized) {
@@ -287,7 +287,7 @@ impl Heap {
             // A thread that is not bound yet moved it outside. SAFETY: it is ours now, of at least `size` bytes.
             return unsafe { self.bring_home(resized, size) };
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.bring_home(pointer, size) }
     }
 
@@ -299,8 +299,8 @@ impl Heap {
     unsafe fn bring_home(&'static self, pointer: *mut c_void, size: usize) -> *mut c_void {
         let moved = self.allocate(size);
         if !moved.is_null() {
-            // SAFETY: the old one is alive, by the caller's promise, and the new one is another; the shorter of the two
-            // lengths is within both.
+            // SAFETY: the old one is alive, as the caller guarantees, and the new one is another; the shorter of the
+            // two lengths is within both.
             unsafe {
                 let kept = je::malloc_usable_size(pointer).min(size);
                 ptr::copy_nonoverlapping(pointer.cast::<u8>(), moved.cast::<u8>(), kept);
@@ -315,7 +315,7 @@ impl Heap {
     /// # Safety
     /// The pointer is null or alive.
     pub unsafe fn usable_size(&self, pointer: *const c_void) -> usize {
-        // SAFETY: the caller's promise; jemalloc says 0 for null.
+        // SAFETY: guaranteed by the caller; jemalloc says 0 for null.
         unsafe {
             if self.is_foreign(pointer) { foreign::usable_size(pointer) } else { je::malloc_usable_size(pointer) }
         }

@@ -69,9 +69,9 @@ impl Sites {
 
     /// Maps a piece, which takes memory as it is written. `None`: there is no room for it.
     fn make(piece: &AtomicPtr<AtomicUsize>) -> Option<&AtomicUsize> {
-        let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
         // SAFETY: a new mapping where the kernel chooses.
-        let made = unsafe { mmap_anonymous(ptr::null_mut(), PIECE_BYTES, rights, flags) }.ok()?;
+        let made = unsafe { mmap_anonymous(ptr::null_mut(), PIECE_BYTES, protection, flags) }.ok()?;
         let taken = match piece.compare_exchange(ptr::null_mut(), made.cast(), Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => made.cast(),
             Err(others) => {

@@ -73,21 +73,21 @@ static USABLE: NextSymbol<unsafe extern "C" fn(*const c_void) -> usize> =
 /// # Safety
 /// As for the next allocator's `free`.
 pub(crate) unsafe fn free(pointer: *mut c_void) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { FREE.get()(pointer) };
 }
 
 /// # Safety
 /// As for the next allocator's `realloc`.
 pub(crate) unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { REALLOC.get()(pointer, size) }
 }
 
 /// # Safety
 /// As for the next allocator's `malloc_usable_size`.
 pub(crate) unsafe fn usable_size(pointer: *const c_void) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { USABLE.get()(pointer) }
 }
 

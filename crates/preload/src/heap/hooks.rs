@@ -23,14 +23,14 @@ use super::range::HeapRange;
 pub(crate) struct HookedRange {
     /// First, because the hooks find the range by the table's address.
     table: extent_hooks_t,
-    pub(crate) ground: &'static dyn HeapBacking,
+    pub(crate) backing: &'static dyn HeapBacking,
     pub(crate) range: HeapRange,
 }
 
 impl HookedRange {
     /// An empty range.
-    pub(crate) const fn new(ground: &'static dyn HeapBacking) -> Self {
-        Self { table: TABLE, ground, range: HeapRange::empty() }
+    pub(crate) const fn new(backing: &'static dyn HeapBacking) -> Self {
+        Self { table: TABLE, backing, range: HeapRange::empty() }
     }
 
     /// The table for a new arena.
@@ -40,7 +40,7 @@ impl HookedRange {
 
     /// Another piece of the range.
     pub(crate) fn cut(&self, size: usize, alignment: usize) -> Option<BackingSpan> {
-        self.range.cut(size, alignment.max(PAGE_BYTES), self.ground)
+        self.range.cut(size, alignment.max(PAGE_BYTES), self.backing)
     }
 }
 
@@ -96,7 +96,7 @@ unsafe extern "C" fn purge_forced(
     let hooked = unsafe { &*table.cast::<HookedRange>() };
     let start = extent.cast::<u8>().wrapping_add(offset);
     let Some(start) = NonNull::new(start) else { return REFUSED };
-    if hooked.ground.forget(BackingSpan { start, bytes: bytes(length) }) { DONE } else { REFUSED }
+    if hooked.backing.forget(BackingSpan { start, bytes: bytes(length) }) { DONE } else { REFUSED }
 }
 
 unsafe extern "C" fn split(

@@ -90,7 +90,7 @@ pub(crate) fn purge() {
 /// # Safety
 /// As for `free`; not null.
 pub(crate) unsafe fn free_uncached(pointer: *mut c_void) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { je::dallocx(pointer, je::MALLOCX_TCACHE_NONE) };
 }
 

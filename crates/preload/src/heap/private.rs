@@ -104,7 +104,7 @@ pub struct Private;
 // they are freed; it never unwinds. A `Layout` has a size of at least 1 here and a power of two as alignment.
 unsafe impl GlobalAlloc for Private {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the size is not zero, by the caller's promise.
+        // SAFETY: the size is not zero, as the caller guarantees.
         unsafe { je::mallocx(layout.size(), flags(layout)).cast() }
     }
 
@@ -114,12 +114,12 @@ unsafe impl GlobalAlloc for Private {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, _: Layout) {
-        // SAFETY: it came from `alloc`, by the caller's promise.
+        // SAFETY: it came from `alloc`, as the caller guarantees.
         unsafe { jemalloc::free_uncached(pointer.cast()) };
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: it came from `alloc`, and the size is not zero, by the caller's promise.
+        // SAFETY: it came from `alloc`, and the size is not zero, as the caller guarantees.
         unsafe { je::rallocx(pointer.cast(), size, flags(layout)).cast() }
     }
 }

@@ -60,8 +60,8 @@ impl HeapRange {
         (length > 0).then_some(BackingSpan { start, bytes: bytes(length) })
     }
 
-    /// The next `wanted` bytes with this alignment, opened on `ground`; `None` at the end of the range.
-    pub(crate) fn cut(&self, wanted: usize, alignment: usize, ground: &dyn HeapBacking) -> Option<BackingSpan> {
+    /// The next `wanted` bytes with this alignment, opened on `backing`; `None` at the end of the range.
+    pub(crate) fn cut(&self, wanted: usize, alignment: usize, backing: &dyn HeapBacking) -> Option<BackingSpan> {
         let base = self.base.load(Ordering::Relaxed);
         let place = |cut: usize| {
             let start = base.checked_add(cut)?.checked_next_multiple_of(alignment)? - base;
@@ -72,7 +72,7 @@ impl HeapRange {
         let before = before.ok()?;
         let (start, end) = place(before).expect("it was placed");
         let opened = BackingSpan { start: at(base + before), bytes: bytes(end - before) };
-        ground.open(opened).then_some(BackingSpan { start: at(base + start), bytes: bytes(wanted) })
+        backing.open(opened).then_some(BackingSpan { start: at(base + start), bytes: bytes(wanted) })
     }
 }
 
@@ -133,10 +133,10 @@ mod tests {
         /// Pieces are aligned, do not overlap, and are in the range; each byte is opened once and before it is used.
         #[test]
         fn pieces_do_not_overlap(asked in proptest::collection::vec((1_usize..9 << 20, 12_u32..26), 1..40)) {
-            let (range, ground) = (range(128), Paper::default());
+            let (range, backing) = (range(128), Paper::default());
             let mut end = 1 << 40;
             for (wanted, alignment) in asked {
-                let Some(piece) = range.cut(wanted, 1 << alignment, &ground) else {
+                let Some(piece) = range.cut(wanted, 1 << alignment, &backing) else {
                     let left = (128 << 20) - range.cut_length();
                     prop_assert!(wanted + (1 << alignment) + length(GRANULE) > left, "there was room");
                     continue;
@@ -147,7 +147,7 @@ mod tests {
                 prop_assert!(range.contains(start) && range.contains(end - 1));
             }
             let mut next = 1 << 40;
-            for &(start, opened) in ground.0.lock().unwrap().iter() {
+            for &(start, opened) in backing.0.lock().unwrap().iter() {
                 prop_assert_eq!(start, next);
                 next += opened;
             }

@@ -40,7 +40,7 @@ macro_rules! entry {
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($argument: $kind),*) -> $result {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { $function($($argument,)* UNKNOWN) }
         }
     };
@@ -67,12 +67,12 @@ unsafe extern "C" fn calloc_by(count: usize, size: usize, caller: usize) -> *mut
 }
 
 unsafe extern "C" fn realloc_by(pointer: *mut c_void, size: usize, caller: usize) -> *mut c_void {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     noted(unsafe { HEAP.resize(pointer, size) }, size, caller)
 }
 
 unsafe extern "C" fn reallocarray_by(pointer: *mut c_void, count: usize, size: usize, caller: usize) -> *mut c_void {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     count.checked_mul(size).map_or_else(out_of_memory, |bytes| unsafe { realloc_by(pointer, bytes, caller) })
 }
 
@@ -89,21 +89,21 @@ fn noted(pointer: *mut c_void, size: usize, caller: usize) -> *mut c_void {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn free(pointer: *mut c_void) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { HEAP.release(pointer) };
 }
 
 /// C23; the size is not needed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn free_sized(pointer: *mut c_void, _size: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { HEAP.release(pointer) };
 }
 
 /// C23; neither alignment nor size is needed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn free_aligned_sized(pointer: *mut c_void, _alignment: usize, _size: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { HEAP.release(pointer) };
 }
 
@@ -148,7 +148,7 @@ unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn malloc_usable_size(pointer: *const c_void) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { HEAP.usable_size(pointer) }
 }
 

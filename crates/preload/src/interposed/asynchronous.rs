@@ -22,7 +22,7 @@ use std::io;
 
 use libc::{aiocb, sigevent, sock_filter, sock_fprog};
 
-use crate::GROUND;
+use crate::BACKING;
 use crate::messages::say;
 use crate::next::NextSymbol;
 use crate::threads::ending::STOPPED;
@@ -103,7 +103,7 @@ unsafe extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d:
     // SAFETY: the signature is that of prctl(2).
     static NEXT: NextSymbol<Control> = unsafe { NextSymbol::named(c"prctl") };
     let is_strict = option == libc::PR_SET_SECCOMP && a == c_ulong::from(libc::SECCOMP_MODE_STRICT);
-    if is_strict && GROUND.misses_devices() && GROUND.is_live() {
+    if is_strict && BACKING.misses_devices() && BACKING.is_live() {
         let process = std::process::id();
         say(&format!(
             "rampart: process {process} is stopped: it asks for seccomp's strict mode, in which this engine cannot work; \
@@ -112,7 +112,7 @@ unsafe extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d:
         // SAFETY: it ends the process and runs nothing of the program's.
         unsafe { libc::_exit(STOPPED) }
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { NEXT.get()(option, a, b, c, d) }
 }
 
@@ -121,8 +121,8 @@ unsafe extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d:
 /// # Safety
 /// Null, or a request.
 unsafe fn leave(request: *const aiocb) {
-    // SAFETY: the caller's promise.
-    if let Some(request) = unsafe { request.as_ref() }.filter(|_| GROUND.misses_devices()) {
+    // SAFETY: guaranteed by the caller.
+    if let Some(request) = unsafe { request.as_ref() }.filter(|_| BACKING.misses_devices()) {
         mmap::leave(request.aio_buf.cast_const(), request.aio_nbytes);
     }
 }
@@ -133,7 +133,7 @@ type Ask = unsafe extern "C-unwind" fn(*mut aiocb) -> c_int;
 unsafe extern "C-unwind" fn aio_read(request: *mut aiocb) -> c_int {
     // SAFETY: the signature is that of aio_read(3).
     static NEXT: NextSymbol<Ask> = unsafe { NextSymbol::named(c"aio_read") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         leave(request);
         NEXT.get()(request)
@@ -144,7 +144,7 @@ unsafe extern "C-unwind" fn aio_read(request: *mut aiocb) -> c_int {
 unsafe extern "C-unwind" fn aio_read64(request: *mut aiocb) -> c_int {
     // SAFETY: the signature is that of aio_read(3), whose requests are the same here.
     static NEXT: NextSymbol<Ask> = unsafe { NextSymbol::named(c"aio_read64") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         leave(request);
         NEXT.get()(request)
@@ -155,7 +155,7 @@ unsafe extern "C-unwind" fn aio_read64(request: *mut aiocb) -> c_int {
 unsafe extern "C-unwind" fn aio_write(request: *mut aiocb) -> c_int {
     // SAFETY: the signature is that of aio_write(3).
     static NEXT: NextSymbol<Ask> = unsafe { NextSymbol::named(c"aio_write") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         leave(request);
         NEXT.get()(request)
@@ -166,7 +166,7 @@ unsafe extern "C-unwind" fn aio_write(request: *mut aiocb) -> c_int {
 unsafe extern "C-unwind" fn aio_write64(request: *mut aiocb) -> c_int {
     // SAFETY: the signature is that of aio_write(3), whose requests are the same here.
     static NEXT: NextSymbol<Ask> = unsafe { NextSymbol::named(c"aio_write64") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         leave(request);
         NEXT.get()(request)
@@ -184,7 +184,7 @@ unsafe extern "C-unwind" fn lio_listio(
 ) -> c_int {
     // SAFETY: the signature is that of lio_listio(3).
     static NEXT: NextSymbol<AskAll> = unsafe { NextSymbol::named(c"lio_listio") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         leave_all(requests, count);
         NEXT.get()(mode, requests, count, event)
@@ -200,7 +200,7 @@ unsafe extern "C-unwind" fn lio_listio64(
 ) -> c_int {
     // SAFETY: the signature is that of lio_listio(3), whose requests are the same here.
     static NEXT: NextSymbol<AskAll> = unsafe { NextSymbol::named(c"lio_listio64") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         leave_all(requests, count);
         NEXT.get()(mode, requests, count, event)
@@ -211,7 +211,7 @@ unsafe extern "C-unwind" fn lio_listio64(
 /// A list of so many requests, some of them null.
 unsafe fn leave_all(requests: *const *mut aiocb, count: c_int) {
     for index in 0..usize::try_from(count).unwrap_or(0) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { leave(*requests.add(index)) };
     }
 }

@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_void};
 
 use libc::{iovec, msghdr};
 
-use crate::GROUND;
+use crate::BACKING;
 
 /// Memory that a call holds; released when it is done.
 pub(crate) struct UnlockedForCall {
@@ -23,8 +23,8 @@ impl UnlockedForCall {
     /// # Safety
     /// Each is as the function's caller promises the kernel.
     pub(crate) unsafe fn new(pieces: &[Piece]) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe { Self::when(|| GROUND.faults_are_signals(), pieces) }
+        // SAFETY: guaranteed by the caller.
+        unsafe { Self::when(|| BACKING.faults_are_signals(), pieces) }
     }
 
     /// As [`UnlockedForCall::new`], but only if they must be held, which is asked only if one of them is guarded: the
@@ -34,7 +34,7 @@ impl UnlockedForCall {
     /// As for [`UnlockedForCall::new`].
     pub(crate) unsafe fn when(is_to_be: impl FnOnce() -> bool, pieces: &[Piece]) -> Self {
         let mut held = Self { spans: [const { None }; Self::INLINE], more: Vec::new() };
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if pieces.iter().any(|piece| piece.is_guarded()) && is_to_be() {
                 pieces.iter().for_each(|piece| piece.hold(&mut held));
@@ -44,7 +44,7 @@ impl UnlockedForCall {
     }
 
     fn add(&mut self, address: *const c_void, length: usize) {
-        let Some(span) = (length > 0).then(|| GROUND.hold(address.addr(), length)).flatten() else { return };
+        let Some(span) = (length > 0).then(|| BACKING.hold(address.addr(), length)).flatten() else { return };
         match self.spans.iter_mut().find(|place| place.is_none()) {
             Some(place) => *place = Some(span),
             None => self.more.push(span),
@@ -54,7 +54,7 @@ impl UnlockedForCall {
 
 impl Drop for UnlockedForCall {
     fn drop(&mut self) {
-        self.spans.iter().flatten().chain(&self.more).for_each(|span| GROUND.release(*span));
+        self.spans.iter().flatten().chain(&self.more).for_each(|span| BACKING.release(*span));
     }
 }
 
@@ -78,15 +78,15 @@ impl Piece {
     /// As for [`Piece::each`].
     unsafe fn is_guarded(self) -> bool {
         let mut is_guarded = false;
-        // SAFETY: the caller's promise.
-        unsafe { self.each(&mut |address, _| is_guarded |= GROUND.owns(address.addr())) };
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.each(&mut |address, _| is_guarded |= BACKING.owns(address.addr())) };
         is_guarded
     }
 
     /// # Safety
     /// As for [`Piece::each`].
     unsafe fn hold(self, held: &mut UnlockedForCall) {
-        // SAFETY: the caller's promise; without a length it is a text.
+        // SAFETY: guaranteed by the caller; without a length it is a text.
         unsafe {
             self.each(&mut |address, length| {
                 held.add(address, length.unwrap_or_else(|| libc::strlen(address.cast()) + 1));
@@ -111,14 +111,14 @@ impl Piece {
             Self::Vector(vector, count) if !vector.is_null() => {
                 some(vector.cast(), Some(count.saturating_mul(size_of::<iovec>())));
                 for index in 0..count {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: guaranteed by the caller.
                     let piece = unsafe { *vector.add(index) };
                     some(piece.iov_base, Some(piece.iov_len));
                 }
             }
             Self::Message(message) if !message.is_null() => {
                 some(message.cast(), Some(size_of::<msghdr>()));
-                // SAFETY: the caller's promise, here and of its parts.
+                // SAFETY: guaranteed by the caller, here and of its parts.
                 unsafe {
                     let message = *message;
                     some(message.msg_name, Some(usize::try_from(message.msg_namelen).unwrap_or(0)));

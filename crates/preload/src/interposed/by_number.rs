@@ -26,7 +26,7 @@ use super::kernel::{ask, failed, word};
 use super::limits::limit;
 use super::mlock::{lock, lock_all, lock_by_flags, unlock, unlock_all};
 use super::mmap::{MappingRequest, at};
-use super::remap::{advise, advise_process, change_rights, change_rights_by_key, remap, unmap};
+use super::remap::{advise, advise_process, change_protection, change_protection_by_key, remap, unmap};
 
 /// The lower half of a word, which is all that the kernel takes of an `int`.
 fn int(word: c_long) -> c_int {
@@ -46,17 +46,17 @@ unsafe extern "C" fn memory(
 ) -> c_long {
     let (address, length) = (at(word(a)), word(b));
     let pointer = |served: *mut std::ffi::c_void| c_long::try_from(served.addr().cast_signed()).expect("64 bits");
-    // SAFETY: the caller's promise, for each of them.
+    // SAFETY: guaranteed by the caller, for each of them.
     unsafe {
         match number {
             libc::SYS_mmap => {
-                let [rights, flags, file] = [c, d, e].map(int);
-                pointer(MappingRequest { address, length, rights, flags, file, offset: f }.serve())
+                let [protection, flags, file] = [c, d, e].map(int);
+                pointer(MappingRequest { address, length, protection, flags, file, offset: f }.serve())
             }
             libc::SYS_mremap => pointer(remap(address, length, word(c), int(d), at(word(e)))),
             libc::SYS_munmap => unmap(address, length).into(),
-            libc::SYS_mprotect => change_rights(address, length, int(c)).into(),
-            libc::SYS_pkey_mprotect => change_rights_by_key(address, length, int(c), int(d)).into(),
+            libc::SYS_mprotect => change_protection(address, length, int(c)).into(),
+            libc::SYS_pkey_mprotect => change_protection_by_key(address, length, int(c), int(d)).into(),
             libc::SYS_madvise => advise(address, length, int(c)).into(),
             libc::SYS_process_madvise => advise_process(int(a), at(word(b)).cast(), word(c), int(d), word(e)),
             libc::SYS_mlock => lock(address, length).into(),

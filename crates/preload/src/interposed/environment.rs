@@ -25,7 +25,7 @@ pub(crate) fn environment() -> Texts {
 /// # Safety
 /// Texts up to a null.
 pub(crate) unsafe fn position(texts: Texts, start: &[u8]) -> Option<usize> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut place = 0;
         while !(*texts.add(place)).is_null() {
@@ -41,7 +41,7 @@ pub(crate) unsafe fn position(texts: Texts, start: &[u8]) -> Option<usize> {
 /// # Safety
 /// A text.
 pub(crate) unsafe fn value<'a>(text: *const c_char, start: &[u8]) -> Option<&'a [u8]> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { CStr::from_ptr(text) }.to_bytes().strip_prefix(start)
 }
 
@@ -51,7 +51,7 @@ pub(crate) unsafe fn value<'a>(text: *const c_char, start: &[u8]) -> Option<&'a 
 /// # Safety
 /// No other thread reads or changes the environment meanwhile.
 pub(crate) unsafe fn leave_alone(library: &Path) {
-    // SAFETY: by the caller's promise the array and its strings stay as they are but for what is done here. The array
+    // SAFETY: as the caller guarantees the array and its strings stay as they are but for what is done here. The array
     // ends in null, each string in zero (environ(7)); the list and its final zero are written where a list at least as
     // long was.
     unsafe {
@@ -74,9 +74,9 @@ pub(crate) unsafe fn leave_alone(library: &Path) {
 ///
 /// # Safety
 /// As for [`leave_alone`].
-pub(crate) unsafe fn tell_nothing() {
+pub(crate) unsafe fn remove_state_folder() {
     const NAME: &[u8] = b"RAMPART_GUARD_STATE=";
-    // SAFETY: by the caller's promise; the text has the name before its final zero.
+    // SAFETY: as the caller guarantees; the text has the name before its final zero.
     unsafe {
         if let Some(place) = position(environment(), NAME) {
             (*environ.add(place)).add(NAME.len()).write(0);

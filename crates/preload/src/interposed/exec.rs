@@ -59,7 +59,7 @@ pub(crate) enum Named {
 /// # Safety
 /// As for execve(2).
 pub(crate) unsafe fn fitting(name: *const c_char, named: Named, environment: Texts) -> Option<Environment> {
-    // SAFETY: the caller's promise: texts that end in zero, in a list that ends in null.
+    // SAFETY: guaranteed by the caller: texts that end in zero, in a list that ends in null.
     unsafe {
         let library = LIBRARY.get()?;
         if name.is_null() || environment.is_null() {
@@ -87,7 +87,7 @@ pub(crate) unsafe fn fitting(name: *const c_char, named: Named, environment: Tex
 unsafe fn replaced(environment: Texts, place: usize, rest: &[u8]) -> Environment {
     let list = [b"LD_PRELOAD=", rest, b"\0"].concat();
     let mut texts = Vec::new();
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         while !(*environment.add(texts.len())).is_null() {
             texts.push(*environment.add(texts.len()));

@@ -21,7 +21,7 @@ use std::ffi::{c_int, c_long, c_void};
 
 use crate::heap::private;
 use crate::next::NextSymbol;
-use crate::{GROUND, HEAP};
+use crate::{BACKING, HEAP};
 
 use super::kernel::errno;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -54,30 +54,30 @@ pub(crate) fn find_all() {
 /// jemalloc has handlers of its own for its locks, registered before this one; our locks are words.
 pub(crate) extern "C" fn in_child() {
     private::forget_other_threads();
-    GROUND.after_fork_in_child(HEAP.used(), &mmap::left_while_forking());
+    BACKING.after_fork_in_child(HEAP.used(), &mmap::left_while_forking());
     mmap::after_fork();
 }
 
 /// In a child that was made without the handlers of a fork: it goes on without a guard, on ordinary memory.
 fn in_child_alone() {
     private::forget_other_threads();
-    GROUND.stay_alone_in_child(&mmap::left_while_forking());
+    BACKING.stay_alone_in_child(&mmap::left_while_forking());
     mmap::after_fork();
 }
 
 pub(crate) extern "C" fn before_fork() {
     mmap::before_fork();
-    GROUND.before_fork(&mmap::left_while_forking());
+    BACKING.before_fork(&mmap::left_while_forking());
 }
 
 pub(crate) extern "C" fn in_parent() {
-    GROUND.after_fork_in_parent(&mmap::left_while_forking());
+    BACKING.after_fork_in_parent(&mmap::left_while_forking());
     mmap::after_fork();
 }
 
 /// Makes a child with a copy of the memory, if `make` can; the child goes on here too, with 0, or elsewhere.
 fn announced(make: impl FnOnce() -> c_long) -> c_long {
-    if !GROUND.is_live() {
+    if !BACKING.is_live() {
         return make();
     }
     // SAFETY: this thread's own variable.
@@ -92,7 +92,7 @@ fn announced(make: impl FnOnce() -> c_long) -> c_long {
         in_child_alone();
     } else {
         if made > 0 {
-            GROUND.count_left_child();
+            BACKING.count_left_child();
         }
         in_parent();
     }
@@ -103,7 +103,7 @@ fn announced(make: impl FnOnce() -> c_long) -> c_long {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn _Fork() -> libc::pid_t {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let made = announced(|| c_long::from(unsafe { FORK.get()() }));
     libc::pid_t::try_from(made).expect("a process has a small number")
 }
@@ -134,10 +134,10 @@ unsafe extern "C-unwind" fn clone(
     childs: *mut libc::pid_t,
 ) -> c_int {
     let make = |function, argument| {
-        // SAFETY: the caller's promise; a beginning of ours is as good as the caller's.
+        // SAFETY: guaranteed by the caller; a beginning of ours is as good as the caller's.
         unsafe { CLONE.get()(function, stack, flags, argument, parents, storage, childs) }
     };
-    let Some(function) = function.filter(|_| flags & libc::CLONE_VM == 0 && GROUND.is_live()) else {
+    let Some(function) = function.filter(|_| flags & libc::CLONE_VM == 0 && BACKING.is_live()) else {
         return make(function, argument);
     };
     let mut beginning = Beginning { function, argument };
@@ -155,7 +155,7 @@ unsafe extern "C-unwind" fn __clone(
     storage: *mut c_void,
     childs: *mut libc::pid_t,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { clone(function, stack, flags, argument, parents, storage, childs) }
 }
 
@@ -170,6 +170,6 @@ pub(crate) unsafe extern "C" fn copied(
     e: c_long,
     f: c_long,
 ) -> c_long {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     announced(|| unsafe { ask(number, [a, b, c, d, e, f].map(word)) })
 }

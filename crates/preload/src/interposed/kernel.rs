@@ -30,7 +30,7 @@ pub(crate) fn fail(why: c_int) -> c_long {
 /// As for the call.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) unsafe fn ask(number: c_long, arguments: [usize; 6]) -> c_long {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     match unsafe { instruct(number, arguments) } {
         returned @ -4095..0 => failed(returned),
         returned => returned,
@@ -43,7 +43,7 @@ pub(crate) unsafe fn ask(number: c_long, arguments: [usize; 6]) -> c_long {
 /// As for the call.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) unsafe fn ask(number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> c_long {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { libc::syscall(number, a, b, c, d, e, f) }
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn word(word: c_long) -> usize {
 #[cfg(target_arch = "x86_64")]
 unsafe fn instruct(number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> c_long {
     let returned;
-    // SAFETY: the caller's promise; the instruction changes these registers and no others.
+    // SAFETY: guaranteed by the caller; the instruction changes these registers and no others.
     unsafe {
         asm!(
             "syscall", inlateout("rax") number => returned, in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d,
@@ -79,7 +79,7 @@ unsafe fn instruct(number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> c_long {
 #[cfg(target_arch = "aarch64")]
 unsafe fn instruct(number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> c_long {
     let returned;
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         asm!(
             "svc 0", in("x8") number, inlateout("x0") a => returned, in("x1") b, in("x2") c, in("x3") d, in("x4") e,

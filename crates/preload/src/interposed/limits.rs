@@ -15,7 +15,7 @@ use std::ptr;
 
 use libc::{pid_t, rlimit};
 
-use crate::{GROUND, HEAP};
+use crate::{BACKING, HEAP};
 
 use super::buffers::{Piece, UnlockedForCall};
 use super::kernel::{ask, errno};
@@ -44,19 +44,19 @@ unsafe fn read(new: *const rlimit) -> Option<rlimit> {
 /// As for prlimit(2).
 pub(crate) unsafe fn limit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
     let pieces = [new, old.cast_const()].map(|limit| Piece::Bytes(limit.cast(), size_of::<rlimit>()));
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let _held = unsafe { UnlockedForCall::new(&pieces) };
     let is_of_this = process == 0 || process.cast_unsigned() == std::process::id();
     if is_of_this && resource == libc::RLIMIT_DATA && !new.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         if let Some(most) = unsafe { read(new) } {
             // A process with a soft limit of 0 may have as much as its hard limit allows (Linux, may_expand_vm).
             let most = if most.rlim_cur == 0 { most.rlim_max } else { most.rlim_cur };
-            GROUND.limit_data(most, HEAP.used(), &left());
+            BACKING.limit_data(most, HEAP.used(), &left());
         }
     }
     let arguments = [process.cast_unsigned() as usize, resource as usize, new.addr(), old.addr(), 0, 0];
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     done(unsafe { ask(libc::SYS_prlimit64, arguments) })
 }
 
@@ -64,25 +64,25 @@ pub(crate) unsafe fn limit(process: pid_t, resource: c_uint, new: *const rlimit,
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn setrlimit(resource: c_uint, new: *const rlimit) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { limit(0, resource, new, ptr::null_mut()) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn setrlimit64(resource: c_uint, new: *const rlimit) -> c_int {
-    // SAFETY: the caller's promise; the two structures are the same here.
+    // SAFETY: guaranteed by the caller; the two structures are the same here.
     unsafe { limit(0, resource, new, ptr::null_mut()) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn prlimit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { limit(process, resource, new, old) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn prlimit64(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
-    // SAFETY: the caller's promise; the two structures are the same here.
+    // SAFETY: guaranteed by the caller; the two structures are the same here.
     unsafe { limit(process, resource, new, old) }
 }
 

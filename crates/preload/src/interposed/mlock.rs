@@ -20,7 +20,7 @@ use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::messages::say;
 use crate::regions::process_map::{beside, mapped};
-use crate::{GROUND, HEAP};
+use crate::{BACKING, HEAP};
 
 use super::kernel::ask;
 use super::mmap::{done, leave};
@@ -36,13 +36,13 @@ const UNLOCKED: &str = "rampart: mlockall: the heap under guard is not locked in
 #[inline(always)]
 pub(crate) unsafe fn lock(address: *const c_void, length: usize) -> c_int {
     leave(address, length);
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     done(unsafe { ask(libc::SYS_mlock, [address.addr(), length, 0, 0, 0, 0]) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mlock(address: *const c_void, length: usize) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { lock(address, length) }
 }
 
@@ -51,13 +51,13 @@ unsafe extern "C" fn mlock(address: *const c_void, length: usize) -> c_int {
 #[inline(always)]
 pub(crate) unsafe fn lock_by_flags(address: *const c_void, length: usize, flags: c_uint) -> c_int {
     leave(address, length);
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     done(unsafe { ask(libc::SYS_mlock2, [address.addr(), length, flags as usize, 0, 0, 0]) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mlock2(address: *const c_void, length: usize, flags: c_uint) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { lock_by_flags(address, length, flags) }
 }
 
@@ -71,13 +71,13 @@ pub(crate) unsafe fn unlock(address: *const c_void, length: usize) -> c_int {
     if ALL.load(Ordering::Acquire) {
         leave(address, length);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     done(unsafe { ask(libc::SYS_munlock, [address.addr(), length, 0, 0, 0, 0]) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn munlock(address: *const c_void, length: usize) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { unlock(address, length) }
 }
 
@@ -86,14 +86,14 @@ unsafe extern "C" fn munlock(address: *const c_void, length: usize) -> c_int {
 #[inline(always)]
 pub(crate) unsafe fn unlock_all() -> c_int {
     ALL.store(false, Ordering::Release);
-    GROUND.munlock();
+    BACKING.munlock();
     // SAFETY: it changes neither content nor addresses.
     done(unsafe { ask(libc::SYS_munlockall, [0; 6]) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn munlockall() -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { unlock_all() }
 }
 
@@ -101,7 +101,7 @@ unsafe extern "C" fn munlockall() -> c_int {
 /// As for mlockall(2).
 #[inline(always)]
 pub(crate) unsafe fn lock_all(flags: c_int) -> c_int {
-    let places = GROUND.places();
+    let places = BACKING.places();
     let known = libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT;
     if places.is_empty() || flags & !known != 0 || flags & known & !libc::MCL_ONFAULT == 0 {
         return by_kernel(flags);
@@ -114,7 +114,7 @@ pub(crate) unsafe fn lock_all(flags: c_int) -> c_int {
         return -1;
     }
     ALL.store(true, Ordering::Release);
-    if !GROUND.mlock() {
+    if !BACKING.mlock() {
         say(UNLOCKED);
     }
     let on_fault = flags & libc::MCL_ONFAULT;
@@ -134,7 +134,7 @@ pub(crate) unsafe fn lock_all(flags: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { lock_all(flags) }
 }
 

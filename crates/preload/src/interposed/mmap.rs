@@ -27,7 +27,7 @@ use rampart_memory::PAGE_BYTES;
 
 use crate::regions::mappings::{Below, Mappings};
 use crate::threads::signal_mask::Signals;
-use crate::{GROUND, HEAP};
+use crate::{BACKING, HEAP};
 
 use super::kernel::ask;
 
@@ -91,7 +91,7 @@ pub(crate) fn leave(address: *const c_void, length: usize) {
     if let Some(pages) = pages(address, length).filter(is_guarded) {
         with(|mappings| {
             mappings.leave(pages.clone());
-            GROUND.leave(pages.start, pages.len());
+            BACKING.leave(pages.start, pages.len());
         });
     }
 }
@@ -110,7 +110,7 @@ pub(crate) fn whole_pages(address: *const c_void, length: usize) -> Option<Range
 
 /// Whether any of these pages is guarded, or could be.
 pub(crate) fn is_guarded(pages: &Range<usize>) -> bool {
-    GROUND.owns(pages.start) || GROUND.owns(pages.end - 1)
+    BACKING.owns(pages.start) || BACKING.owns(pages.end - 1)
 }
 
 /// The range below the mappings.
@@ -118,7 +118,7 @@ pub(crate) struct InRange;
 
 impl Below for InRange {
     fn block(&self) -> usize {
-        GROUND.block()
+        BACKING.block()
     }
 
     fn cut(&self, length: usize) -> Option<Range<usize>> {
@@ -128,12 +128,12 @@ impl Below for InRange {
     }
 
     fn take_back(&self, blocks: Range<usize>) {
-        GROUND.take_back(blocks.start, blocks.len());
+        BACKING.take_back(blocks.start, blocks.len());
     }
 
     fn zero(&self, pages: Range<usize>) {
         // Without a guard, as in a child that could not begin one, the kernel does it.
-        if !GROUND.zero(pages.start, pages.len()) {
+        if !BACKING.zero(pages.start, pages.len()) {
             let advice = libc::MADV_DONTNEED.cast_unsigned() as usize;
             // SAFETY: the pages are of the range, and the program has said that it does not need them.
             unsafe { ask(libc::SYS_madvise, [pages.start, pages.len(), advice, 0, 0, 0]) };
@@ -141,13 +141,13 @@ impl Below for InRange {
     }
 
     fn restore(&self, pages: Range<usize>) {
-        let rights = READ_WRITE.cast_unsigned() as usize;
+        let protection = READ_WRITE.cast_unsigned() as usize;
         // SAFETY: nobody uses the pages, which are of our own mapping.
         unsafe {
-            ask(libc::SYS_mprotect, [pages.start, pages.len(), rights, 0, 0, 0]);
+            ask(libc::SYS_mprotect, [pages.start, pages.len(), protection, 0, 0, 0]);
             ask(libc::SYS_munlock, [pages.start, pages.len(), 0, 0, 0, 0]);
         }
-        GROUND.keep_from_children(pages.start, pages.len());
+        BACKING.keep_from_children(pages.start, pages.len());
     }
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn at(address: usize) -> *mut c_void {
 pub(crate) struct MappingRequest {
     pub(crate) address: *mut c_void,
     pub(crate) length: usize,
-    pub(crate) rights: c_int,
+    pub(crate) protection: c_int,
     pub(crate) flags: c_int,
     pub(crate) file: c_int,
     pub(crate) offset: libc::off_t,
@@ -180,11 +180,11 @@ impl MappingRequest {
     /// # Safety
     /// As for mmap(2).
     unsafe fn ask(self) -> *mut c_void {
-        let Self { address: wanted, length, rights, flags, file, offset } = self;
-        let [rights, flags, file] = [rights, flags, file].map(|word| word.cast_unsigned() as usize);
+        let Self { address: wanted, length, protection, flags, file, offset } = self;
+        let [protection, flags, file] = [protection, flags, file].map(|word| word.cast_unsigned() as usize);
         let offset = usize::try_from(offset.cast_unsigned()).expect("an offset has 64 bits here");
-        // SAFETY: the caller's promise.
-        address(unsafe { ask(libc::SYS_mmap, [wanted.addr(), length, rights, flags, file, offset]) })
+        // SAFETY: guaranteed by the caller.
+        address(unsafe { ask(libc::SYS_mmap, [wanted.addr(), length, protection, flags, file, offset]) })
     }
 
     /// Served as the program must have it.
@@ -193,7 +193,7 @@ impl MappingRequest {
     /// As for mmap(2).
     pub(crate) unsafe fn serve(self) -> *mut c_void {
         let over = whole_pages(self.address, self.length).filter(|_| self.flags & libc::MAP_FIXED != 0);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match over.filter(is_guarded) {
                 Some(pages) => self.over(pages),
@@ -215,21 +215,21 @@ impl MappingRequest {
     /// A mapping in the range, if this can be one.
     fn guarded(self) -> Option<*mut c_void> {
         let large = self.length >= LEAST.load(Ordering::Relaxed);
-        if !large || !GROUND.is_live() {
+        if !large || !BACKING.is_live() {
             return None;
         }
-        let can_be = self.is_plain() && self.rights == READ_WRITE && self.address.is_null();
+        let can_be = self.is_plain() && self.protection == READ_WRITE && self.address.is_null();
         let found = can_be
             .then(|| {
                 with(|mappings| {
                     let found = mappings.map(self.length, &InRange);
-                    GROUND.count_mapped(mappings.mapped());
+                    BACKING.count_mapped(mappings.mapped());
                     found
                 })
             })
             .flatten();
         if found.is_none() && self.is_anonymous() {
-            GROUND.count_left_mapping();
+            BACKING.count_left_mapping();
         }
         found.map(|found| at(found.start))
     }
@@ -242,18 +242,18 @@ impl MappingRequest {
         with(|mappings| {
             if !self.is_plain() || !mappings.has(pages.clone()) {
                 mappings.lose(pages.clone());
-                GROUND.leave(pages.start, pages.len());
-                // SAFETY: the caller's promise.
+                BACKING.leave(pages.start, pages.len());
+                // SAFETY: guaranteed by the caller.
                 return unsafe { self.ask() };
             }
             mappings.unmap(pages.clone(), &InRange);
             assert!(mappings.extend(pages.clone()), "what was unmapped is free");
-            if self.rights != READ_WRITE {
+            if self.protection != READ_WRITE {
                 mappings.leave(pages.clone());
-                GROUND.leave(pages.start, pages.len());
-                let rights = self.rights.cast_unsigned() as usize;
-                // SAFETY: the caller's promise.
-                unsafe { ask(libc::SYS_mprotect, [pages.start, pages.len(), rights, 0, 0, 0]) };
+                BACKING.leave(pages.start, pages.len());
+                let protection = self.protection.cast_unsigned() as usize;
+                // SAFETY: guaranteed by the caller.
+                unsafe { ask(libc::SYS_mprotect, [pages.start, pages.len(), protection, 0, 0, 0]) };
             }
             self.address
         })
@@ -268,26 +268,26 @@ const _: () = assert!(size_of::<libc::off_t>() == size_of::<libc::off64_t>());
 unsafe extern "C" fn mmap(
     address: *mut c_void,
     length: usize,
-    rights: c_int,
+    protection: c_int,
     flags: c_int,
     file: c_int,
     offset: libc::off_t,
 ) -> *mut c_void {
-    // SAFETY: the caller's promise.
-    unsafe { MappingRequest { address, length, rights, flags, file, offset }.serve() }
+    // SAFETY: guaranteed by the caller.
+    unsafe { MappingRequest { address, length, protection, flags, file, offset }.serve() }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mmap64(
     address: *mut c_void,
     length: usize,
-    rights: c_int,
+    protection: c_int,
     flags: c_int,
     file: c_int,
     offset: libc::off_t,
 ) -> *mut c_void {
-    // SAFETY: the caller's promise.
-    unsafe { MappingRequest { address, length, rights, flags, file, offset }.serve() }
+    // SAFETY: guaranteed by the caller.
+    unsafe { MappingRequest { address, length, protection, flags, file, offset }.serve() }
 }
 
 /// The `mmap` for the code in this library (see `build.rs`): the kernel's.
@@ -295,13 +295,13 @@ unsafe extern "C" fn mmap64(
 unsafe extern "C" fn __wrap_mmap(
     address: *mut c_void,
     length: usize,
-    rights: c_int,
+    protection: c_int,
     flags: c_int,
     file: c_int,
     offset: libc::off_t,
 ) -> *mut c_void {
-    // SAFETY: the caller's promise.
-    unsafe { MappingRequest { address, length, rights, flags, file, offset }.ask() }
+    // SAFETY: guaranteed by the caller.
+    unsafe { MappingRequest { address, length, protection, flags, file, offset }.ask() }
 }
 
 /// As [`__wrap_mmap`].
@@ -309,11 +309,11 @@ unsafe extern "C" fn __wrap_mmap(
 unsafe extern "C" fn __wrap_mmap64(
     address: *mut c_void,
     length: usize,
-    rights: c_int,
+    protection: c_int,
     flags: c_int,
     file: c_int,
     offset: libc::off_t,
 ) -> *mut c_void {
-    // SAFETY: the caller's promise.
-    unsafe { MappingRequest { address, length, rights, flags, file, offset }.ask() }
+    // SAFETY: guaranteed by the caller.
+    unsafe { MappingRequest { address, length, protection, flags, file, offset }.ask() }
 }

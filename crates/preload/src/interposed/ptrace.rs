@@ -10,7 +10,7 @@
 
 use std::ffi::{c_long, c_uint, c_void};
 
-use crate::GROUND;
+use crate::BACKING;
 use crate::next::NextSymbol;
 
 type Trace = unsafe extern "C" fn(c_uint, libc::pid_t, *mut c_void, *mut c_void) -> c_long;
@@ -20,9 +20,9 @@ type Trace = unsafe extern "C" fn(c_uint, libc::pid_t, *mut c_void, *mut c_void)
 unsafe extern "C" fn ptrace(request: c_uint, process: libc::pid_t, address: *mut c_void, data: *mut c_void) -> c_long {
     // SAFETY: the signature is that of ptrace(2).
     static NEXT: NextSymbol<Trace> = unsafe { NextSymbol::named(c"ptrace") };
-    if request == libc::PTRACE_TRACEME && GROUND.faults_are_signals() && GROUND.is_borrowed() {
-        GROUND.unlock_for_a_while();
+    if request == libc::PTRACE_TRACEME && BACKING.faults_are_signals() && BACKING.is_borrowed() {
+        BACKING.unlock_for_a_while();
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { NEXT.get()(request, process, address, data) }
 }

@@ -17,7 +17,7 @@ use std::ops::Range;
 use libc::iovec;
 use rampart_memory::PAGE_BYTES;
 
-use crate::GROUND;
+use crate::BACKING;
 
 use super::kernel::{ask, errno, fail};
 use super::mmap::{InRange, READ_WRITE, address as address_of, at, done, is_guarded, leave, whole_pages, with};
@@ -27,17 +27,17 @@ use super::mmap::{InRange, READ_WRITE, address as address_of, at, done, is_guard
 #[inline(always)]
 pub(crate) unsafe fn unmap(address: *mut c_void, length: usize) -> c_int {
     let Some(pages) = whole_pages(address, length).filter(is_guarded) else {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         return done(unsafe { ask(libc::SYS_munmap, [address.addr(), length, 0, 0, 0, 0]) });
     };
     let rest = with(|mappings| {
         let rest = mappings.unmap(pages, &InRange);
-        GROUND.count_mapped(mappings.mapped());
+        BACKING.count_mapped(mappings.mapped());
         rest
     });
     for pages in rest {
         leave(at(pages.start), pages.len());
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let returned = unsafe { ask(libc::SYS_munmap, [pages.start, pages.len(), 0, 0, 0, 0]) };
         if returned != 0 {
             return done(returned);
@@ -48,7 +48,7 @@ pub(crate) unsafe fn unmap(address: *mut c_void, length: usize) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { unmap(address, length) }
 }
 
@@ -57,38 +57,43 @@ unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
 /// # Safety
 /// As for mprotect(2).
 #[inline(always)]
-pub(crate) unsafe fn change_rights(address: *mut c_void, length: usize, rights: c_int) -> c_int {
+pub(crate) unsafe fn change_protection(address: *mut c_void, length: usize, protection: c_int) -> c_int {
     if let Some(pages) = whole_pages(address, length).filter(is_guarded) {
-        let as_they_are = GROUND.owns(pages.start) && GROUND.owns(pages.end - 1);
-        if rights == READ_WRITE && as_they_are && with(|mappings| mappings.left().parts(pages).is_empty()) {
+        let as_they_are = BACKING.owns(pages.start) && BACKING.owns(pages.end - 1);
+        if protection == READ_WRITE && as_they_are && with(|mappings| mappings.left().parts(pages).is_empty()) {
             return 0;
         }
         leave(address, length);
     }
-    // SAFETY: the caller's promise.
-    done(unsafe { ask(libc::SYS_mprotect, [address.addr(), length, rights.cast_unsigned() as usize, 0, 0, 0]) })
+    // SAFETY: guaranteed by the caller.
+    done(unsafe { ask(libc::SYS_mprotect, [address.addr(), length, protection.cast_unsigned() as usize, 0, 0, 0]) })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn mprotect(address: *mut c_void, length: usize, rights: c_int) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { change_rights(address, length, rights) }
+unsafe extern "C" fn mprotect(address: *mut c_void, length: usize, protection: c_int) -> c_int {
+    // SAFETY: guaranteed by the caller.
+    unsafe { change_protection(address, length, protection) }
 }
 
 /// # Safety
 /// As for pkey_mprotect(2).
 #[inline(always)]
-pub(crate) unsafe fn change_rights_by_key(address: *mut c_void, length: usize, rights: c_int, key: c_int) -> c_int {
+pub(crate) unsafe fn change_protection_by_key(
+    address: *mut c_void,
+    length: usize,
+    protection: c_int,
+    key: c_int,
+) -> c_int {
     leave(address, length);
-    let [rights, key] = [rights, key].map(|word| word.cast_unsigned() as usize);
-    // SAFETY: the caller's promise.
-    done(unsafe { ask(libc::SYS_pkey_mprotect, [address.addr(), length, rights, key, 0, 0]) })
+    let [protection, key] = [protection, key].map(|word| word.cast_unsigned() as usize);
+    // SAFETY: guaranteed by the caller.
+    done(unsafe { ask(libc::SYS_pkey_mprotect, [address.addr(), length, protection, key, 0, 0]) })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn pkey_mprotect(address: *mut c_void, length: usize, rights: c_int, key: c_int) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { change_rights_by_key(address, length, rights, key) }
+unsafe extern "C" fn pkey_mprotect(address: *mut c_void, length: usize, protection: c_int, key: c_int) -> c_int {
+    // SAFETY: guaranteed by the caller.
+    unsafe { change_protection_by_key(address, length, protection, key) }
 }
 
 /// Advice that would split the range into pieces which the kernel treats differently, with no effect that a program can
@@ -117,39 +122,39 @@ const GIVES_BACK: [c_int; 3] = [libc::MADV_DONTNEED, libc::MADV_DONTNEED_LOCKED,
 #[inline(always)]
 pub(crate) unsafe fn advise(address: *mut c_void, length: usize, advice: c_int) -> c_int {
     let Some(pages) = whole_pages(address, length).filter(is_guarded) else {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         return unsafe { advise_kernel(address.addr(), length, advice) };
     };
     if HINTS.contains(&advice) {
         return 0;
     }
     if GIVES_BACK.contains(&advice) || advice == libc::MADV_REMOVE {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         return unsafe {
-            if GROUND.is_live() { give_back(pages, advice) } else { advise_kernel(address.addr(), length, advice) }
+            if BACKING.is_live() { give_back(pages, advice) } else { advise_kernel(address.addr(), length, advice) }
         };
     }
     let populates = matches!(advice, libc::MADV_POPULATE_READ | libc::MADV_POPULATE_WRITE);
-    let held = if populates { GROUND.hold(pages.start, pages.len()) } else { None };
+    let held = if populates { BACKING.hold(pages.start, pages.len()) } else { None };
     if !populates {
         leave(address, length);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let returned = unsafe { advise_kernel(address.addr(), length, advice) };
-    held.into_iter().for_each(|span| GROUND.release(span));
+    held.into_iter().for_each(|span| BACKING.release(span));
     returned
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { advise(address, length, advice) }
 }
 
 /// # Safety
 /// As for madvise(2).
 unsafe fn advise_kernel(address: usize, length: usize, advice: c_int) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     done(unsafe { ask(libc::SYS_madvise, [address, length, advice.cast_unsigned() as usize, 0, 0, 0]) })
 }
 
@@ -164,7 +169,7 @@ unsafe fn give_back(pages: Range<usize>, advice: c_int) -> c_int {
         if next < part.start && give_back_guarded(next..part.start, advice) != 0 {
             return -1;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         if !part.is_empty() && unsafe { advise_kernel(part.start, part.len(), advice) } != 0 {
             // SAFETY: this thread's own variable.
             if unsafe { *errno() } != libc::ENOMEM {
@@ -182,7 +187,7 @@ fn give_back_guarded(pages: Range<usize>, advice: c_int) -> c_int {
     if advice == libc::MADV_REMOVE {
         return done(fail(libc::EINVAL));
     }
-    GROUND.zero(pages.start, pages.len());
+    BACKING.zero(pages.start, pages.len());
     0
 }
 
@@ -203,15 +208,15 @@ pub(crate) unsafe fn advise_process(
     flags: usize,
 ) -> c_long {
     let [process, asked] = [process, advice].map(|word| word.cast_unsigned() as usize);
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let kernel = |count| unsafe { ask(libc::SYS_process_madvise, [process, pieces.addr(), count, asked, flags, 0]) };
     // With no memory, the kernel tells whether it takes this advice for this process, which must be the caller then.
-    if ABOUT_OTHERS.contains(&advice) || count > MOST_PIECES || !GROUND.is_live() || kernel(0) != 0 {
+    if ABOUT_OTHERS.contains(&advice) || count > MOST_PIECES || !BACKING.is_live() || kernel(0) != 0 {
         return kernel(count);
     }
     let mut advised = 0;
     for index in 0..count {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let iovec { iov_base, iov_len } = unsafe { pieces.add(index).read() };
         // SAFETY: as above.
         if unsafe { advise(iov_base, iov_len, advice) } != 0 {
@@ -230,7 +235,7 @@ unsafe extern "C" fn process_madvise(
     advice: c_int,
     flags: c_uint,
 ) -> isize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let advised = unsafe { advise_process(process, pieces, count, advice, flags as usize) };
     isize::try_from(advised).expect("64 bits")
 }
@@ -242,7 +247,7 @@ pub(crate) unsafe fn remap(address: *mut c_void, old: usize, new: usize, flags: 
     let ours = whole_pages(address, old).filter(|_| flags & !libc::MREMAP_MAYMOVE == 0 && new > 0);
     let ours = ours.filter(|pages| with(|mappings| mappings.has(pages.clone())));
     if let Some(pages) = ours {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         if let Some(moved) = unsafe { resized(pages, new.next_multiple_of(PAGE_BYTES), flags) } {
             return moved;
         }
@@ -258,7 +263,7 @@ pub(crate) unsafe fn remap(address: *mut c_void, old: usize, new: usize, flags: 
         with(|mappings| mappings.lose(pages));
     }
     let arguments = [address.addr(), old, new, flags.cast_unsigned() as usize, to.addr(), 0];
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     address_of(unsafe { ask(libc::SYS_mremap, arguments) })
 }
 
@@ -271,7 +276,7 @@ unsafe extern "C" fn mremap(
     flags: c_int,
     to: *mut c_void,
 ) -> *mut c_void {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { remap(address, old, new, flags, to) }
 }
 
@@ -301,6 +306,6 @@ unsafe fn resized(pages: Range<usize>, length: usize, flags: c_int) -> Option<*m
         unsafe { to.copy_from_nonoverlapping(from, pages.len()) };
         with(|mappings| mappings.unmap(pages, &InRange));
     }
-    with(|mappings| GROUND.count_mapped(mappings.mapped()));
+    with(|mappings| BACKING.count_mapped(mappings.mapped()));
     Some(at(found))
 }

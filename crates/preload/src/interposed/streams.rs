@@ -15,7 +15,7 @@ use std::ptr;
 
 use libc::FILE;
 
-use crate::GROUND;
+use crate::BACKING;
 use crate::heap::private::Outside;
 use crate::next::NextSymbol;
 
@@ -52,7 +52,7 @@ pub(crate) fn bring_outside() {
 
 /// Memory that `make` allocates is outside of the heap, and the stream has its buffer.
 unsafe fn streamed(make: impl FnOnce() -> *mut FILE) -> *mut FILE {
-    let outside = GROUND.faults_are_signals().then(Outside::enter);
+    let outside = BACKING.faults_are_signals().then(Outside::enter);
     let stream = make();
     if outside.is_some() && !stream.is_null() {
         // SAFETY: a stream that was just opened; without a buffer to take, it allocates one now.
@@ -63,13 +63,13 @@ unsafe fn streamed(make: impl FnOnce() -> *mut FILE) -> *mut FILE {
 
 /// Everything is unlocked while `work` runs.
 pub(crate) fn opened<R>(work: impl FnOnce() -> R) -> R {
-    let all = GROUND.faults_are_signals();
+    let all = BACKING.faults_are_signals();
     if all {
-        GROUND.before_fork(&[]);
+        BACKING.before_fork(&[]);
     }
     let result = work();
     if all {
-        GROUND.after_fork_in_parent(&[]);
+        BACKING.after_fork_in_parent(&[]);
     }
     result
 }
@@ -80,7 +80,7 @@ type Open = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> *mut FI
 unsafe extern "C-unwind" fn fopen(path: *const c_char, mode: *const c_char) -> *mut FILE {
     // SAFETY: the signature is that of fopen(3).
     static NEXT: NextSymbol<Open> = unsafe { NextSymbol::named(c"fopen") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let _held = UnlockedForCall::new(&[Piece::Text(path)]);
         streamed(|| NEXT.get()(path, mode))
@@ -91,7 +91,7 @@ unsafe extern "C-unwind" fn fopen(path: *const c_char, mode: *const c_char) -> *
 unsafe extern "C-unwind" fn fopen64(path: *const c_char, mode: *const c_char) -> *mut FILE {
     // SAFETY: the signature is that of fopen(3).
     static NEXT: NextSymbol<Open> = unsafe { NextSymbol::named(c"fopen64") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let _held = UnlockedForCall::new(&[Piece::Text(path)]);
         streamed(|| NEXT.get()(path, mode))
@@ -103,7 +103,7 @@ unsafe extern "C-unwind" fn fdopen(file: c_int, mode: *const c_char) -> *mut FIL
     // SAFETY: the signature is that of fdopen(3).
     static NEXT: NextSymbol<unsafe extern "C-unwind" fn(c_int, *const c_char) -> *mut FILE> =
         unsafe { NextSymbol::named(c"fdopen") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { streamed(|| NEXT.get()(file, mode)) }
 }
 
@@ -111,7 +111,7 @@ unsafe extern "C-unwind" fn fdopen(file: c_int, mode: *const c_char) -> *mut FIL
 unsafe extern "C-unwind" fn tmpfile() -> *mut FILE {
     // SAFETY: the signature is that of tmpfile(3).
     static NEXT: NextSymbol<unsafe extern "C-unwind" fn() -> *mut FILE> = unsafe { NextSymbol::named(c"tmpfile") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { streamed(|| NEXT.get()()) }
 }
 
@@ -119,17 +119,17 @@ unsafe extern "C-unwind" fn tmpfile() -> *mut FILE {
 unsafe extern "C-unwind" fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE {
     // SAFETY: the signature is that of popen(3).
     static NEXT: NextSymbol<Open> = unsafe { NextSymbol::named(c"popen") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     opened(|| unsafe { streamed(|| NEXT.get()(command, mode)) })
 }
 
 /// A buffer of the program's own is excluded.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn setvbuf(stream: *mut FILE, buffer: *mut c_char, mode: c_int, length: usize) -> c_int {
-    if GROUND.faults_are_signals() && !buffer.is_null() {
+    if BACKING.faults_are_signals() && !buffer.is_null() {
         mmap::leave(buffer.cast(), length);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { SETVBUF.get()(stream, buffer, mode, length) }
 }
 
@@ -138,8 +138,8 @@ unsafe extern "C-unwind" fn opendir(path: *const c_char) -> *mut c_void {
     // SAFETY: the signature is that of opendir(3).
     static NEXT: NextSymbol<unsafe extern "C-unwind" fn(*const c_char) -> *mut c_void> =
         unsafe { NextSymbol::named(c"opendir") };
-    let _outside = GROUND.faults_are_signals().then(Outside::enter);
-    // SAFETY: the caller's promise.
+    let _outside = BACKING.faults_are_signals().then(Outside::enter);
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let _held = UnlockedForCall::new(&[Piece::Text(path)]);
         NEXT.get()(path)
@@ -151,8 +151,8 @@ unsafe extern "C-unwind" fn fdopendir(file: c_int) -> *mut c_void {
     // SAFETY: the signature is that of fdopendir(3).
     static NEXT: NextSymbol<unsafe extern "C-unwind" fn(c_int) -> *mut c_void> =
         unsafe { NextSymbol::named(c"fdopendir") };
-    let _outside = GROUND.faults_are_signals().then(Outside::enter);
-    // SAFETY: the caller's promise.
+    let _outside = BACKING.faults_are_signals().then(Outside::enter);
+    // SAFETY: guaranteed by the caller.
     unsafe { NEXT.get()(file) }
 }
 
@@ -162,8 +162,8 @@ unsafe extern "C-unwind" fn pthread_getattr_np(thread: libc::pthread_t, to: *mut
     // SAFETY: the signature is that of pthread_getattr_np(3).
     static NEXT: NextSymbol<unsafe extern "C-unwind" fn(libc::pthread_t, *mut libc::pthread_attr_t) -> c_int> =
         unsafe { NextSymbol::named(c"pthread_getattr_np") };
-    let _outside = GROUND.faults_are_signals().then(Outside::enter);
-    // SAFETY: the caller's promise.
+    let _outside = BACKING.faults_are_signals().then(Outside::enter);
+    // SAFETY: guaranteed by the caller.
     unsafe { NEXT.get()(thread, to) }
 }
 
@@ -180,8 +180,8 @@ unsafe extern "C-unwind" fn getaddrinfo(
 ) -> c_int {
     // SAFETY: the signature is that of getaddrinfo(3).
     static NEXT: NextSymbol<Resolve> = unsafe { NextSymbol::named(c"getaddrinfo") };
-    let _outside = GROUND.faults_are_signals().then(Outside::enter);
-    // SAFETY: the caller's promise.
+    let _outside = BACKING.faults_are_signals().then(Outside::enter);
+    // SAFETY: guaranteed by the caller.
     unsafe { NEXT.get()(node, service, hints, to) }
 }
 
@@ -190,7 +190,7 @@ unsafe extern "C-unwind" fn system(command: *const c_char) -> c_int {
     // SAFETY: the signature is that of system(3).
     static NEXT: NextSymbol<unsafe extern "C-unwind" fn(*const c_char) -> c_int> =
         unsafe { NextSymbol::named(c"system") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     opened(|| unsafe { NEXT.get()(command) })
 }
 
@@ -214,10 +214,10 @@ unsafe extern "C-unwind" fn posix_spawn(
 ) -> c_int {
     // SAFETY: the signature is that of posix_spawn(3).
     static NEXT: NextSymbol<Spawn> = unsafe { NextSymbol::named(c"posix_spawn") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let fitting = unsafe { fitting(path, Named::File, environment.cast()) };
     let environment = fitting.as_ref().map_or(environment, |fitting| fitting.texts().cast());
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     opened(|| unsafe { NEXT.get()(child, path, actions, attributes, arguments, environment) })
 }
 
@@ -232,9 +232,9 @@ unsafe extern "C-unwind" fn posix_spawnp(
 ) -> c_int {
     // SAFETY: the signature is that of posix_spawnp(3).
     static NEXT: NextSymbol<Spawn> = unsafe { NextSymbol::named(c"posix_spawnp") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let fitting = unsafe { fitting(path, Named::Program, environment.cast()) };
     let environment = fitting.as_ref().map_or(environment, |fitting| fitting.texts().cast());
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     opened(|| unsafe { NEXT.get()(child, path, actions, attributes, arguments, environment) })
 }

@@ -20,7 +20,7 @@ use std::ptr;
 use libc::{dirent, epoll_event, iovec, mode_t, msghdr, nfds_t, off_t, pollfd, sockaddr, socklen_t, stack_t, timespec};
 
 use crate::next::NextSymbol;
-use crate::{GROUND, HEAP};
+use crate::{BACKING, HEAP};
 
 use super::buffers::{Piece, UnlockedForCall};
 use super::environment::{self, Texts as Arguments, environment};
@@ -48,7 +48,7 @@ fn array<T, L: TryInto<usize>>(of: *const T, count: L) -> Piece {
 /// # Safety
 /// Null, or an allocation.
 unsafe fn allocation(of: *const c_void) -> Piece {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     bytes(of, if HEAP.owns(of) { unsafe { HEAP.usable_size(of) } } else { 0 })
 }
 
@@ -68,7 +68,7 @@ fn control_bytes(request: c_ulong) -> usize {
 /// # Safety
 /// Null, or a length.
 unsafe fn length_at(place: *const socklen_t) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { place.as_ref() }.map_or(0, |length| usize::try_from(*length).unwrap_or(0))
 }
 
@@ -78,7 +78,7 @@ fn is_held(file: c_int) -> bool {
     // SAFETY: the call takes integers, and one that names no file is refused.
     let is_direct =
         || matches!(unsafe { libc::fcntl(file, libc::F_GETFL) }, flags @ 0.. if flags & libc::O_DIRECT != 0);
-    GROUND.faults_are_signals() || GROUND.misses_devices() && without_errno(is_direct)
+    BACKING.faults_are_signals() || BACKING.misses_devices() && without_errno(is_direct)
 }
 
 /// Without a buffer of the program's, the C library takes one from the heap and passes it to the kernel: so it is
@@ -88,9 +88,9 @@ unsafe extern "C" fn getcwd(to: *mut c_char, length: usize) -> *mut c_char {
     // SAFETY: the signature is that of getcwd(3).
     static NEXT: NextSymbol<unsafe extern "C" fn(*mut c_char, usize) -> *mut c_char> =
         unsafe { NextSymbol::named(c"getcwd") };
-    // SAFETY: the caller's promise; what is taken here is as long, and is given back where it is not handed out.
+    // SAFETY: guaranteed by the caller; what is taken here is as long, and is given back where it is not handed out.
     unsafe {
-        if !to.is_null() || !GROUND.faults_are_signals() {
+        if !to.is_null() || !BACKING.faults_are_signals() {
             let _held = UnlockedForCall::new(&[bytes(to, length)]);
             return NEXT.get()(to, length);
         }
@@ -145,7 +145,7 @@ macro_rules! wrapped {
         $(
             #[unsafe(no_mangle)]
             unsafe extern "C-unwind" fn $name($($argument: $kind),*) -> $returned {
-                // SAFETY: the caller's promise, of each argument.
+                // SAFETY: guaranteed by the caller, of each argument.
                 unsafe {
                     let _held = UnlockedForCall::when(|| $when, &[$($piece),*]);
                     $table::$name.get()($($argument),*)
@@ -205,7 +205,7 @@ wrapped! {
 }
 
 wrapped! {
-    files if GROUND.faults_are_signals();
+    files if BACKING.faults_are_signals();
     open(path: *const c_char, flags: c_int, mode: mode_t) -> c_int [Piece::Text(path)];
     open64(path: *const c_char, flags: c_int, mode: mode_t) -> c_int [Piece::Text(path)];
     openat(folder: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int [Piece::Text(path)];
@@ -249,7 +249,7 @@ wrapped! {
 
 // Sockets, and waiting for them.
 wrapped! {
-    sockets if GROUND.faults_are_signals();
+    sockets if BACKING.faults_are_signals();
     send(socket: c_int, from: *const c_void, length: usize, flags: c_int) -> isize [bytes(from, length)];
     recv(socket: c_int, to: *mut c_void, length: usize, flags: c_int) -> isize [bytes(to, length)];
     sendto(socket: c_int, from: *const c_void, length: usize, flags: c_int, to: *const sockaddr, named: socklen_t) -> isize
@@ -279,7 +279,7 @@ wrapped! {
 
 // Threads: a waiting thread sleeps on a word of the lock, which the kernel reads.
 wrapped! {
-    locks if GROUND.faults_are_signals();
+    locks if BACKING.faults_are_signals();
     pthread_cond_wait(condition: *mut libc::pthread_cond_t, mutex: *mut libc::pthread_mutex_t) -> c_int
         [one(condition), one(mutex)];
     pthread_cond_timedwait(condition: *mut libc::pthread_cond_t, mutex: *mut libc::pthread_mutex_t, until: *const timespec) -> c_int
@@ -305,9 +305,9 @@ static MUTEX_TRYLOCK: NextSymbol<Lock> = unsafe { NextSymbol::named(c"pthread_mu
 /// A free mutex costs as much as without us.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn pthread_mutex_lock(mutex: *mut libc::pthread_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
-        if !GROUND.faults_are_signals() || !GROUND.owns(mutex.addr()) {
+        if !BACKING.faults_are_signals() || !BACKING.owns(mutex.addr()) {
             return MUTEX_LOCK.get()(mutex);
         }
         match MUTEX_TRYLOCK.get()(mutex) {
@@ -326,9 +326,9 @@ unsafe extern "C-unwind" fn sigaltstack(new: *const stack_t, old: *mut stack_t) 
     // SAFETY: the signature is that of sigaltstack(2).
     static NEXT: NextSymbol<unsafe extern "C-unwind" fn(*const stack_t, *mut stack_t) -> c_int> =
         unsafe { NextSymbol::named(c"sigaltstack") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
-        if let Some(stack) = new.as_ref().filter(|_| GROUND.faults_are_signals()) {
+        if let Some(stack) = new.as_ref().filter(|_| BACKING.faults_are_signals()) {
             mmap::leave(stack.ss_sp, stack.ss_size);
         }
         let _held = UnlockedForCall::new(&[one(new), one(old)]);
@@ -348,7 +348,7 @@ unsafe extern "C-unwind" fn pthread_attr_setstack(
     // SAFETY: the signature is that of pthread_attr_setstack(3).
     static NEXT: NextSymbol<SetStack> = unsafe { NextSymbol::named(c"pthread_attr_setstack") };
     mmap::leave(stack, length);
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { NEXT.get()(attributes, stack, length) }
 }
 
@@ -362,7 +362,7 @@ const TRIES: usize = 10_000;
 unsafe extern "C-unwind" fn execve(path: *const c_char, arguments: Arguments, environment: Arguments) -> c_int {
     // SAFETY: the signature is that of execve(2).
     static NEXT: NextSymbol<Execute> = unsafe { NextSymbol::named(c"execve") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let fitting = fitting(path, Named::File, environment);
         let environment = fitting.as_ref().map_or(environment, Environment::texts);
@@ -375,7 +375,7 @@ unsafe extern "C-unwind" fn execv(path: *const c_char, arguments: Arguments) -> 
     // SAFETY: the signature is that of execv(3).
     static NEXT: NextSymbol<unsafe extern "C-unwind" fn(*const c_char, Arguments) -> c_int> =
         unsafe { NextSymbol::named(c"execv") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match fitting(path, Named::File, environment()) {
             Some(fitting) => execve(path, arguments, fitting.texts()),
@@ -388,7 +388,7 @@ unsafe extern "C-unwind" fn execv(path: *const c_char, arguments: Arguments) -> 
 unsafe extern "C-unwind" fn execvpe(path: *const c_char, arguments: Arguments, environment: Arguments) -> c_int {
     // SAFETY: the signature is that of execvpe(3).
     static NEXT: NextSymbol<Execute> = unsafe { NextSymbol::named(c"execvpe") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let fitting = fitting(path, Named::Program, environment);
         let environment = fitting.as_ref().map_or(environment, Environment::texts);
@@ -401,7 +401,7 @@ unsafe extern "C-unwind" fn execvp(path: *const c_char, arguments: Arguments) ->
     // SAFETY: the signature is that of execvp(3).
     static NEXT: NextSymbol<unsafe extern "C-unwind" fn(*const c_char, Arguments) -> c_int> =
         unsafe { NextSymbol::named(c"execvp") };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match fitting(path, Named::Program, environment()) {
             Some(fitting) => execvpe(path, arguments, fitting.texts()),
@@ -421,13 +421,13 @@ unsafe fn executed(
     environment: Arguments,
     execute: impl Fn() -> c_int,
 ) -> c_int {
-    if !GROUND.faults_are_signals() || !GROUND.is_borrowed() {
+    if !BACKING.faults_are_signals() || !BACKING.is_borrowed() {
         return opened(execute);
     }
     let mut tries = TRIES;
     loop {
         tries -= 1;
-        // SAFETY: the caller's promise; `environ` is the process' own, and `errno` this thread's.
+        // SAFETY: guaranteed by the caller; `environ` is the process' own, and `errno` this thread's.
         unsafe {
             let environment = if environment.is_null() { environment::environment() } else { environment };
             touch(path);
@@ -444,7 +444,7 @@ unsafe fn executed(
 /// # Safety
 /// Null, or texts up to a null.
 unsafe fn touch_all(texts: Arguments) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut at = texts;
         while !at.is_null() && !(*at).is_null() {
@@ -457,6 +457,6 @@ unsafe fn touch_all(texts: Arguments) {
 /// # Safety
 /// Null, or a text.
 unsafe fn touch(text: *const c_char) {
-    // SAFETY: the caller's promise; the length is used, so that the text is read.
+    // SAFETY: guaranteed by the caller; the length is used, so that the text is read.
     std::hint::black_box(if text.is_null() { 0 } else { unsafe { libc::strlen(text) } });
 }

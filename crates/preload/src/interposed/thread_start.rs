@@ -14,7 +14,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use libc::{locale_t, pthread_attr_t, pthread_t};
 
-use crate::GROUND;
+use crate::BACKING;
 use crate::heap::private::Outside;
 use crate::next::NextSymbol;
 
@@ -32,7 +32,7 @@ static NEWLOCALE: NextSymbol<NewLocale> = unsafe { NextSymbol::named(c"newlocale
 
 /// Memory that `make` allocates is outside of the heap.
 fn outside<R>(make: impl FnOnce() -> R) -> R {
-    let _outside = GROUND.faults_are_signals().then(Outside::enter);
+    let _outside = BACKING.faults_are_signals().then(Outside::enter);
     make()
 }
 
@@ -43,19 +43,19 @@ unsafe extern "C" fn pthread_create(
     begin: Option<Begin>,
     argument: *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     outside(|| unsafe { PTHREAD_CREATE.get()(thread, attributes, begin, argument) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn setlocale(category: c_int, name: *const c_char) -> *mut c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     outside(|| unsafe { SETLOCALE.get()(category, name) })
 }
 
 /// setlocale(3) may use loaded data later.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn newlocale(categories: c_int, name: *const c_char, base: locale_t) -> locale_t {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     outside(|| unsafe { NEWLOCALE.get()(categories, name, base) })
 }

@@ -10,13 +10,13 @@ use std::ffi::c_int;
 
 use libc::uid_t;
 
-use crate::GROUND;
+use crate::BACKING;
 use crate::next::NextSymbol;
 
 /// The result of the C library's function, once the guard knows.
 fn changed(done: c_int) -> c_int {
     if done == 0 {
-        GROUND.user_changed();
+        BACKING.user_changed();
     }
     done
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 use crate::interposed::{asynchronous, environment, exec, fork, mmap, signals, streams, system_calls};
 use crate::messages::say;
 use crate::reporting::exit_line::line;
-use crate::{GROUND, HEAP};
+use crate::{BACKING, HEAP};
 
 use super::static_data;
 
@@ -54,31 +54,31 @@ fn begin(library: &'static Path) {
     let registered =
         unsafe { libc::pthread_atfork(Some(fork::before_fork), Some(fork::in_parent), Some(fork::in_child)) };
     assert_eq!(registered, 0, "the C library has room for a fork handler");
-    if GROUND.faults_are_signals() || GROUND.reads_what_may_be_lost() {
+    if BACKING.faults_are_signals() || BACKING.reads_what_may_be_lost() {
         signals::faults::install();
     }
-    if GROUND.faults_are_signals() {
+    if BACKING.faults_are_signals() {
         system_calls::find_all();
         streams::bring_outside();
     }
-    if GROUND.reads_what_may_be_lost() {
+    if BACKING.reads_what_may_be_lost() {
         signals::losses::install();
     }
-    if GROUND.hides_what_is_locked() {
+    if BACKING.hides_what_is_locked() {
         signals::dumps::install();
     }
-    if GROUND.misses_devices() {
+    if BACKING.misses_devices() {
         asynchronous::refuse();
     }
     fork::find_all();
-    let (data, mappings) = GROUND.protect();
+    let (data, mappings) = BACKING.protect();
     if let Some(block) = data {
         static_data::bring_in(block);
     }
-    GROUND.begin(HEAP.used(), &mmap::left());
+    BACKING.begin(HEAP.used(), &mmap::left());
     mmap::begin(mappings);
-    if GROUND.is_of_another_user() {
-        if GROUND.is_live() {
+    if BACKING.is_of_another_user() {
+        if BACKING.is_live() {
             say(&format!(
                 "rampart: process {} is not of the user who runs the program: it is guarded, but what is found there is said here only, and \
                  no frame of it goes on the map\n",
@@ -86,7 +86,7 @@ fn begin(library: &'static Path) {
             ));
         }
         // SAFETY: as for `leave_alone` below.
-        unsafe { environment::tell_nothing() };
+        unsafe { environment::remove_state_folder() };
     }
     if env::var_os("RAMPART_GUARD_CHILDREN").is_some_and(|wanted| wanted == "no") {
         // SAFETY: no thread of the program runs before `main`, and none of ours; another library whose constructor
@@ -97,7 +97,7 @@ fn begin(library: &'static Path) {
 
 /// The last report: one line of JSON, added to the file that RAMPART_GUARD_REPORT names, with one write.
 extern "C" fn end() {
-    GROUND.end();
+    BACKING.end();
     let Some(path) = env::var_os("RAMPART_GUARD_REPORT") else { return };
     let line = line(&HEAP.usage());
     let written = OpenOptions::new().append(true).create(true).open(&path);

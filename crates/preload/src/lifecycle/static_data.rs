@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::regions::static_data::{Executable, choose};
 use crate::threads::signal_mask::Signals;
-use crate::{GROUND, HEAP};
+use crate::{BACKING, HEAP};
 
 /// A window begins at the same offset in a huge page as its memory.
 const HUGE: usize = 2 << 20;
@@ -22,13 +22,13 @@ pub(crate) fn bring_in(block: usize) {
     let window = |blocks: &Range<usize>| {
         let (start, end) = (blocks.start / HUGE * HUGE, blocks.end.next_multiple_of(HUGE));
         let piece = HEAP.cut(end - start, HUGE)?;
-        GROUND.window(piece.start.addr().get() + (blocks.start - start), blocks.clone())
+        BACKING.window(piece.start.addr().get() + (blocks.start - start), blocks.clone())
     };
     let windows: Vec<_> = choice.blocks.iter().filter(|_| alone).filter_map(window).collect();
     let _signals = Signals::block_all();
     // SAFETY: they are of the executable's writable segments, each in one window; there is no other thread, no handler
     // runs, and neither the loader nor the C library is in the middle of anything while a constructor runs that touches
     // none of it.
-    let shown = unsafe { GROUND.show(&windows) };
-    GROUND.count_data(shown, all - shown);
+    let shown = unsafe { BACKING.show(&windows) };
+    BACKING.count_data(shown, all - shown);
 }

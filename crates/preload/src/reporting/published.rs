@@ -82,15 +82,15 @@ impl Published {
 
     /// Writes one line, by one write. `false`: nobody reads it, or the disk is full, which is no reason to stop the
     /// program.
-    fn tell(&self, line: &str) -> bool {
-        let told = |events: &OwnedFd| rustix::io::write(events, line.as_bytes()) == Ok(line.len());
-        self.events.as_ref().is_some_and(told) && !self.alone.load(Ordering::Relaxed)
+    fn report(&self, line: &str) -> bool {
+        let reported = |events: &OwnedFd| rustix::io::write(events, line.as_bytes()) == Ok(line.len());
+        self.events.as_ref().is_some_and(reported) && !self.alone.load(Ordering::Relaxed)
     }
 
     /// The hardware lost a locked page of the program.
     pub fn lost_page(&self, page: PageIndex, frame: Option<Frame>) {
         let frame = frame.map_or_else(String::new, |frame| format!(",\"frame\":{}", frame.number()));
-        self.tell(&format!("{{\"event\":\"given_up\",\"at\":{}{}{frame}}}\n", now(), self.place(page)));
+        self.report(&format!("{{\"event\":\"given_up\",\"at\":{}{}{frame}}}\n", now(), self.place(page)));
     }
 
     /// A frame failed a test, with this first evidence.
@@ -102,40 +102,40 @@ impl Published {
         let frame = frame.map_or_else(String::new, |frame| format!(",\"frame\":{}", frame.number()));
         let (bits, seen) = (seen.bits().count(), evidence(seen));
         let at = now();
-        self.tell(&format!("{{\"event\":\"{name}\",\"at\":{at}{frame},\"bits\":{bits},\"evidence\":{seen}}}\n"));
+        self.report(&format!("{{\"event\":\"{name}\",\"at\":{at}{frame},\"bits\":{bits},\"evidence\":{seen}}}\n"));
     }
 
     /// A page had a second error in this frame, though it passed its test, or nobody can show that it is good.
     pub fn erring(&self, frame: Frame) {
-        self.tell(&format!("{{\"event\":\"erring\",\"at\":{},\"frame\":{}}}\n", now(), frame.number()));
+        self.report(&format!("{{\"event\":\"erring\",\"at\":{},\"frame\":{}}}\n", now(), frame.number()));
     }
 
     /// A page had an error in this frame. It has passed a test since, and is tested again until it is `settled`: it
     /// passed all tests. A frame that fails, or that cannot be trusted for another reason, has an event of its own.
     pub fn suspects(&self, frame: Frame, settled: bool) {
         let event = if settled { "cleared" } else { "suspect" };
-        self.tell(&format!("{{\"event\":\"{event}\",\"at\":{},\"frame\":{}}}\n", now(), frame.number()));
+        self.report(&format!("{{\"event\":\"{event}\",\"at\":{},\"frame\":{}}}\n", now(), frame.number()));
     }
 
     /// The program does not go on: it touched a page that is beyond correction. `held`: it ends as soon as the
     /// checkpoint command has ended.
-    pub fn stops(&self, held: bool, wanted: Option<&FaultContext>) {
+    pub fn stops(&self, held: bool, fault_context: Option<&FaultContext>) {
         let event = if held { "held" } else { "stopped" };
         let mut line = format!("{{\"event\":\"{event}\",\"at\":{}", now());
-        if let Some(FaultContext { page, thread, code }) = wanted {
+        if let Some(FaultContext { page, thread, code }) = fault_context {
             let _ = write!(line, "{}", self.place(*page));
             let _ = thread.map(|thread| write!(line, ",\"thread\":{thread}"));
             let _ = code.as_ref().map(|code| write!(line, ",\"code\":{}", json(code)));
         }
         line.push_str("}\n");
-        if !self.tell(&line) && !held {
+        if !self.report(&line) && !held {
             say_from_guard("rampart: the program was stopped before it used the page\n");
         }
     }
 
     /// The guard cannot go on, for this reason, and the program is stopped.
     pub fn cannot_go_on(&self, why: &str) {
-        if !self.tell(&format!("{{\"event\":\"guard_failed\",\"at\":{},\"why\":{}}}\n", now(), json(why))) {
+        if !self.report(&format!("{{\"event\":\"guard_failed\",\"at\":{},\"why\":{}}}\n", now(), json(why))) {
             say_from_guard(&format!(
                 "rampart: process {} is stopped: its guard cannot go on: {why}\n",
                 std::process::id()
@@ -172,7 +172,7 @@ impl Published {
     }
 
     /// In a thread of the guard: nothing more is reported, even by somebody who gets hold of the file.
-    pub fn tell_no_more(&self) -> rustix::io::Result<()> {
+    pub fn stop_reporting(&self) -> rustix::io::Result<()> {
         self.nobody_reads();
         let Some(events) = &self.events else { return Ok(()) };
         let nowhere = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -274,8 +274,8 @@ impl GuardObserver for Published {
     fn trouble(&self, trouble: &Trouble) {
         let is_beyond = trouble.outcome == CorrectionOutcome::Uncorrectable;
         let site = if is_beyond { site(trouble.page) } else { None };
-        let told = self.tell(&line(now(), trouble, &self.place(trouble.page), site.as_deref()));
-        if is_beyond && !told {
+        let reported = self.report(&line(now(), trouble, &self.place(trouble.page), site.as_deref()));
+        if is_beyond && !reported {
             let site = site.as_deref().unwrap_or("an unknown place");
             let frame =
                 trouble.frame.map_or_else(|| "a frame that is unknown".to_owned(), |frame| format!("frame {frame}"));
@@ -287,7 +287,7 @@ impl GuardObserver for Published {
     }
 
     fn lost(&self, block: rampart_guard::BlockIndex, why: &EngineRefusal) {
-        self.tell(&format!("{{\"event\":\"lost\",\"at\":{},\"block\":{}}}\n", now(), block.0));
+        self.report(&format!("{{\"event\":\"lost\",\"at\":{},\"block\":{}}}\n", now(), block.0));
         say_from_guard(&format!("rampart: memory cannot be given to the program: {why}\n"));
     }
 
@@ -308,12 +308,12 @@ mod tests {
     fn a_trouble_is_one_line_of_json() {
         let trouble = Trouble { page: PageIndex(3), frame: Frame::new(16), outcome: CorrectionOutcome::Uncorrectable };
         let place = Place { page: trouble.page, address: Some(65_536) };
-        let told = line(7, &trouble, &place, Some("/bin/job+0x10"));
+        let written = line(7, &trouble, &place, Some("/bin/job+0x10"));
         let start = "{\"event\":\"uncorrectable\",\"at\":7,\"page\":3,\"offset\":12288";
-        assert_eq!(told, format!("{start},\"address\":65536,\"frame\":16,\"site\":\"/bin/job+0x10\"}}\n"));
+        assert_eq!(written, format!("{start},\"address\":65536,\"frame\":16,\"site\":\"/bin/job+0x10\"}}\n"));
         let nameless = Trouble { frame: None, outcome: CorrectionOutcome::CodesWrong, ..trouble };
-        let told = line(7, &nameless, &Place { address: None, ..place }, None);
-        assert_eq!(told, "{\"event\":\"codes_wrong\",\"at\":7,\"page\":3,\"offset\":12288}\n");
+        let written = line(7, &nameless, &Place { address: None, ..place }, None);
+        assert_eq!(written, "{\"event\":\"codes_wrong\",\"at\":7,\"page\":3,\"offset\":12288}\n");
     }
 
     #[test]

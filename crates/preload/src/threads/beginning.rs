@@ -95,26 +95,26 @@ impl LiveGuard {
             memory,
             clock: *clock,
             stop: Stop::new().map_err(|error| error.to_string())?,
-            keeper: OnceLock::new(),
+            maintenance: OnceLock::new(),
             keeper_id: OnceLock::new(),
-            desk: RequestSlot::default(),
+            slot: RequestSlot::default(),
             paused: AtomicU32::new(0),
             rests_until: Mutex::default(),
             held: AtomicBool::new(false),
-            wanted: Mutex::new(None),
+            fault_context: Mutex::new(None),
         }));
         // Not in the maintenance thread: a program may bring a `getenv` of its own, which reads the heap.
         let (errors, server) = (ErrorInjector::from_environment(), ServerLiveness::from_environment(shared.folder()));
         let program = ProgramThreads::of_this_process(if pool.is_some() { 3 } else { 2 });
         // A new thread allocates before it can mark itself as the guard's; only then may memory be locked.
         let (ready, readiness) = channel();
-        let keeper = spawn("rampart-keeper", move || {
-            Beside::is_keeper(&live.keeper_id);
+        let maintenance = spawn("rampart-maintenance", move || {
+            Beside::is_maintenance(&live.keeper_id);
             ready.send(()).expect("somebody waits");
             live.keep(errors, server, program);
         })?;
         readiness.recv().map_err(|_| "its thread ended".to_owned())?;
-        live.keeper.set(keeper).expect("there is one keeper");
+        live.maintenance.set(maintenance).expect("there is one maintenance");
         if let Some(pool) = pool {
             let (ready, readiness) = channel();
             pool.set_tester(spawn("rampart-tester", move || {

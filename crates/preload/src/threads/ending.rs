@@ -30,8 +30,8 @@ impl LiveGuard {
     /// The end of a program that touched a page beyond correction, with a checkpoint first: all good pages are
     /// unlocked, and nothing is locked, until that is done.
     pub(super) fn wait_for_checkpoint(&self) -> ! {
-        self.guard.open_all(self.clock.now());
-        self.shared.stops(true, self.wanted.lock().expect("no panic").as_ref());
+        self.guard.unlock_all(self.clock.now());
+        self.shared.stops(true, self.fault_context.lock().expect("no panic").as_ref());
         while !self.shared.has_answer() {
             thread::sleep(NAP);
         }
@@ -46,12 +46,12 @@ impl LiveGuard {
 
     /// The program must not see a page that its thread touched: ends the process, at once or by the maintenance thread
     /// after the checkpoint. In the latter case other pages are served meanwhile.
-    pub(super) fn stop(&self, wanted: Option<FaultContext>) {
+    pub(super) fn stop(&self, fault_context: Option<FaultContext>) {
         let is_first = {
-            let mut first = self.wanted.lock().expect("no panic");
+            let mut first = self.fault_context.lock().expect("no panic");
             let is_first = !self.held.load(Ordering::Acquire);
             if is_first {
-                *first = wanted;
+                *first = fault_context;
             }
             is_first
         };
@@ -71,7 +71,7 @@ impl LiveGuard {
     }
 
     fn end_process(&self) -> ! {
-        self.shared.stops(false, self.wanted.lock().expect("no panic").as_ref());
+        self.shared.stops(false, self.fault_context.lock().expect("no panic").as_ref());
         self.exit()
     }
 

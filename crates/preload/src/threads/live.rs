@@ -33,9 +33,9 @@ pub struct LiveGuard {
     pub(super) memory: &'static dyn GuardedMemory,
     pub(super) clock: SteadyClock,
     pub(super) stop: Stop,
-    pub(super) keeper: OnceLock<Thread>,
+    pub(super) maintenance: OnceLock<Thread>,
     pub(super) keeper_id: OnceLock<Pid>,
-    pub(super) desk: RequestSlot,
+    pub(super) slot: RequestSlot,
     /// While it is not 0, nothing is locked.
     pub(super) paused: AtomicU32,
     /// Nor before this time.
@@ -43,7 +43,7 @@ pub struct LiveGuard {
     /// The program touched a page beyond correction, and waits for the checkpoint.
     pub(super) held: AtomicBool,
     /// The page, if it is known.
-    pub(super) wanted: Mutex<Option<FaultContext>>,
+    pub(super) fault_context: Mutex<Option<FaultContext>>,
 }
 
 impl LiveGuard {
@@ -54,7 +54,7 @@ impl LiveGuard {
     }
 
     pub(super) fn unpark_keeper(&self) {
-        self.keeper.get().expect("a guard that works has a keeper").unpark();
+        self.maintenance.get().expect("a guard that works has a maintenance").unpark();
     }
 
     pub(super) fn recorder(&self) -> MutexGuard<'_, JournalRecorder> {

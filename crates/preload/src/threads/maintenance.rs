@@ -26,7 +26,7 @@ impl LiveGuard {
         while !self.held.load(Ordering::Acquire) {
             self.look_at(&mut server);
             self.look_at_program(&mut program);
-            self.desk.serve(|request| self.grant(request));
+            self.slot.serve(|request| self.grant(request));
             self.suspects.look();
             let rests = self.rests();
             let idle = if rests { NAP } else { self.guard.keep(self.clock.now()).unwrap_or(NAP) };
@@ -56,7 +56,7 @@ impl LiveGuard {
             Sight::Lives => {
                 if let Err(why) = self.known.refresh() {
                     say_from_guard(&format!(
-                        "rampart: process {} is not told which frames are bad: {why}\n",
+                        "rampart: process {} does not know which frames are bad: {why}\n",
                         process()
                     ));
                 }
@@ -73,8 +73,7 @@ impl LiveGuard {
                 self.shared.nobody_reads();
                 let folder = server.folder.display();
                 say_from_guard(&format!(
-                    "rampart: `rampart run` has died: process {} goes on under guard, but no bad frame goes on the map; what \
-                     its guard tells stays in {folder}\n",
+                    "rampart: `rampart run` has died: process {} goes on under guard, but no bad frame goes on the map;                      its report stays in {folder}\n",
                     process()
                 ));
             }

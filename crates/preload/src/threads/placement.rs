@@ -20,21 +20,21 @@ const TRUST: Duration = Duration::from_millis(5);
 pub struct Beside {
     /// The process' CPUs; `None` if there is no choice.
     allowed: Option<CpuSet>,
-    keeper: &'static OnceLock<Pid>,
+    maintenance: &'static OnceLock<Pid>,
     looked: Option<Instant>,
     at: Option<usize>,
 }
 
 impl Beside {
     /// In the fault handler's thread, which has not moved yet.
-    pub fn new(keeper: &'static OnceLock<Pid>) -> Self {
+    pub fn new(maintenance: &'static OnceLock<Pid>) -> Self {
         let allowed = sched_getaffinity(None).ok().filter(|set| set.count() > 1);
-        Self { allowed, keeper, looked: None, at: None }
+        Self { allowed, maintenance, looked: None, at: None }
     }
 
     /// In the maintenance thread: registers it.
-    pub fn is_keeper(keeper: &OnceLock<Pid>) {
-        let _ = keeper.set(gettid());
+    pub fn is_maintenance(maintenance: &OnceLock<Pid>) {
+        let _ = maintenance.set(gettid());
     }
 
     /// In the fault handler's thread, after it served this thread. A refusal of the kernel changes nothing.
@@ -53,8 +53,8 @@ impl Beside {
         let _ = sched_setaffinity(None, &here);
         let mut elsewhere = allowed;
         elsewhere.unset(cpu);
-        if let Some(&keeper) = self.keeper.get() {
-            let _ = sched_setaffinity(Some(keeper), &elsewhere);
+        if let Some(&maintenance) = self.maintenance.get() {
+            let _ = sched_setaffinity(Some(maintenance), &elsewhere);
         }
     }
 }

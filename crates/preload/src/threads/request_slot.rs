@@ -74,11 +74,11 @@ mod tests {
 
     #[test]
     fn each_of_many_who_ask_goes_on_once_it_is_done() {
-        let (desk, granted) = (&RequestSlot::default(), &AtomicU32::new(0));
+        let (slot, granted) = (&RequestSlot::default(), &AtomicU32::new(0));
         thread::scope(|scope| {
-            let keeper = scope.spawn(move || {
+            let maintenance = scope.spawn(move || {
                 while granted.load(Ordering::Relaxed) < 400 {
-                    desk.serve(|request| {
+                    slot.serve(|request| {
                         assert_eq!(request, UnlockRequest::VerifyAll);
                         granted.fetch_add(1, Ordering::Relaxed);
                     });
@@ -86,11 +86,11 @@ mod tests {
                 }
             });
             for _ in 0..4 {
-                let keeper = keeper.thread().clone();
+                let maintenance = maintenance.thread().clone();
                 scope.spawn(move || {
                     for _ in 0..100 {
                         let before = granted.load(Ordering::Relaxed);
-                        desk.ask(UnlockRequest::VerifyAll, || keeper.unpark());
+                        slot.ask(UnlockRequest::VerifyAll, || maintenance.unpark());
                         assert!(granted.load(Ordering::Relaxed) > before);
                     }
                 });

@@ -31,13 +31,13 @@ impl LiveGuard {
         let now = self.clock.now();
         let served = match request {
             UnlockRequest::TellNoMore => {
-                self.tell_no_more();
+                self.stop_reporting();
                 FaultOutcome::GoesOn
             }
             UnlockRequest::OpenAll => {
                 self.paused.fetch_add(1, Ordering::AcqRel);
                 let began = Instant::now();
-                let served = self.guard.open_all(now);
+                let served = self.guard.unlock_all(now);
                 if let Err(why) = self.memory.split() {
                     // A child with the same memory as its parent would change it.
                     say_from_guard(&format!(
@@ -51,12 +51,12 @@ impl LiveGuard {
             // A page beyond correction stays locked, and does not change how the process ends.
             UnlockRequest::OpenForDump => {
                 self.paused.fetch_add(1, Ordering::AcqRel);
-                self.guard.open_all(now);
+                self.guard.unlock_all(now);
                 FaultOutcome::GoesOn
             }
             UnlockRequest::OpenForGood => {
                 self.paused.fetch_add(1, Ordering::AcqRel);
-                let served = self.guard.open_all(now);
+                let served = self.guard.unlock_all(now);
                 // Here, because it takes the guard's files. If it fails, `GuardedMemory::let_go` fails too, and prints
                 // the reason.
                 let _ = self.memory.split();
@@ -64,7 +64,7 @@ impl LiveGuard {
             }
             UnlockRequest::OpenForAWhile => {
                 *self.rests_until.lock().expect("no panic") = Some(Instant::now() + WHILE);
-                self.guard.open_all(now)
+                self.guard.unlock_all(now)
             }
             UnlockRequest::Zero(span) => self.guard.zero(span, now),
             UnlockRequest::Leave(span) => self.guard.leave(span, now),
@@ -91,7 +91,7 @@ impl LiveGuard {
     fn ask(&self, request: UnlockRequest) {
         // A handler of the program's that also asked would wait for the thread that it interrupted.
         let _signals = Signals::block_all();
-        self.desk.ask(request, || self.unpark_keeper());
+        self.slot.ask(request, || self.unpark_keeper());
     }
 
     /// In a thread of the guard that reads locked pages, and holds no lock but that of a block: the hardware lost the
@@ -203,7 +203,7 @@ impl LiveGuard {
     /// A system call is about to use pages, until [`LiveGuard::release`].
     pub fn hold(&self, span: PageSpan) {
         let signals = Signals::block_all();
-        let held = self.guard.hold_open(span);
+        let held = self.guard.hold_unlocked(span);
         drop(signals);
         if !held {
             self.ask(UnlockRequest::Hold(span));
@@ -229,15 +229,15 @@ impl LiveGuard {
         }
     }
 
-    fn tell_no_more(&self) {
+    fn stop_reporting(&self) {
         let process = std::process::id();
-        match self.shared.tell_no_more() {
+        match self.shared.stop_reporting() {
             Ok(()) => say_from_guard(&format!(
                 "rampart: process {process} gives up the rights of its user: it stays under guard, but what is found there from now on is \
                  said here only, and no frame of it goes on the map\n"
             )),
             Err(why) => {
-                say_from_guard(&format!("rampart: process {process} cannot give up what it tells: {why}\n"));
+                say_from_guard(&format!("rampart: process {process} cannot close its report: {why}\n"));
                 self.exit();
             }
         }

@@ -27,8 +27,8 @@ impl LiveGuard {
                 TesterStep::Ahead => continue,
                 TesterStep::Returned => began.elapsed() * REST,
                 TesterStep::None if self.paused.load(Ordering::Acquire) != 0 => NAP,
-                TesterStep::None => match self.guard.renew(&mut round, pool.settings().lifetime, self.clock.now()) {
-                    Replacement::Renewed | Replacement::Nothing => Duration::ZERO,
+                TesterStep::None => match self.guard.re_place(&mut round, pool.settings().lifetime, self.clock.now()) {
+                    Replacement::RePlaced | Replacement::Nothing => Duration::ZERO,
                     Replacement::NoFrames | Replacement::RoundDone => NAP,
                 },
             };

@@ -62,7 +62,7 @@ struct Summary {
     seconds: f64,
     reads: usize,
     writes: usize,
-    ahead: usize,
+    prefetched: usize,
     lost: u64,
     /// The heap up to the last page that was unlocked.
     heap: Bytes,
@@ -79,17 +79,17 @@ impl Summary {
             seconds,
             reads: of(Touch::Read),
             writes: of(Touch::Write),
-            ahead: of(Touch::Ahead),
+            prefetched: of(Touch::Prefetch),
             lost: trace.lost,
             heap: Bytes::new(pages * FRAME_BYTES),
         }
     }
 
     fn line(&self) -> String {
-        let Self { process, seconds, reads, writes, ahead, lost, heap } = self;
-        let [reads, writes, ahead] = [reads, writes, ahead].map(|number| text::count(*number as u64));
+        let Self { process, seconds, reads, writes, prefetched, lost, heap } = self;
+        let [reads, writes, prefetched] = [reads, writes, prefetched].map(|number| text::count(*number as u64));
         let mut line = format!(
-            "process {process}: unlocked in {heap} of heap in {seconds:.3} s: {reads} for a read, {writes} for a write, {ahead} prefetched"
+            "process {process}: unlocked in {heap} of heap in {seconds:.3} s: {reads} for a read, {writes} for a write, {prefetched} prefetched"
         );
         if *lost > 0 {
             let _ = write!(line, "; {} more were not recorded: there was no room", text::count(*lost));
@@ -98,9 +98,9 @@ impl Summary {
     }
 
     fn document(&self) -> serde_json::Value {
-        let Self { process, seconds, reads, writes, ahead, lost, heap } = self;
+        let Self { process, seconds, reads, writes, prefetched, lost, heap } = self;
         json!({
-            "process": process, "seconds": seconds, "reads": reads, "writes": writes, "ahead": ahead, "lost": lost,
+            "process": process, "seconds": seconds, "reads": reads, "writes": writes, "prefetched": prefetched, "lost": lost,
             "heap_bytes": heap.get(),
         })
     }

@@ -225,7 +225,7 @@ const fn colour(touch: Touch) -> usize {
     match touch {
         Touch::Read => 0,
         Touch::Write => 1,
-        Touch::Ahead => 2,
+        Touch::Prefetch => 2,
     }
 }
 
@@ -248,7 +248,7 @@ mod tests {
             at: Timestamp::from_micros(1_000_000 + 1000 * step),
             page: PageIndex(4 * step),
             pages: 4,
-            touch: if step.is_multiple_of(2) { Touch::Read } else { Touch::Ahead },
+            touch: if step.is_multiple_of(2) { Touch::Read } else { Touch::Prefetch },
         };
         (0..640).map(access).collect()
     }

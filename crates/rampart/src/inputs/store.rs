@@ -63,7 +63,7 @@ pub fn document(test: &TestRecord) -> Value {
         "started": test.start.at,
         "notation": test.start.notation,
         "fidelity": test.start.fidelity,
-        "orders": test.start.orders,
+        "sequences": test.start.sequences,
         "memory": test.start.requested,
         "injected": test.start.injected,
         "ended": test.end.as_ref().map(|end| end.at),

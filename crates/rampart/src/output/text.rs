@@ -166,9 +166,9 @@ fn emulation(text: &mut String, report: &Report) {
     let _ = writeln!(
         text,
         "emulated    {} faults injected, {} found; the test guarantees to find {} of them, {} missed",
-        emulation.planted,
+        emulation.injected,
         emulation.found,
-        emulation.promised,
+        emulation.guaranteed,
         emulation.missed.len()
     );
     for missed in emulation.missed.iter().take(FRAMES_SHOWN) {

@@ -74,13 +74,13 @@ pub fn slowdown<S>(
     network: &LogGops,
     errors: &CorrectedErrors,
     runs: u64,
-    workshop: &ParallelRuns,
+    parallel: &ParallelRuns,
 ) -> Result<Slowdown, Error>
 where
     S: Schedule + Sync,
 {
-    let undisturbed = simulate_until(schedule, network, &Undisturbed, workshop.stop)?.makespan();
-    (workshop.done)(1);
+    let undisturbed = simulate_until(schedule, network, &Undisturbed, parallel.stop)?.makespan();
+    (parallel.done)(1);
     let nodes = if errors.nodes == Nodes::All { f64::from(schedule.ranks()) } else { 1.0 };
     // Refused before anything takes long.
     NodeArrivals::new(errors.clone())?;
@@ -89,9 +89,9 @@ where
     }
     let run = |number: u64| {
         let errors = CorrectedErrors { seed: errors.seed.wrapping_add(number), ..errors.clone() };
-        Ok(simulate_until(schedule, network, &NodeArrivals::new(errors)?, workshop.stop)?.makespan())
+        Ok(simulate_until(schedule, network, &NodeArrivals::new(errors)?, parallel.stop)?.makespan())
     };
-    Ok(Slowdown { undisturbed, disturbed: workshop.make(runs, &run)? })
+    Ok(Slowdown { undisturbed, disturbed: parallel.make(runs, &run)? })
 }
 
 #[cfg(test)]
@@ -119,8 +119,8 @@ mod tests {
     }
 
     fn measured(errors: &CorrectedErrors, threads: usize) -> Slowdown {
-        let workshop = ParallelRuns { threads, stop: &AtomicBool::new(false), done: &|_| {} };
-        slowdown(&program(), &LogGops::loggopsim(), errors, 4, &workshop).unwrap()
+        let parallel = ParallelRuns { threads, stop: &AtomicBool::new(false), done: &|_| {} };
+        slowdown(&program(), &LogGops::loggopsim(), errors, 4, &parallel).unwrap()
     }
 
     #[test]

@@ -54,16 +54,16 @@ mod tests {
             let done = |runs| {
                 counted.fetch_add(runs, Ordering::Relaxed);
             };
-            let workshop = ParallelRuns { threads, stop: &AtomicBool::new(false), done: &done };
+            let parallel = ParallelRuns { threads, stop: &AtomicBool::new(false), done: &done };
             assert_eq!(
-                workshop.make(20, &|number| Ok(number * 2)).unwrap(),
+                parallel.make(20, &|number| Ok(number * 2)).unwrap(),
                 (0..20).map(|n| n * 2).collect::<Vec<_>>()
             );
             assert_eq!(counted.load(Ordering::Relaxed), 20);
             let fails = |number| {
                 if number < 5 { Ok(number) } else { Err(Error::Apart { rank: u32::try_from(number).unwrap() }) }
             };
-            assert_eq!(workshop.make(20, &fails).unwrap_err(), Error::Apart { rank: 5 });
+            assert_eq!(parallel.make(20, &fails).unwrap_err(), Error::Apart { rank: 5 });
         }
     }
 }

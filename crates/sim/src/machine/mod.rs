@@ -17,7 +17,7 @@ mod tester;
 use std::collections::{BTreeMap, VecDeque};
 
 use rampart_buddy::{Buddy, ListName};
-use rampart_memory::{BlockOrder, Frame, FrameDemand, Renewed, Tested, Timestamp};
+use rampart_memory::{BlockOrder, Frame, FrameDemand, RePlacementCounts, Tested, Timestamp};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -78,11 +78,11 @@ pub struct SimulatedMachine {
     faults: BTreeMap<Frame, Fault>,
     wheel: TimingWheel,
     /// Frames in use that expire soon, with their expiry, the soonest first.
-    renewing: VecDeque<(Timestamp, u32)>,
+    expiring: VecDeque<(Timestamp, u32)>,
     /// Time left for re-placement, in seconds; negative while one takes longer than a quantum.
     re_placement_time: f64,
     /// Counts of re-placements since the last query.
-    renewed: Renewed,
+    re_placed: RePlacementCounts,
     programs: Vec<Running>,
     testers: Vec<SimulatedTester>,
     finished: Vec<FinishedTest>,
@@ -121,9 +121,9 @@ impl SimulatedMachine {
             frames: Frames::new(description.frames()),
             faults: description.faults.iter().copied().collect(),
             wheel: TimingWheel::new(1_000_000),
-            renewing: VecDeque::new(),
+            expiring: VecDeque::new(),
             re_placement_time: 0.0,
-            renewed: Renewed::default(),
+            re_placed: RePlacementCounts::default(),
             programs: Vec::new(),
             testers: Vec::new(),
             finished: Vec::new(),

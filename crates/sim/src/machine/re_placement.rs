@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rampart_buddy::PageAllocator;
-use rampart_memory::{Frame, Renewed, Tested, Timestamp};
+use rampart_memory::{Frame, RePlacementCounts, Tested, Timestamp};
 
 use super::SimulatedMachine;
 use super::frames::{FrameEntry, Holder, long, short};
@@ -15,8 +15,10 @@ const LEAD_TIME: Duration = Duration::from_secs(1);
 impl SimulatedMachine {
     /// Queues the frames that expire by `until`, the soonest first. Returns the counts of re-placements since the last
     /// call.
-    pub(super) fn renew_expiring(&mut self, until: Timestamp) -> Renewed {
-        let Some(testing) = self.testing.filter(|testing| testing.migration) else { return Renewed::default() };
+    pub(super) fn re_place_before(&mut self, until: Timestamp) -> RePlacementCounts {
+        let Some(testing) = self.testing.filter(|testing| testing.migration) else {
+            return RePlacementCounts::default();
+        };
         let mut due = std::mem::take(&mut self.due);
         self.wheel.take(until, &mut due);
         let mut soon: Vec<(Timestamp, u32)> = Vec::new();
@@ -31,9 +33,9 @@ impl SimulatedMachine {
             }
         }
         soon.sort_unstable();
-        self.renewing.extend(soon);
+        self.expiring.extend(soon);
         self.due = due;
-        std::mem::take(&mut self.renewed)
+        std::mem::take(&mut self.re_placed)
     }
 
     /// Re-places queued frames that are about to expire, for one quantum: one kernel thread does this beside the
@@ -43,7 +45,7 @@ impl SimulatedMachine {
         self.re_placement_time = (self.re_placement_time + seconds).min(seconds);
         let soon = self.now.after(LEAD_TIME);
         while self.re_placement_time > 0.0
-            && let Some((expiry, number)) = self.renewing.pop_front_if(|(expiry, _)| *expiry <= soon)
+            && let Some((expiry, number)) = self.expiring.pop_front_if(|(expiry, _)| *expiry <= soon)
         {
             let entry = self.frames.get(long(number));
             let Holder::Program { program, slot, locked: false } = entry.holder else { continue };
@@ -64,13 +66,13 @@ impl SimulatedMachine {
                 self.frames.get_mut(old).tested = Tested::NEVER;
                 self.release(old, core);
                 self.statistics.migrated += 1;
-                self.renewed.migrated += u64::from(!given.on_demand);
-                self.renewed.migrated_on_demand += u64::from(given.on_demand);
+                self.re_placed.migrated += u64::from(!given.on_demand);
+                self.re_placed.migrated_on_demand += u64::from(given.on_demand);
                 given.cost + self.description.costs.migration.as_secs_f64()
             }
             None => {
                 let good = self.test_in_place(old);
-                self.renewed.in_place += u64::from(good);
+                self.re_placed.in_place += u64::from(good);
                 self.in_place_cost()
             }
         };
@@ -114,10 +116,10 @@ impl SimulatedMachine {
     pub(super) fn lock_expired(&mut self) {
         let Some(testing) = self.testing.filter(|testing| testing.migration) else { return };
         let mut due = std::mem::take(&mut self.due);
-        while let Some(&(expiry, number)) = self.renewing.front()
+        while let Some(&(expiry, number)) = self.expiring.front()
             && expiry <= self.now
         {
-            self.renewing.pop_front();
+            self.expiring.pop_front();
             due.push(number);
         }
         self.wheel.take(self.now, &mut due);
@@ -139,7 +141,7 @@ impl SimulatedMachine {
             let program = usize::from(*program);
             self.programs[program].locked.push(short(frame));
             self.statistics.locked += 1;
-            self.renewed.locked += 1;
+            self.re_placed.locked += 1;
         }
     }
 
@@ -167,7 +169,7 @@ impl SimulatedMachine {
         self.frames.forget();
         self.allocator.remark(|_| Tested::NEVER);
         self.wheel.clear();
-        self.renewing.clear();
+        self.expiring.clear();
         let used: Vec<Frame> =
             self.frames.iter().filter(|(_, entry)| is_reachable(*entry)).map(|(frame, _)| frame).collect();
         let migration = self.testing.as_ref().is_some_and(|testing| testing.migration);

@@ -2,8 +2,8 @@
 
 use rampart_buddy::{End, FramePlace, ListName, Migratetype, PageAllocator, ZoneIndex};
 use rampart_memory::{
-    BlockOrder, BlockVerdict, Frame, FrameBlock, FrameDemand, FrameRange, FrameSource, FreeList, Node, Renewed, Tested,
-    Timestamp,
+    BlockOrder, BlockVerdict, Frame, FrameBlock, FrameDemand, FrameRange, FrameSource, FreeList, Node,
+    RePlacementCounts, Tested, Timestamp,
 };
 
 use super::frames::{FrameEntry, Holder};
@@ -197,9 +197,9 @@ impl FrameSource for SimulatedMachine {
         }
     }
 
-    fn renew(&mut self, now: Timestamp, until: Timestamp) -> Renewed {
+    fn re_place_expiring(&mut self, now: Timestamp, until: Timestamp) -> RePlacementCounts {
         debug_assert_eq!(now, self.now, "the machine's clock is the one that counts");
-        self.renew_expiring(until)
+        self.re_place_before(until)
     }
 
     fn prefer(&mut self, frames: &[FrameRange]) {

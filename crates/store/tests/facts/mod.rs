@@ -52,7 +52,7 @@ pub fn start(when: u64) -> TestStart {
         at: at(when),
         notation: "{⇕(w0); ⇑(r0,w1); ⇓(r1)}".to_owned(),
         fidelity: 8,
-        orders: vec!["sequential".to_owned(), "strided".to_owned()],
+        sequences: vec!["sequential".to_owned(), "strided".to_owned()],
         requested: Some(Bytes::from_mib(64)),
         injected: None,
     }

@@ -50,7 +50,7 @@ fn instances(programs: &[&str], each: &[Option<f64>]) -> Table {
         (name == "gcc").then(|| if core.is_multiple_of(2) { rahman::FIGURE_34_GCC.0 } else { rahman::FIGURE_34_GCC.1 })
     };
     let rows = programs.iter().enumerate().map(|(core, name)| {
-        (format!("{name} ({core})"), vec![TableCell { ours: each[core], thesis: known(name, core) }])
+        (format!("{name} ({core})"), vec![TableCell { ours: each[core], published: known(name, core) }])
     });
     Table::bars("Slowdown of each program of H2", Measure::Slowdown, "program (core)", ["Adapt"], rows)
 }

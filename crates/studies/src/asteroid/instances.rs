@@ -33,7 +33,8 @@ pub fn figure_24(runner: &Runner<'_>) -> Findings {
         point.map(|(.., slowdown)| slowdown)
     };
     let rows = instances.into_iter().zip(values.chunks(columns.len())).map(|(count, row)| {
-        let cells = row.iter().zip(&columns).map(|(&ours, &column)| TableCell { ours, thesis: known(count, column) });
+        let cells =
+            row.iter().zip(&columns).map(|(&ours, &column)| TableCell { ours, published: known(count, column) });
         (count.to_string(), cells.collect())
     });
     let names = columns.iter().map(|(program, fidelity)| format!("{program} f={fidelity}"));
@@ -55,7 +56,7 @@ pub fn figure_24(runner: &Runner<'_>) -> Findings {
         ),
     ];
     let remarks = vec![
-        "a run of one minute holds a third of a lifetime: whether the pages of a program come to be renewed in it is chance, and \
+        "a run of one minute holds a third of a lifetime: whether the pages of a program come to be re-placed in it is chance, and \
          curves are less smooth than over Rahman's hours",
     ];
     Findings { tables: vec![table], claims, remarks }

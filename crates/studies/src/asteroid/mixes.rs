@@ -187,8 +187,8 @@ pub fn figure_33(runner: &Runner<'_>) -> Findings {
     Findings { tables, claims, remarks: Vec::new() }
 }
 
-const fn cell(ours: f64, thesis: Option<f64>) -> TableCell {
-    TableCell { ours: Some(ours), thesis }
+const fn cell(ours: f64, published: Option<f64>) -> TableCell {
+    TableCell { ours: Some(ours), published }
 }
 
 fn never_much_worse(rows: &[Row]) -> StudyClaim {

@@ -26,5 +26,5 @@ fn slowdowns(runner: &Runner<'_>, scenarios: &[Scenario]) -> Vec<Option<f64>> {
 }
 
 fn ours(values: &[Option<f64>]) -> Vec<TableCell> {
-    values.iter().map(|&ours| TableCell { ours, thesis: None }).collect()
+    values.iter().map(|&ours| TableCell { ours, published: None }).collect()
 }

@@ -112,15 +112,15 @@ fn claims_of_rahman(average: &[Option<f64>], pairs: &[Pair]) -> Vec<StudyClaim> 
 fn helps_where_one_tester_follows(pairs: &[Pair]) -> StudyClaim {
     let followed: Vec<&Pair> = pairs.iter().filter(|pair| pair.is_followed()).collect();
     let gaining = followed.iter().filter(|pair| pair.gains()).count();
-    let renewed = |step: usize| followed.iter().map(|pair| pair.runs[step].count(|seen| seen.migrated)).sum::<u64>();
+    let re_placed = |step: usize| followed.iter().map(|pair| pair.runs[step].count(|seen| seen.migrated)).sum::<u64>();
     StudyClaim::new(
         "each optimization helps each pair that one tester keeps up with",
         !followed.is_empty() && gaining == followed.len(),
         format!(
-            "{gaining} of {} pairs; {} of their pages renewed without recycling, {} with it",
+            "{gaining} of {} pairs; {} of their pages re-placed without recycling, {} with it",
             followed.len(),
-            renewed(1),
-            renewed(2)
+            re_placed(1),
+            re_placed(2)
         ),
     )
 }

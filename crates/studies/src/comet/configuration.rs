@@ -47,8 +47,8 @@ pub fn delta(runner: &Runner<'_>) -> Findings {
     let claims =
         vec![StudyClaim::new("δ makes only a small change (4.2.3)", spread < 0.03, format!("{spread:.3} on average"))];
     let remarks = vec![
-        "here a page is looked up δ before it expires and renewed in the last second, so that δ changes little; Rahman's \
-         handler renews at once all that expire in the next δ (figure 6), which takes more tested frames than COMeT keeps",
+        "here a page is looked up δ before it expires and re-placed in the last second, so that δ changes little; Rahman's \
+         handler re-places at once all that expire in the next δ (figure 6), which takes more tested frames than COMeT keeps",
     ];
     Findings { tables: vec![table], claims, remarks }
 }

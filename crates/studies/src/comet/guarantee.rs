@@ -31,7 +31,7 @@ pub fn figure_15(runner: &Runner<'_>) -> Findings {
         ),
     ];
     let remarks = vec![
-        "Rahman counts the age of a page from its allocation (4.1.2), so that turnover renews it; here it counts from its \
+        "Rahman counts the age of a page from its allocation (4.1.2), so that turnover replaces it; here it counts from its \
          test, whoever has the page, and programs that replace much, such as mcf, lose as much as those that hold it",
     ];
     Findings { tables: vec![table], claims, remarks }

@@ -20,7 +20,7 @@ pub fn table_5(runner: &Runner<'_>) -> Findings {
     let runs = runner.run_all(&scenarios);
     let values: Vec<_> = scenarios.iter().zip(&runs).map(|(scenario, runs)| runner.slowdown(scenario, runs)).collect();
     let rows = rahman::TABLE_5.iter().zip(values.chunks(INSTANCES)).map(|((name, known), ours)| {
-        let cells = ours.iter().zip(known).map(|(&ours, &thesis)| TableCell { ours, thesis });
+        let cells = ours.iter().zip(known).map(|(&ours, &published)| TableCell { ours, published });
         ((*name).to_owned(), cells.collect())
     });
     let columns = (1..=INSTANCES).map(|count| format!("{count} instances"));
@@ -41,7 +41,7 @@ fn claims_of_4_2_5(table: &Table) -> Vec<StudyClaim> {
     };
     let rising = rows().filter(rises).count();
     let (_, worst) = range(rows().flatten().filter_map(|cell| cell.ours));
-    let agrees = |at: &usize| rows().all(|cells| cells[*at].ours.is_some() == cells[*at].thesis.is_some());
+    let agrees = |at: &usize| rows().all(|cells| cells[*at].ours.is_some() == cells[*at].published.is_some());
     let agreeing = (0..INSTANCES).filter(agrees).count();
     vec![
         StudyClaim::new(
@@ -65,7 +65,7 @@ pub fn figure_17(runner: &Runner<'_>) -> Findings {
     let values = slowdowns(runner, &programs, &setups);
     let rows = (0..setups.len()).map(|at| {
         let cells = rahman::FIGURE_17_AT_5.iter().zip(&values);
-        let cells = cells.map(|((_, known), row)| TableCell { ours: row[at], thesis: (at == 4).then_some(*known) });
+        let cells = cells.map(|((_, known), row)| TableCell { ours: row[at], published: (at == 4).then_some(*known) });
         ((at + 1).to_string(), cells.collect())
     });
     let table = Table::lines("Slowdown", Measure::Slowdown, "iterations", programs, rows);

@@ -59,7 +59,7 @@ fn table(
 ) -> Table {
     let row = |name: &str, values: &[Option<f64>]| {
         let cells = values.iter().enumerate();
-        (name.to_owned(), cells.map(|(at, &ours)| TableCell { ours, thesis: known(name, at) }).collect())
+        (name.to_owned(), cells.map(|(at, &ours)| TableCell { ours, published: known(name, at) }).collect())
     };
     let title = match measure {
         Measure::Coverage => "Page coverage",

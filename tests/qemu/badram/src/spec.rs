@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn each_kind_is_read_as_it_is_written() {
         // Line 2 of frame 1 is line 66 of the RAM.
-        for (text, told) in [
+        for (text, expected) in [
             ("stuck-at@0x1/2/65=1", "stuck-at <∀/1> at line 66 bit 65, permanent"),
             ("transition@1/2/65=down", "transition <↓/1> at line 66 bit 65, permanent"),
             (
@@ -216,7 +216,7 @@ mod tests {
             ("retention@1/2/65=0", "retention of 0 lost after 64ms at line 66 bit 65, permanent"),
             ("stuck-at@1/2/65=0,intermittent=0.25", "stuck-at <∀/0> at line 66 bit 65, intermittent, probability 0.25"),
         ] {
-            assert_eq!(only(text).to_string(), told);
+            assert_eq!(only(text).to_string(), expected);
         }
     }
 

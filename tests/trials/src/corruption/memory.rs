@@ -19,7 +19,7 @@ pub struct Mapping {
     /// Its addresses.
     pub addresses: Range<u64>,
     /// Its protection, such as `rw-p`.
-    pub rights: String,
+    pub protection: String,
     /// The name of the mapped file; empty without one.
     pub name: String,
 }
@@ -135,9 +135,9 @@ fn mapping(line: &str) -> Option<Mapping> {
     let mut words = line.split_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
     let address = |text| u64::from_str_radix(text, 16).ok();
-    let rights = words.next()?.to_owned();
+    let protection = words.next()?.to_owned();
     let name = words.skip(3).collect::<Vec<_>>().join(" ");
-    Some(Mapping { addresses: address(start)?..address(end)?, rights, name })
+    Some(Mapping { addresses: address(start)?..address(end)?, protection, name })
 }
 
 #[cfg(test)]
@@ -149,7 +149,7 @@ mod tests {
         let line = "7f0000000000-7f0000200000 ---p 00000000 00:01 1234                       /memfd:a name (deleted)";
         let read = mapping(line).unwrap();
         assert_eq!(read.addresses, 0x7f00_0000_0000..0x7f00_0020_0000);
-        assert_eq!((read.rights.as_str(), read.name.as_str()), ("---p", "/memfd:a name (deleted)"));
+        assert_eq!((read.protection.as_str(), read.name.as_str()), ("---p", "/memfd:a name (deleted)"));
         assert_eq!(mapping("7f00-7f01 rw-p 0 00:00 0").unwrap().name, "");
         assert_eq!(mapping("nothing of the kind"), None);
     }
@@ -158,7 +158,7 @@ mod tests {
     fn windows_are_those_of_all_mappings_the_first_of_each_first() {
         let of = |start: u64, pages: u64| Mapping {
             addresses: start * 4096..(start + pages) * 4096,
-            rights: String::new(),
+            protection: String::new(),
             name: String::new(),
         };
         let found = windows(&[of(10, WINDOW_PAGES + 1), of(1 << 30, 2)]);

@@ -202,7 +202,7 @@ impl Victim {
         let address = self.address(number);
         if self.is_mprotect {
             let mapping = self.memory.mapping_of(address)?;
-            return Ok(mapping.is_some_and(|mapping| mapping.rights.starts_with("---")));
+            return Ok(mapping.is_some_and(|mapping| mapping.protection.starts_with("---")));
         }
         Ok(!self.memory.is_present(address)?)
     }
@@ -276,7 +276,7 @@ impl Victim {
         mappings.retain(|mapping| {
             let addresses = &mapping.addresses;
             let is_known = addresses.start < known.end && known.start < addresses.end;
-            !is_known && mapping.rights.starts_with("rw") && !mapping.name.starts_with("/dev")
+            !is_known && mapping.protection.starts_with("rw") && !mapping.name.starts_with("/dev")
         });
         Ok(mappings)
     }

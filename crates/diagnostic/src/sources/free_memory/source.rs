@@ -2,7 +2,7 @@
 
 use rampart_linux::Block;
 use rampart_memory::{
-    BlockOrder, BlockVerdict, Bytes, Frame, FrameDemand, FrameRange, FrameSource, FreeList, Node, Renewed,
+    BlockOrder, BlockVerdict, Bytes, Frame, FrameDemand, FrameRange, FrameSource, FreeList, Node, RePlacementCounts,
     TestLifetime, Tested, Timestamp,
 };
 
@@ -163,8 +163,8 @@ impl<K: Kernel> FrameSource for FreeMemoryPool<K> {
     }
 
     /// Does nothing: no frame of the pool is in use by a program.
-    fn renew(&mut self, _now: Timestamp, _until: Timestamp) -> Renewed {
-        Renewed::default()
+    fn re_place_expiring(&mut self, _now: Timestamp, _until: Timestamp) -> RePlacementCounts {
+        RePlacementCounts::default()
     }
 
     fn prefer(&mut self, frames: &[FrameRange]) {

@@ -11,32 +11,32 @@ use crate::state::layout::{BlockIndex, PageIndex};
 
 /// The access pattern by which a program reached a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Course {
+pub enum AccessPattern {
     /// A jump, or too early to say.
     Unknown,
     /// Sequential: through all of the memory in between, upwards or downwards.
-    Sweep {
+    Sequential {
         /// Towards greater addresses.
         up: bool,
     },
     /// Strided: by steps that each use only a little.
-    Stride,
+    Strided,
 }
 
 /// A request of the prefetcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
+pub enum PrefetchRequest {
     /// Unlock it.
-    Open(BlockPart),
+    Unlock(BlockPart),
     /// Verify it and leave it unmapped. The program's fault there is short, and shows how far it has come.
     Verify(BlockPart),
 }
 
-impl Want {
+impl PrefetchRequest {
     /// The part that it is about.
     #[must_use]
     pub const fn part(self) -> BlockPart {
-        let (Self::Open(part) | Self::Verify(part)) = self;
+        let (Self::Unlock(part) | Self::Verify(part)) = self;
         part
     }
 }

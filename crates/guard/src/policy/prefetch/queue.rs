@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::Want;
+use super::PrefetchRequest;
 
 /// The most requests for the next moments: a later maintenance thread would unlock memory that the program has passed.
 const MOST_SOON: usize = 64;
@@ -13,28 +13,28 @@ const MOST_LATER: usize = 4096;
 /// Two queues.
 #[derive(Clone, Debug, Default)]
 pub struct PrefetchQueue {
-    soon: VecDeque<Want>,
-    later: VecDeque<Want>,
+    soon: VecDeque<PrefetchRequest>,
+    later: VecDeque<PrefetchRequest>,
 }
 
 impl PrefetchQueue {
     /// The program may need these in a moment.
-    pub fn soon(&mut self, wants: impl Iterator<Item = Want>) {
-        push(&mut self.soon, wants, MOST_SOON);
+    pub fn soon(&mut self, requests: impl Iterator<Item = PrefetchRequest>) {
+        push(&mut self.soon, requests, MOST_SOON);
     }
 
     /// The program may need these when it comes back.
-    pub fn later(&mut self, wants: impl Iterator<Item = Want>) {
-        push(&mut self.later, wants, MOST_LATER);
+    pub fn later(&mut self, requests: impl Iterator<Item = PrefetchRequest>) {
+        push(&mut self.later, requests, MOST_LATER);
     }
 
     /// The most urgent request.
-    pub fn next_soon(&mut self) -> Option<Want> {
+    pub fn next_soon(&mut self) -> Option<PrefetchRequest> {
         self.soon.pop_front()
     }
 
     /// A request for idle times.
-    pub fn next_later(&mut self) -> Option<Want> {
+    pub fn next_later(&mut self) -> Option<PrefetchRequest> {
         self.later.pop_front()
     }
 
@@ -45,8 +45,8 @@ impl PrefetchQueue {
     }
 }
 
-fn push(queue: &mut VecDeque<Want>, wants: impl Iterator<Item = Want>, most: usize) {
-    queue.extend(wants);
+fn push(queue: &mut VecDeque<PrefetchRequest>, requests: impl Iterator<Item = PrefetchRequest>, most: usize) {
+    queue.extend(requests);
     let late = queue.len().saturating_sub(most);
     queue.drain(..late);
 }
@@ -59,13 +59,13 @@ mod tests {
 
     #[test]
     fn the_next_moments_come_first_and_who_is_late_forgets_what_is_oldest() {
-        let open = |block| Want::Open(BlockPart::Block(BlockIndex(block)));
-        let mut wanted = PrefetchQueue::default();
-        wanted.later([open(1000)].into_iter());
-        wanted.soon((0..70).map(open));
-        assert_eq!(wanted.next_soon(), Some(open(6)));
-        let soon: Vec<_> = std::iter::from_fn(|| wanted.next_soon()).collect();
+        let open = |block| PrefetchRequest::Unlock(BlockPart::Block(BlockIndex(block)));
+        let mut queue = PrefetchQueue::default();
+        queue.later([open(1000)].into_iter());
+        queue.soon((0..70).map(open));
+        assert_eq!(queue.next_soon(), Some(open(6)));
+        let soon: Vec<_> = std::iter::from_fn(|| queue.next_soon()).collect();
         assert_eq!(soon, (7..70).map(open).collect::<Vec<_>>());
-        assert!(!wanted.is_empty() && wanted.next_later() == Some(open(1000)) && wanted.is_empty());
+        assert!(!queue.is_empty() && queue.next_later() == Some(open(1000)) && queue.is_empty());
     }
 }

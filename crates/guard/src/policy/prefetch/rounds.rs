@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use crate::state::layout::BlockIndex;
 
-use super::{BlockPart, Want};
+use super::{BlockPart, PrefetchRequest};
 
 /// Blocks of a group.
 const GROUP: usize = 8;
@@ -32,16 +32,20 @@ pub struct BlockRounds {
 
 impl BlockRounds {
     /// The program used pre-verified units of a block. Returns the requests for the next round, if a group begins here.
-    pub fn comes_to(&self, block: BlockIndex) -> impl Iterator<Item = Want> + use<> {
+    pub fn comes_to(&self, block: BlockIndex) -> impl Iterator<Item = PrefetchRequest> + use<> {
         let group = self.groups.get(&block).cloned().unwrap_or_default();
         group.into_iter().map(move |other| {
-            if other == block { Want::Verify(BlockPart::NextOf(other)) } else { Want::Open(BlockPart::NextOf(other)) }
+            if other == block {
+                PrefetchRequest::Verify(BlockPart::NextOf(other))
+            } else {
+                PrefetchRequest::Unlock(BlockPart::NextOf(other))
+            }
         })
     }
 
     /// The program used units of a block after the previous ones, and they were not prepared. Returns the requests for
     /// the next round, if that completes a group.
-    pub fn gather(&mut self, block: BlockIndex) -> impl Iterator<Item = Want> + use<> {
+    pub fn gather(&mut self, block: BlockIndex) -> impl Iterator<Item = PrefetchRequest> + use<> {
         self.forget(block);
         self.gathered.push(block);
         if self.gathered.len() < GROUP {
@@ -71,15 +75,19 @@ impl BlockRounds {
 mod tests {
     use super::*;
 
-    fn gathered(rounds: &mut BlockRounds, blocks: std::ops::Range<u64>) -> Vec<Want> {
+    fn gathered(rounds: &mut BlockRounds, blocks: std::ops::Range<u64>) -> Vec<PrefetchRequest> {
         blocks.flat_map(|block| rounds.gather(BlockIndex(block))).collect()
     }
 
     /// The next units of each block, only verified for the first.
-    fn next_of(blocks: std::ops::Range<u64>) -> Vec<Want> {
+    fn next_of(blocks: std::ops::Range<u64>) -> Vec<PrefetchRequest> {
         let part = |block| BlockPart::NextOf(BlockIndex(block));
         let first = blocks.start;
-        blocks.map(|block| if block == first { Want::Verify(part(block)) } else { Want::Open(part(block)) }).collect()
+        blocks
+            .map(|block| {
+                if block == first { PrefetchRequest::Verify(part(block)) } else { PrefetchRequest::Unlock(part(block)) }
+            })
+            .collect()
     }
 
     #[test]
@@ -98,7 +106,7 @@ mod tests {
         gathered(&mut rounds, 3..4);
         assert_eq!(rounds.comes_to(BlockIndex(0)).count(), 0);
         assert_eq!(rounds.comes_to(BlockIndex(8)).collect::<Vec<_>>(), next_of(8..16));
-        assert_eq!(gathered(&mut rounds, 20..27)[1], Want::Open(BlockPart::NextOf(BlockIndex(20))));
+        assert_eq!(gathered(&mut rounds, 20..27)[1], PrefetchRequest::Unlock(BlockPart::NextOf(BlockIndex(20))));
     }
 
     #[test]

@@ -5,17 +5,17 @@
 //! slow, too many are unlocked for nothing. **Idea.** Follow the streams in the faults ([Fiala15, fig. 4.6] shows two
 //! interleaved ones): each continues where its last unlocked part ended, or by a stride, and is prefetched as far as it
 //! has continued before. A stream that leaves a block sooner than memory can be read has used only a little of it: it
-//! gets units, one per step. A slower one is a sweep, and gets whole blocks. The first prefetched part is only verified
-//! each time: the program's fault there is short, and comes while some unlocked memory still lies ahead, like the page
-//! that Linux marks when it reads a file ahead. **Why this way.** A spare core verifies memory that is about to be
-//! used, and the program finds it in the shared cache; a program that jumps has no stream and pays for none. The guard
-//! does not see accesses between faults, but it sees the time between them.
+//! gets units, one per step. A slower one is a sequential stream, and gets whole blocks. The first prefetched part is
+//! only verified each time: the program's fault there is short, and comes while some unlocked memory still lies ahead,
+//! like the page that Linux marks when it reads a file ahead. **Why this way.** A spare core verifies memory that is
+//! about to be used, and the program finds it in the shared cache; a program that jumps has no stream and pays for
+//! none. The guard does not see accesses between faults, but it sees the time between them.
 
 use rampart_memory::Timestamp;
 
 use crate::state::layout::{BlockIndex, Layout, PageIndex};
 
-use super::{BlockPart, Course, Want};
+use super::{AccessPattern, BlockPart, PrefetchRequest};
 
 /// Streams that are followed at once.
 const STREAMS: usize = 8;
@@ -35,7 +35,7 @@ const STRIDES: u8 = 4;
 /// One stream has at most this part of the blocks that may be unlocked in prefetched blocks, or one block.
 const PART: i64 = 6;
 
-/// Units prefetched for a stride, per block that would be prefetched for a sweep.
+/// Units prefetched for a stride, per block that would be prefetched for a sequential stream.
 const UNITS_FOR_A_BLOCK: i64 = 4;
 
 /// The streams in the faults.
@@ -65,10 +65,10 @@ struct Stream {
     ahead: i64,
     /// How often it continued as before.
     confirmed: u32,
-    sweeps: bool,
-    /// It was too fast for a sweep, at most so many steps ago.
+    sequential: bool,
+    /// It was too fast for a sequential stream, at most so many steps ago.
     strides: u8,
-    /// The number of blocks that a sweep left behind by its last fault.
+    /// The number of blocks that a sequential stream left behind by its last fault.
     passed: i64,
     /// The number of its last fault; 0 for none.
     used: u64,
@@ -84,17 +84,17 @@ impl Prefetcher {
     }
 
     /// A fault on a page at `now`; returns the access pattern.
-    pub fn fault(&mut self, page: PageIndex, now: Timestamp) -> Course {
+    pub fn fault(&mut self, page: PageIndex, now: Timestamp) -> AccessPattern {
         self.faults += 1;
         let at = i64::try_from(page.0).expect("a range has fewer pages");
         self.last = self.follow(at, now);
         self.waits = true;
         let stream = &mut self.streams[self.last];
         stream.used = self.faults;
-        match (stream.confirmed, stream.sweeps) {
-            (0, _) => Course::Unknown,
-            (_, true) => Course::Sweep { up: stream.step > 0 },
-            (_, false) => Course::Stride,
+        match (stream.confirmed, stream.sequential) {
+            (0, _) => AccessPattern::Unknown,
+            (_, true) => AccessPattern::Sequential { up: stream.step > 0 },
+            (_, false) => AccessPattern::Strided,
         }
     }
 
@@ -107,13 +107,13 @@ impl Prefetcher {
 
     /// The memory of that fault is unlocked up to `end`, and at most `cap` blocks may be unlocked. Returns the next
     /// requests, in order.
-    pub fn served(&mut self, end: PageIndex, cap: u64) -> impl Iterator<Item = Want> + use<> {
+    pub fn served(&mut self, end: PageIndex, cap: u64) -> impl Iterator<Item = PrefetchRequest> + use<> {
         let layout = self.layout;
         let most = self.most.min((i64::try_from(cap).unwrap_or(i64::MAX) / PART).max(1));
         let stream = &mut self.streams[self.last];
         stream.end = i64::try_from(end.0).expect("a range has fewer pages");
-        let Stream { at, step, sweeps, ahead, confirmed, .. } = *stream;
-        let most = if sweeps { most } else { most * UNITS_FOR_A_BLOCK };
+        let Stream { at, step, sequential, ahead, confirmed, .. } = *stream;
+        let most = if sequential { most } else { most * UNITS_FOR_A_BLOCK };
         let pages = i64::try_from(layout.blocks()).expect("a range has fewer blocks") * i64::from(layout.block_pages());
         let room = match step {
             0 => 0,
@@ -124,12 +124,16 @@ impl Prefetcher {
         stream.ahead = count.max(ahead);
         (ahead + 1..=count).map(move |steps| {
             let page = PageIndex((at + steps * step).unsigned_abs());
-            let part = if sweeps {
+            let part = if sequential {
                 BlockPart::Block(layout.block_of(page).expect("there is room"))
             } else {
                 BlockPart::UnitOf(page)
             };
-            if steps == ahead + 1 && (sweeps || count > steps) { Want::Verify(part) } else { Want::Open(part) }
+            if steps == ahead + 1 && (sequential || count > steps) {
+                PrefetchRequest::Verify(part)
+            } else {
+                PrefetchRequest::Unlock(part)
+            }
         })
     }
 
@@ -143,7 +147,7 @@ impl Prefetcher {
         })
     }
 
-    /// Blocks that a sweep has left behind, judging by that fault, without the one that it came from.
+    /// Blocks that a sequential stream has left behind, judging by that fault, without the one that it came from.
     pub fn passed(&self) -> impl Iterator<Item = BlockIndex> + use<> {
         let layout = self.layout;
         let Stream { at, step, passed, .. } = self.streams[self.last];
@@ -160,15 +164,15 @@ impl Prefetcher {
         let steps = self.streams.iter().map(|stream| stream.steps_to(at, block, unit));
         if let Some((index, steps)) = steps.enumerate().find_map(|(index, steps)| Some((index, steps?))) {
             let stream = &mut self.streams[index];
-            let (before, swept) = (stream.at, stream.sweeps);
+            let (before, was_sequential) = (stream.at, stream.sequential);
             stream.goes_on(at, steps, now);
-            if stream.sweeps {
+            if stream.sequential {
                 // From edge to edge, wherever in its first block it began.
                 let up = stream.step > 0;
                 stream.at = if up { at - at % block } else { at - at % block + block - 1 };
                 stream.step = if up { block } else { -block };
             }
-            stream.passed = if swept && stream.sweeps { (stream.at - before) / stream.step } else { 0 };
+            stream.passed = if was_sequential && stream.sequential { (stream.at - before) / stream.step } else { 0 };
             return index;
         }
         let near = |s: &Stream| s.used > 0 && s.at != at && (at - s.at).abs() <= REACH * block;
@@ -193,8 +197,8 @@ impl Stream {
         }
         let distance = (at - self.at) * if self.step < 0 { -1 } else { 1 };
         let step = self.step.abs().max(1);
-        let count = if self.sweeps { distance / step } else { (distance + step / 2) / step };
-        let off = if self.sweeps { block } else { unit };
+        let count = if self.sequential { distance / step } else { (distance + step / 2) / step };
+        let off = if self.sequential { block } else { unit };
         let fits = self.step != 0 && (1..=self.ahead + 1).contains(&count) && (distance - count * step).abs() < off;
         let onward = at > self.at && (self.end..self.end + unit).contains(&at);
         match (fits, onward) {
@@ -208,14 +212,14 @@ impl Stream {
         let pages = (at - self.at).abs();
         let micros = i64::try_from(now.since(self.left).as_micros()).unwrap_or(i64::MAX);
         self.strides = if micros.saturating_mul(FASTEST) < pages { STRIDES } else { self.strides.saturating_sub(1) };
-        let sweeps = self.strides == 0;
+        let sequential = self.strides == 0;
         let (step, ahead) = match steps {
             Steps::Onward => (at - self.at, 0),
             Steps::Of(count) => (self.step, self.ahead - count),
         };
         // Memory prefetched for another pattern does not count.
-        self.ahead = if sweeps == self.sweeps { ahead.max(0) } else { 0 };
-        (self.at, self.step, self.sweeps) = (at, step, sweeps);
+        self.ahead = if sequential == self.sequential { ahead.max(0) } else { 0 };
+        (self.at, self.step, self.sequential) = (at, step, sequential);
         self.confirmed = self.confirmed.saturating_add(1);
     }
 }
@@ -250,17 +254,17 @@ mod tests {
     struct Run {
         faults: u64,
         stops: u64,
-        opened: usize,
+        unlocked: usize,
         unused: usize,
     }
 
     /// Runs a program that visits these pages, each so many microseconds after the previous one. Units are unlocked as
     /// by a guard, at once.
-    fn run(wanted: impl IntoIterator<Item = (u64, u64)>, most: u32) -> Run {
-        let mut ahead = Prefetcher::new(layout(), most);
+    fn run(accesses: impl IntoIterator<Item = (u64, u64)>, most: u32) -> Run {
+        let mut prefetcher = Prefetcher::new(layout(), most);
         let (mut open, mut ready, mut unused) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let (mut faults, mut stops, mut micros) = (0, 0, 0);
-        for (page, pause) in wanted {
+        for (page, pause) in accesses {
             micros += pause;
             let unit = page / UNIT;
             unused.remove(&unit);
@@ -269,82 +273,82 @@ mod tests {
             }
             *(if ready.contains(&unit) { &mut stops } else { &mut faults }) += 1;
             let block = page / BLOCK;
-            let course = ahead.fault(PageIndex(page), Timestamp::from_micros(micros));
-            let end = if course == Course::Stride {
+            let pattern = prefetcher.fault(PageIndex(page), Timestamp::from_micros(micros));
+            let end = if pattern == AccessPattern::Strided {
                 (unit + 1) * UNIT
             } else {
                 open.extend(block * 32..(block + 1) * 32);
                 (block + 1) * BLOCK
             };
             micros += 50;
-            let next = ahead.served(PageIndex(end), 96);
-            ahead.goes_on(Timestamp::from_micros(micros));
-            for want in next {
-                let units = match want.part() {
+            let next = prefetcher.served(PageIndex(end), 96);
+            prefetcher.goes_on(Timestamp::from_micros(micros));
+            for request in next {
+                let units = match request.part() {
                     BlockPart::Block(block) => block.0 * 32..(block.0 + 1) * 32,
                     BlockPart::UnitOf(page) => page.0 / UNIT..page.0 / UNIT + 1,
                     BlockPart::NextOf(_) => unreachable!("of a stream"),
                 };
-                match want {
-                    Want::Verify(_) => ready.extend(units),
-                    Want::Open(_) => unused.extend(units.filter(|&unit| open.insert(unit))),
+                match request {
+                    PrefetchRequest::Verify(_) => ready.extend(units),
+                    PrefetchRequest::Unlock(_) => unused.extend(units.filter(|&unit| open.insert(unit))),
                 }
             }
         }
-        Run { faults, stops, opened: open.len(), unused: unused.len() }
+        Run { faults, stops, unlocked: open.len(), unused: unused.len() }
     }
 
-    /// Pages of a sweep through blocks, at 10 GB/s.
-    fn swept(blocks: impl IntoIterator<Item = u64>) -> impl Iterator<Item = (u64, u64)> {
+    /// Pages of a sequential stream through blocks, at 10 GB/s.
+    fn was_sequential(blocks: impl IntoIterator<Item = u64>) -> impl Iterator<Item = (u64, u64)> {
         blocks.into_iter().flat_map(|block| (0..32).map(move |unit| (block * BLOCK + unit * UNIT, 6)))
     }
 
     #[test]
     fn a_sweep_waits_for_its_first_blocks_only_and_stops_once_in_some() {
-        let seen = run(swept(0..1000), 8);
+        let seen = run(was_sequential(0..1000), 8);
         assert!(seen.faults <= 3 && seen.stops < 1000 / 4 && seen.unused <= 9 * 32, "{seen:?}");
     }
 
     #[test]
     fn a_sweep_that_may_have_few_blocks_open_has_each_verified_ahead() {
-        let seen = run(swept(0..1000), 1);
+        let seen = run(was_sequential(0..1000), 1);
         assert!(seen.faults <= 3 && seen.stops > 990, "{seen:?}");
-        let mut ahead = Prefetcher::new(layout(), 8);
+        let mut prefetcher = Prefetcher::new(layout(), 8);
         for block in 0..10 {
-            ahead.fault(PageIndex(block * BLOCK), Timestamp::from_micros(block * 300));
-            assert!(ahead.served(PageIndex((block + 1) * BLOCK), 12).count() <= 2, "of twelve");
-            ahead.goes_on(Timestamp::from_micros(block * 300));
+            prefetcher.fault(PageIndex(block * BLOCK), Timestamp::from_micros(block * 300));
+            assert!(prefetcher.served(PageIndex((block + 1) * BLOCK), 12).count() <= 2, "of twelve");
+            prefetcher.goes_on(Timestamp::from_micros(block * 300));
         }
     }
 
     #[test]
     fn what_a_sweep_has_left_behind_is_told_once_and_not_the_block_that_it_came_from() {
         for (first, sign) in [(0, 1), (4000, -1)] {
-            let mut ahead = Prefetcher::new(layout(), 4);
-            let mut told = Vec::new();
+            let mut prefetcher = Prefetcher::new(layout(), 4);
+            let mut passed = Vec::new();
             for step in 0..40_i64 {
                 let block = u64::try_from(first + sign * step).unwrap();
                 let now = Timestamp::from_micros(u64::try_from(step).unwrap() * 300);
-                ahead.fault(PageIndex(block * BLOCK + 100), now);
-                ahead.goes_on(now);
-                ahead.served(PageIndex((block + 1) * BLOCK), 96).for_each(drop);
-                told.extend(ahead.passed().map(|block| i64::try_from(block.0).unwrap()));
+                prefetcher.fault(PageIndex(block * BLOCK + 100), now);
+                prefetcher.goes_on(now);
+                prefetcher.served(PageIndex((block + 1) * BLOCK), 96).for_each(drop);
+                passed.extend(prefetcher.passed().map(|block| i64::try_from(block.0).unwrap()));
             }
             let all: Vec<_> = (0..38).map(|step| first + sign * step).collect();
-            assert!(all.ends_with(&told) && told.len() > 34, "{told:?}");
+            assert!(all.ends_with(&passed) && passed.len() > 34, "{passed:?}");
         }
     }
 
     #[test]
     fn what_the_program_has_passed_is_not_ahead_of_it() {
-        let mut ahead = Prefetcher::new(layout(), 4);
+        let mut prefetcher = Prefetcher::new(layout(), 4);
         for block in 10..20 {
             let now = Timestamp::from_micros(block * 300);
-            ahead.fault(PageIndex(block * BLOCK), now);
-            ahead.served(PageIndex((block + 1) * BLOCK), 96).for_each(drop);
-            ahead.goes_on(now);
+            prefetcher.fault(PageIndex(block * BLOCK), now);
+            prefetcher.served(PageIndex((block + 1) * BLOCK), 96).for_each(drop);
+            prefetcher.goes_on(now);
         }
-        let is_ahead: Vec<_> = (15..28).filter(|block| ahead.is_ahead(PageIndex(block * BLOCK))).collect();
+        let is_ahead: Vec<_> = (15..28).filter(|block| prefetcher.is_ahead(PageIndex(block * BLOCK))).collect();
         assert_eq!(is_ahead, [20, 21, 22, 23]);
     }
 
@@ -352,20 +356,20 @@ mod tests {
     fn a_program_that_is_kept_from_its_work_now_and_then_is_no_sweep_for_that() {
         let steps = (0..2_000_u64).map(|step| (step * 512, if step % 3 == 0 { 300 } else { 5 }));
         let seen = run(steps, 4);
-        assert!(seen.opened < 2_000 + 8 * 32, "units and not blocks: {seen:?}");
+        assert!(seen.unlocked < 2_000 + 8 * 32, "units and not blocks: {seen:?}");
     }
 
     #[test]
     fn so_it_does_backwards_and_from_the_middle_of_a_block() {
-        let backwards = swept(0..1000).collect::<Vec<_>>().into_iter().rev();
+        let backwards = was_sequential(0..1000).collect::<Vec<_>>().into_iter().rev();
         assert!(run(backwards, 8).faults <= 3);
-        assert!(run(swept(0..1000).skip(13), 8).faults <= 3);
+        assert!(run(was_sequential(0..1000).skip(13), 8).faults <= 3);
     }
 
     #[test]
     fn two_streams_that_interleave_are_told_apart() {
         // [Fiala15, fig. 4.6]: FT's pattern has several fronts.
-        let both = swept(0..500).zip(swept(2000..2500)).flat_map(|(one, other)| [one, other]);
+        let both = was_sequential(0..500).zip(was_sequential(2000..2500)).flat_map(|(one, other)| [one, other]);
         let seen = run(both, 8);
         assert!(seen.faults <= 6 && seen.unused <= 2 * 9 * 32, "{seen:?}");
     }
@@ -376,29 +380,29 @@ mod tests {
             let steps = 4_000 * BLOCK / stride;
             let seen = run((0..steps).map(|step| (step * stride, pause)), 4);
             let units = usize::try_from(steps).unwrap() + 8 * 32;
-            assert!(seen.faults < 8 && seen.opened < units, "by {stride}: {steps}, {seen:?}");
+            assert!(seen.faults < 8 && seen.unlocked < units, "by {stride}: {steps}, {seen:?}");
             assert!(seen.stops < steps / 6 + 4, "by {stride}: {steps}, {seen:?}");
         }
     }
 
     #[test]
     fn a_stream_whose_blocks_are_not_open_yet_is_still_the_same() {
-        let mut ahead = Prefetcher::new(layout(), 4);
-        let mut wanted = BTreeSet::new();
+        let mut prefetcher = Prefetcher::new(layout(), 4);
+        let mut requested = BTreeSet::new();
         for block in 0..100 {
             let now = Timestamp::from_micros(block * 300);
-            let course = ahead.fault(PageIndex(block * BLOCK), now);
-            assert_eq!(course == Course::Unknown, block == 0, "{block}");
-            let next = ahead.served(PageIndex((block + 1) * BLOCK), 96);
-            ahead.goes_on(now);
-            for want in next {
+            let pattern = prefetcher.fault(PageIndex(block * BLOCK), now);
+            assert_eq!(pattern == AccessPattern::Unknown, block == 0, "{block}");
+            let next = prefetcher.served(PageIndex((block + 1) * BLOCK), 96);
+            prefetcher.goes_on(now);
+            for request in next {
                 assert!(
-                    matches!(want.part(), BlockPart::Block(block) if wanted.insert(block.0)),
-                    "{want:?} was wanted before"
+                    matches!(request.part(), BlockPart::Block(block) if requested.insert(block.0)),
+                    "{request:?} was requested before"
                 );
             }
         }
-        assert_eq!(wanted.len(), 99 + 4 - 1);
+        assert_eq!(requested.len(), 99 + 4 - 1);
     }
 
     #[test]
@@ -410,7 +414,7 @@ mod tests {
 
     #[test]
     fn nothing_is_opened_ahead_if_so_wished() {
-        assert_eq!(run(swept(0..100), 0).faults, 100);
+        assert_eq!(run(was_sequential(0..100), 0).faults, 100);
     }
 
     proptest! {
@@ -418,23 +422,23 @@ mod tests {
         fn what_is_ahead_is_in_the_range_and_never_more_than_allowed(
             faults in proptest::collection::vec((0_u64..4096 * BLOCK, 0_u64..200, any::<bool>()), 1..300), most in 0_u32..16
         ) {
-            let mut ahead = Prefetcher::new(layout(), most);
+            let mut prefetcher = Prefetcher::new(layout(), most);
             let (mut now, mut last) = (0, 0);
             for (page, pause, near) in faults {
                 let page = if near { (last + page % 700).min(4096 * BLOCK - 1) } else { page };
                 (now, last) = (now + pause, page);
-                ahead.fault(PageIndex(page), Timestamp::from_micros(now));
-                let next: Vec<_> = ahead.served(PageIndex(page + 1), 96).collect();
-                ahead.goes_on(Timestamp::from_micros(now));
+                prefetcher.fault(PageIndex(page), Timestamp::from_micros(now));
+                let next: Vec<_> = prefetcher.served(PageIndex(page + 1), 96).collect();
+                prefetcher.goes_on(Timestamp::from_micros(now));
                 prop_assert!(next.len() <= 4 * most as usize);
-                for want in next {
-                    match want.part() {
+                for request in next {
+                    match request.part() {
                         BlockPart::Block(block) => prop_assert!(block.0 < 4096),
                         BlockPart::UnitOf(page) => prop_assert!(page.0 < 4096 * BLOCK),
                         BlockPart::NextOf(block) => prop_assert!(false, "{block:?} is of no stream"),
                     }
                 }
-                prop_assert!(ahead.passed().all(|block| block.0 < 4096));
+                prop_assert!(prefetcher.passed().all(|block| block.0 < 4096));
             }
         }
     }

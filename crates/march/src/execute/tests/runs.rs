@@ -112,9 +112,9 @@ fn a_wrong_line_is_told_with_its_place_its_bits_and_a_second_read() {
             let seen = one_element(&executor, &memory, "^(r0,w1)", AddressSequence::Sequential, &[line]);
             let line = RegionLine(line);
             let (order, zero) = (AddressSequence::Sequential, LineData::ZERO);
-            let told =
+            let reported =
                 Mismatch { line, expected, found: zero, reread: zero, element: 1, op: 0, order, emulated: false };
-            assert_eq!(seen, [told], "{executor:?}");
+            assert_eq!(seen, [reported], "{executor:?}");
             assert_eq!(seen[0].bits().0, expected);
         }
         assert!(memory.content().iter().all(|line| *line == memory.get(RegionLine(0))), "written all the same");
@@ -194,8 +194,8 @@ fn an_emulated_fault_is_found_beside_a_real_one_and_told_from_it() {
         let mut recorder = Recorder::default();
         let pass = pass("*(w0); ^(r0,w1); v(r1)", AddressSequence::Sequential);
         let outcome = executor.run(&mut memory.region(), &pass, Some(&mut emulator), &mut recorder);
-        let told: Vec<_> = recorder.mismatches.iter().map(|m| (m.line, m.element, m.emulated)).collect();
-        assert_eq!(told, [(cell.line, 1, true)], "background bit 0 is 1, so r0 finds the stuck 0: {outcome:?}");
+        let reported: Vec<_> = recorder.mismatches.iter().map(|m| (m.line, m.element, m.emulated)).collect();
+        assert_eq!(reported, [(cell.line, 1, true)], "background bit 0 is 1, so r0 finds the stuck 0: {outcome:?}");
         assert_eq!(recorder.mismatches[0].bits(), cell.bits());
     }
 }

@@ -201,7 +201,7 @@ fn march_c_minus_finds_all_that_it_promises_and_names_no_other_bit() {
                 wrong.get(line).is_some_and(|found| !bits.intersection(&LineBits(*found)).is_empty())
             };
             let found = fault.victims().iter().any(hits);
-            let promised = match fault.kind {
+            let guaranteed = match fault.kind {
                 FaultKind::StuckOpen { .. } | FaultKind::Linked { .. } => false,
                 FaultKind::Inversion { aggressor, victim, .. } | FaultKind::State { aggressor, victim, .. } => {
                     aggressor.line != victim.line
@@ -209,7 +209,7 @@ fn march_c_minus_finds_all_that_it_promises_and_names_no_other_bit() {
                 FaultKind::Idempotent(coupling) => coupling.aggressor.line != coupling.victim.line,
                 _ => true,
             };
-            assert!(found || !promised, "missed: {fault}");
+            assert!(found || !guaranteed, "missed: {fault}");
             explained.extend(fault.victims());
         }
         for (line, found) in wrong {

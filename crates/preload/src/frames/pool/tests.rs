@@ -32,10 +32,10 @@ fn known_frames<const N: usize>(shared: &'static Published, frames: [Frame; N]) 
 }
 
 fn pool(vault: &'static Vault, faults: Option<&str>) -> TestedFramePool {
-    let planted = faults.map(|faults| InjectedFrames::new(&faults.parse().unwrap()).unwrap());
+    let injected = faults.map(|faults| InjectedFrames::new(&faults.parse().unwrap()).unwrap());
     let settings = "untested=wait,test=mats+".parse().unwrap();
     let shared: &'static Published = Box::leak(Box::new(Published::new()));
-    TestedFramePool::new(vault, shared, known_frames(shared, []), settings, planted)
+    TestedFramePool::new(vault, shared, known_frames(shared, []), settings, injected)
 }
 
 fn work(pool: &TestedFramePool) {
@@ -66,9 +66,9 @@ fn a_page_that_is_new_brings_zeros_on_frames_that_were_tested() {
         let mut tested = BTreeSet::new();
         for first in (0..4 * pages).step_by(usize::try_from(pages).unwrap()) {
             work(&pool);
-            let tray = pool.shelf().take().expect("the stock is not short");
-            tested.extend(tray.frames.iter().flatten().copied());
-            pool.shelf().put_back(tray);
+            let chunk = pool.chunks().take().expect("the target is not short");
+            tested.extend(chunk.frames.iter().flatten().copied());
+            pool.chunks().put_back(chunk);
             assert!(matches!(pool.supply(span(first, pages)), FrameHistory::Tested(_)));
         }
         vault.lock(span(0, 4 * pages), |_, _| {}).unwrap();
@@ -84,8 +84,8 @@ fn a_page_that_is_new_brings_zeros_on_frames_that_were_tested() {
 fn a_page_that_waits_is_given_no_untested_frame_when_trays_fail() {
     let Some(vault) = vault(PageKind::Huge, 32) else { return };
     let pool = pool(vault, Some("stuck-at:32,seed=5"));
-    for tray in 0..16 {
-        assert!(matches!(pool.supply(span(tray * TRAY_PAGES, TRAY_PAGES)), FrameHistory::Tested(_)));
+    for chunk in 0..16 {
+        assert!(matches!(pool.supply(span(chunk * CHUNK_PAGES, CHUNK_PAGES)), FrameHistory::Tested(_)));
     }
     assert!(pool.counts().get(Counter::Retired) > 4);
 }
@@ -103,8 +103,8 @@ fn a_page_that_waits_is_given_no_untested_frame_when_others_take_the_trays() {
         let taking = scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 // Another test may have forked, so that its pages are shared for a moment.
-                let _ = pool.renew(kept);
-                pool.shelf().waiting.clear();
+                let _ = pool.re_place(kept);
+                pool.chunks().waiting.clear();
             }
         });
         let tested = |first| matches!(pool.supply(span(first, 16)), FrameHistory::Tested(_));
@@ -126,12 +126,12 @@ fn a_frame_that_fails_below_a_page_is_retired_and_the_page_keeps_its_content() {
         vault.lock(all, |_, _| {}).unwrap();
         // SAFETY: the pages are in the vault, and nobody else uses them.
         all.numbers().for_each(|page| unsafe { word(vault, page).write(page + 1) });
-        let mut renewed = 0;
+        let mut re_placed = 0;
         for first in all.numbers().step_by(usize::try_from(pages).unwrap()) {
             // Nearly every huge page of the first 32 has a bad frame, and is of no use.
             let done = (0..50).any(|_| {
                 work(&pool);
-                match pool.renew(span(first, pages)) {
+                match pool.re_place(span(first, pages)) {
                     Ok(frames) => frames != FrameHistory::Same,
                     // Another test has forked.
                     Err(refusal) => {
@@ -141,16 +141,16 @@ fn a_frame_that_fails_below_a_page_is_retired_and_the_page_keeps_its_content() {
                     }
                 }
             });
-            renewed += u64::from(done) * pages;
+            re_placed += u64::from(done) * pages;
         }
         work(&pool);
-        assert_eq!(renewed, 2048, "{kind:?}");
+        assert_eq!(re_placed, 2048, "{kind:?}");
         // SAFETY: as above.
         assert!(all.numbers().all(|page| unsafe { word(vault, page).read() } == page + 1), "{kind:?}");
         let retired = pool.counts().get(Counter::Retired);
         assert!(retired > 128, "{kind:?}: {retired}");
         let mut kept = BTreeSet::new();
-        for page in &pool.shelf().retired {
+        for page in &pool.chunks().retired {
             kept.extend(pool.frames_now(page).into_iter().flatten());
         }
         let used = frames(vault, &pool, all);
@@ -173,10 +173,10 @@ fn a_frame_that_is_known_to_be_bad_is_never_used() {
     // Memory that the program had.
     assert!(!pool.test(vec![Raw { block, names: Vec::new() }], |work| work()));
     assert_eq!([Counter::Avoided, Counter::Retired].map(|counter| pool.counts().get(counter)), [1, 0]);
-    let held: Vec<_> = pool.shelf().retired.iter().flat_map(|page| pool.frames_now(page)).collect();
+    let held: Vec<_> = pool.chunks().retired.iter().flat_map(|page| pool.frames_now(page)).collect();
     assert_eq!(held, [Some(bad)]);
     // Memory from the kernel: a frame that nobody holds is given out again, in the end to the pool.
-    pool.shelf().retired.clear();
+    pool.chunks().retired.clear();
     for _ in 0..100 {
         let block = pool.known.claim(Bytes::from_mib(2), PageKind::Base).unwrap();
         assert!(!pool.frames_now(&block).contains(&Some(bad)));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use libc::{SIG_DFL, SIG_IGN, sigaction as Action, siginfo_t, sigset_t};
 
-use crate::GROUND;
+use crate::BACKING;
 
 use super::actions::{PTHREAD_SIGMASK, SIGACTION, plain, without_faults};
 
@@ -76,12 +76,12 @@ impl Caught {
     /// The arguments are those of a signal handler that is running now.
     pub unsafe fn hand_on(&self, info: *mut siginfo_t, context: *mut c_void, wants_faults: bool) {
         let (signal, action) = (self.signal, self.programs());
-        // SAFETY: the kernel's, by the caller's promise.
+        // SAFETY: the kernel's, as the caller guarantees.
         let was_sent = unsafe { (*info).si_code } <= 0;
         match action.sa_sigaction {
             SIG_IGN if was_sent => {}
             SIG_DFL | SIG_IGN => {
-                GROUND.unlock_for_dump();
+                BACKING.unlock_for_dump();
                 let default = plain();
                 // SAFETY: the place is ours. A fault comes again when this handler returns, a signal that was sent now.
                 unsafe {
@@ -103,8 +103,8 @@ impl Caught {
                     if action.sa_flags & libc::SA_SIGINFO == 0 {
                         mem::transmute::<usize, extern "C-unwind" fn(c_int)>(handler)(signal);
                     } else {
-                        type Told = extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
-                        mem::transmute::<usize, Told>(handler)(signal, info, context);
+                        type Handler = extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
+                        mem::transmute::<usize, Handler>(handler)(signal, info, context);
                     }
                     PTHREAD_SIGMASK.get()(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
                 }

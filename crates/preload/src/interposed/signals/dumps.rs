@@ -19,7 +19,7 @@ use libc::{
     SIG_DFL, SIGABRT, SIGFPE, SIGILL, SIGQUIT, SIGSYS, SIGTRAP, SIGXCPU, SIGXFSZ, sigaction as Action, siginfo_t,
 };
 
-use crate::GROUND;
+use crate::BACKING;
 
 use super::actions::{SIGACTION, plain};
 
@@ -74,9 +74,9 @@ fn ours() -> Action {
 }
 
 extern "C" fn unlock_and_end(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
-    GROUND.unlock_for_dump();
+    BACKING.unlock_for_dump();
     let default = plain();
-    // SAFETY: the action is a place of ours; what happened is as the kernel told it, and a process may send itself
+    // SAFETY: the action is a place of ours; what happened is as the kernel reported it, and a process may send itself
     // any signal.
     unsafe {
         SIGACTION.get()(signal, &raw const default, ptr::null_mut());

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use libc::{SIGSEGV, siginfo_t};
 use rampart_guard::accesses::Touch;
 
-use crate::GROUND;
+use crate::BACKING;
 use crate::engines::mailbox::FaultAnswer;
 use crate::messages::say;
 use crate::threads::signal_mask::Signals;
@@ -27,14 +27,14 @@ const MISSING: &str = "rampart: a child that was made by a system call of the pr
 /// blocked, as by a shell, would end at its first.
 pub(crate) fn install() {
     CAUGHT.install(on_fault);
-    if GROUND.faults_are_signals() {
+    if BACKING.faults_are_signals() {
         Signals::take(SIGSEGV);
     }
 }
 
 /// Whether masks must leave SIGSEGV out.
 pub(super) fn wants_faults() -> bool {
-    GROUND.faults_are_signals() && CAUGHT.is_ours(SIGSEGV)
+    BACKING.faults_are_signals() && CAUGHT.is_ours(SIGSEGV)
 }
 
 extern "C-unwind" fn on_fault(_: c_int, info: *mut siginfo_t, context: *mut c_void) {
@@ -44,12 +44,12 @@ extern "C-unwind" fn on_fault(_: c_int, info: *mut siginfo_t, context: *mut c_vo
     let before = unsafe { *errno };
     // SAFETY: the kernel hands a handler with SA_SIGINFO what happened, with an address if the fault is of memory.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
-    if code > 0 && GROUND.is_missing(address) {
+    if code > 0 && BACKING.is_missing(address) {
         say(MISSING);
         CAUGHT.set_programs(&plain());
     }
     // SAFETY: as above.
-    let ours = if code > 0 { GROUND.fault(address, unsafe { touch(context) }) } else { None };
+    let ours = if code > 0 { BACKING.fault(address, unsafe { touch(context) }) } else { None };
     let served = match ours {
         Some(FaultAnswer::TryAgain) => true,
         Some(FaultAnswer::Left) => !is_second(address),
@@ -73,7 +73,7 @@ unsafe fn touch(context: *const c_void) -> Touch {
         // Bit 1 of the error code of a page fault (Intel SDM, volume 3, 4.7).
         const WRITE: i64 = 1 << 1;
         let error = usize::try_from(libc::REG_ERR).expect("a register has a number");
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[error] & WRITE != 0 }
     };
     // Elsewhere the kernel has no single word for it: it counts as a read.

@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 
 use libc::{SIGBUS, siginfo_t};
 
-use crate::GROUND;
+use crate::BACKING;
 use crate::heap::private::is_private;
 
 use super::caught::Caught;
@@ -24,11 +24,11 @@ extern "C-unwind" fn on_loss(_: c_int, info: *mut siginfo_t, context: *mut c_voi
     // SAFETY: the kernel hands a handler with SA_SIGINFO what happened, with an address if an access failed.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
     let is_guards = is_private();
-    if is_guards && code > 0 && GROUND.lost(address) {
+    if is_guards && code > 0 && BACKING.lost(address) {
         return;
     }
     if is_guards && code <= 0 {
-        // SAFETY: what happened is as the kernel told it; a process may send itself any signal.
+        // SAFETY: what happened is as the kernel reported it; a process may send itself any signal.
         unsafe {
             let process = libc::getpid();
             libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, process, SIGBUS, info);

@@ -60,7 +60,7 @@ fn caught(signal: c_int) -> Option<&'static Caught> {
 /// # Safety
 /// Null, or a set.
 unsafe fn masked(set: *const sigset_t) -> Option<sigset_t> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { set.as_ref() }.map(without_faults)
 }
 
@@ -70,7 +70,7 @@ fn pointer<T>(value: Option<&T>) -> *const T {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let new = unsafe { new.as_ref() }.copied();
     let mut before = plain();
     let done = if let Some(caught) = caught(signal) {
@@ -87,7 +87,7 @@ unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Acti
         done
     };
     if done == 0 && !old.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { *old = before };
     }
     done
@@ -97,7 +97,7 @@ unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Acti
 #[unsafe(no_mangle)]
 unsafe extern "C" fn signal(signal: c_int, handler: usize) -> usize {
     if handler == SIG_ERR || caught(signal).is_none() && !dumps::is_caught(signal) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         return unsafe { SIGNAL.get()(signal, handler) };
     }
     let (mut action, mut before) = (plain(), plain());
@@ -110,13 +110,13 @@ unsafe extern "C" fn signal(signal: c_int, handler: usize) -> usize {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sigprocmask(how: c_int, set: *const sigset_t, old: *mut sigset_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { change_mask(&SIGPROCMASK, how, set, old) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pthread_sigmask(how: c_int, set: *const sigset_t, old: *mut sigset_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { change_mask(&PTHREAD_SIGMASK, how, set, old) }
 }
 
@@ -124,11 +124,11 @@ unsafe extern "C" fn pthread_sigmask(how: c_int, set: *const sigset_t, old: *mut
 /// As for sigprocmask(2).
 unsafe fn change_mask(next: &NextSymbol<SetMask>, how: c_int, set: *const sigset_t, old: *mut sigset_t) -> c_int {
     if !wants_faults() || how == libc::SIG_UNBLOCK {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next.get()(how, set, old) };
     }
     let mut before = MaybeUninit::<sigset_t>::zeroed();
-    // SAFETY: the caller's promise; the kernel writes to a place of ours, since the caller's may be locked.
+    // SAFETY: guaranteed by the caller; the kernel writes to a place of ours, since the caller's may be locked.
     unsafe {
         let set = masked(set);
         let done = next.get()(how, pointer(set.as_ref()), before.as_mut_ptr());
@@ -141,7 +141,7 @@ unsafe fn change_mask(next: &NextSymbol<SetMask>, how: c_int, set: *const sigset
 
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn sigsuspend(set: *const sigset_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let ours = if wants_faults() { masked(set) } else { None };
         SIGSUSPEND.get()(ours.as_ref().map_or(set, ptr::from_ref))

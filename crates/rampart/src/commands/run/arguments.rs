@@ -139,18 +139,18 @@ pub enum UntestedChoice {
     Wait,
 }
 
-/// Memory that errs because it is told to.
+/// Memory errors that are injected.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Faults {
     /// In locked pages.
-    InPages(MadeUp),
+    InPages(PageErrors),
     /// In frames, as `rampart test --inject` has it.
     InFrames(InjectionSpec),
 }
 
 /// Errors in locked pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MadeUp {
+pub struct PageErrors {
     /// What happens to them.
     pub error: PageError,
     /// How long it is from one to the next.
@@ -179,7 +179,7 @@ impl PageError {
 }
 
 /// As the guard reads it.
-impl fmt::Display for MadeUp {
+impl fmt::Display for PageErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{},every={},seed={}", self.error.name(), self.every.as_micros(), self.seed)
     }
@@ -230,7 +230,7 @@ impl RunArguments {
             unit_pages: self.unit.map_or_else(|| usual_unit_pages(method, block_pages, has_huge_pages), pages),
             interval: self.interval,
             cap: self.cap,
-            ahead: self.prefetch,
+            prefetch: self.prefetch,
             overhead: self.overhead,
             on_error: self.on_error()?.0,
             protect: self.protect,
@@ -239,7 +239,7 @@ impl RunArguments {
         if in_frames && (self.test == Some(TestChoice::None) || method != EngineKind::Move) {
             return Err(GuardSettingsError::NothingTested.into());
         }
-        let is_lost = |errors: &MadeUp| errors.error == PageError::Poison;
+        let is_lost = |errors: &PageErrors| errors.error == PageError::Poison;
         if method != EngineKind::Move && matches!(&self.inject, Some(Faults::InPages(errors)) if is_lost(errors)) {
             return Err(GuardSettingsError::NothingLost.into());
         }
@@ -324,7 +324,7 @@ fn some_size(text: &str) -> Result<Bytes, String> {
 fn some_faults(text: &str) -> Result<Faults, String> {
     for error in [PageError::Flip, PageError::Poison] {
         if let Some(rest) = text.strip_prefix(error.name()) {
-            return made_up(error, rest).map(Faults::InPages);
+            return page_errors(error, rest).map(Faults::InPages);
         }
     }
     let wrong = |error: ParseInjectionError| format!("{error}; or write flips such as 'flip:locked:rate=10/s,seed=3'");
@@ -332,11 +332,11 @@ fn some_faults(text: &str) -> Result<Faults, String> {
 }
 
 /// What follows the name of an error: `:locked:rate=R/s` and a seed.
-fn made_up(error: PageError, text: &str) -> Result<MadeUp, String> {
+fn page_errors(error: PageError, text: &str) -> Result<PageErrors, String> {
     let name = error.name();
     let wrong = || format!("'{name}{text}' is no such fault: write '{name}:locked:rate=10/s,seed=3'");
     let settings = text.strip_prefix(":locked:").ok_or_else(wrong)?;
-    let mut made_up = MadeUp { error, every: Duration::ZERO, seed: 1 };
+    let mut page_errors = PageErrors { error, every: Duration::ZERO, seed: 1 };
     for setting in settings.split(',') {
         match setting.split_once('=') {
             Some(("rate", rate)) => {
@@ -345,22 +345,22 @@ fn made_up(error: PageError, text: &str) -> Result<MadeUp, String> {
                 if !(1e-6..=1e9).contains(&seconds) {
                     return Err("a rate is from 1e-9/s to 1e6/s".to_owned());
                 }
-                made_up.every = Duration::from_secs_f64(seconds);
+                page_errors.every = Duration::from_secs_f64(seconds);
             }
-            Some(("seed", seed)) => made_up.seed = seed.parse().map_err(|_| wrong())?,
+            Some(("seed", seed)) => page_errors.seed = seed.parse().map_err(|_| wrong())?,
             _ => return Err(wrong()),
         }
     }
-    if made_up.every.is_zero() { Err(wrong()) } else { Ok(made_up) }
+    if page_errors.every.is_zero() { Err(wrong()) } else { Ok(page_errors) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn in_pages(text: &str) -> Option<MadeUp> {
+    fn in_pages(text: &str) -> Option<PageErrors> {
         match some_faults(text) {
-            Ok(Faults::InPages(made_up)) => Some(made_up),
+            Ok(Faults::InPages(page_errors)) => Some(page_errors),
             _ => None,
         }
     }
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn a_rate_of_errors_is_read_and_what_is_none_is_refused() {
         let flips = in_pages("flip:locked:rate=1e-3/s,seed=3").unwrap();
-        assert_eq!(flips, MadeUp { error: PageError::Flip, every: Duration::from_secs(1000), seed: 3 });
+        assert_eq!(flips, PageErrors { error: PageError::Flip, every: Duration::from_secs(1000), seed: 3 });
         let lost = in_pages("poison:locked:rate=20/s").unwrap();
         assert_eq!(lost.to_string(), "poison,every=50000,seed=1");
         for bad in

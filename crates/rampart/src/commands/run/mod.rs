@@ -21,7 +21,7 @@ use rampart_linux::executable::{self, LeftAlone};
 use rampart_linux::process::may_open;
 use rampart_linux::shared::has_huge_pages;
 use rampart_linux::{Block, PageKind, Roots, SystemClock};
-use rampart_march::execute::honesty::{self, NoneBypasses};
+use rampart_march::execute::bypass::{self, NoneBypasses};
 use rampart_march::execute::{self, MarchEngine, Region};
 use rampart_memory::{Bytes, Clock as _};
 
@@ -213,8 +213,8 @@ fn test_method(asked: bool) -> Result<Option<execute::Method>, Error> {
 /// `None` if there is no memory for the measurement.
 fn measured_test_method() -> Option<Result<execute::Method, NoneBypasses>> {
     let mut block = Block::claim(Bytes::from_mib(2), PageKind::Huge).ok()?;
-    let found = honesty::honest_method(MarchEngine::detect(), &mut Region::from(&mut block));
-    Some(found.map(|honesty| honesty.method))
+    let found = bypass::bypassing_method(MarchEngine::detect(), &mut Region::from(&mut block));
+    Some(found.map(|check| check.method))
 }
 
 /// The program and its arguments, as a person would type them, but without quotes.

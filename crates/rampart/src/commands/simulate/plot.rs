@@ -51,7 +51,8 @@ fn draw(outcome: &StudyOutcome, text: &mut String) -> Result<(), Failure> {
 
 /// The ends of an axis: a slowdown begins at 1, all else at 0.
 fn span(table: &Table) -> (f64, f64) {
-    let values = || table.rows.iter().flat_map(|(_, cells)| cells).flat_map(|cell| [cell.ours, cell.thesis]).flatten();
+    let values =
+        || table.rows.iter().flat_map(|(_, cells)| cells).flat_map(|cell| [cell.ours, cell.published]).flatten();
     let base = if table.measure == rampart_studies::Measure::Slowdown { 1.0 } else { 0.0 };
     let low = values().fold(base, f64::min);
     let high = values().fold(base, f64::max);
@@ -95,7 +96,7 @@ fn bars(area: &DrawingArea<SVGBackend<'_>, Shift>, table: &Table) -> Result<(), 
             .label(title.as_str())
             .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], colour.filled()));
         let published =
-            table.rows.iter().enumerate().filter_map(|(row, (_, cells))| Some((row, cells[column].thesis?)));
+            table.rows.iter().enumerate().filter_map(|(row, (_, cells))| Some((row, cells[column].published?)));
         chart.draw_series(published.map(|(row, value)| Cross::new((left(row) + width / 2.0, value), 4, BLACK)))?;
     }
     let style = ("sans-serif", 14).into_text_style(area);
@@ -135,7 +136,7 @@ fn lines(area: &DrawingArea<SVGBackend<'_>, Shift>, table: &Table) -> Result<(),
             .draw_series(LineSeries::new(ours, colour.stroke_width(2)))?
             .label(title.as_str())
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 14, y)], colour.stroke_width(2)));
-        let published = table.rows.iter().zip(&xs).filter_map(|((_, cells), &x)| Some((x, cells[column].thesis?)));
+        let published = table.rows.iter().zip(&xs).filter_map(|((_, cells), &x)| Some((x, cells[column].published?)));
         chart.draw_series(published.map(|at| Cross::new(at, 4, colour.stroke_width(2))))?;
     }
     legend(chart, table)
@@ -151,7 +152,7 @@ fn legend<'a>(mut chart: Chart<'a>, table: &Table) -> Result<(), Failure>
 where
     SVGBackend<'a>: 'a,
 {
-    if table.rows.iter().flat_map(|(_, cells)| cells).any(|cell| cell.thesis.is_some()) {
+    if table.rows.iter().flat_map(|(_, cells)| cells).any(|cell| cell.published.is_some()) {
         let none = std::iter::empty::<Cross<(f64, f64), i32>>();
         chart.draw_series(none)?.label("Rahman16").legend(|(x, y)| Cross::new((x + 6, y), 4, BLACK));
     }

@@ -37,7 +37,7 @@ fn request(arguments: &TestArguments) -> TestRequest {
         name: arguments.march.named.map(|named| named.name.to_owned()),
         march: arguments.march.test.clone(),
         fidelity: arguments.fidelity,
-        orders: arguments.sequence.list(),
+        sequences: arguments.sequence.list(),
         threads: arguments.threads,
         duration: arguments.duration,
         passes: arguments.passes,

@@ -94,9 +94,9 @@ pub fn some_policy(text: &str) -> Result<PolicyName, String> {
             Err("on-demand tests when a program allocates, which only a kernel sees: give another policy".to_owned())
         }
         Ok(policy) => Ok(policy),
-        Err(_) => {
-            Err(format!("{text:?} is no policy: give comet, fixed, adaptive, fidelity-preserving or error-triggered"))
-        }
+        Err(_) => Err(format!(
+            "{text:?} is not a policy: give comet, fixed, adaptive, fidelity-preserving or error-triggered"
+        )),
     }
 }
 

@@ -52,7 +52,7 @@ pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Erro
 fn request(arguments: &WatchArguments, settings: DaemonSettings) -> WatchRequest {
     WatchRequest {
         march: arguments.march.test.clone(),
-        orders: arguments.sequence.list(),
+        sequences: arguments.sequence.list(),
         delay: arguments.delay,
         retention: arguments.retention,
         method: arguments.method.map(Into::into),

@@ -111,17 +111,17 @@ impl PreparedProgram {
         errors: &CorrectedErrors,
         runs: u64,
         wanted: u64,
-        workshop: &ParallelRuns,
+        parallel: &ParallelRuns,
     ) -> Result<Projection, Error> {
         // Refused before anything takes long.
         NodeArrivals::new(errors.clone())?;
         let (cycles, expected) = self.length(errors, wanted)?;
-        let undisturbed = self.lockstep.run(cycles, &Undisturbed, workshop.stop)?.makespan;
+        let undisturbed = self.lockstep.run(cycles, &Undisturbed, parallel.stop)?.makespan;
         let run = |number: u64| {
             let errors = CorrectedErrors { seed: errors.seed.wrapping_add(number), ..errors.clone() };
-            Ok(self.lockstep.run(cycles, &NodeArrivals::new(errors)?, workshop.stop)?.makespan)
+            Ok(self.lockstep.run(cycles, &NodeArrivals::new(errors)?, parallel.stop)?.makespan)
         };
-        let disturbed = workshop.make(runs, &run)?;
+        let disturbed = parallel.make(runs, &run)?;
         Ok(Projection { slowdown: Slowdown { undisturbed, disturbed }, cycles, expected })
     }
 

@@ -36,11 +36,11 @@ pub fn bearable(
     errors: &CorrectedErrors,
     runs: u64,
     wanted: u64,
-    workshop: &ParallelRuns,
+    parallel: &ParallelRuns,
 ) -> Result<Bearable, Error> {
     let bears = |mean: f64| -> Result<Option<bool>, Error> {
         let errors = CorrectedErrors { mean: Time::from_secs_f64(mean), ..errors.clone() };
-        match prepared.ask(&errors, runs, wanted, workshop) {
+        match prepared.ask(&errors, runs, wanted, parallel) {
             Ok(projection) => Ok(Some(projection.cost() <= BEARABLE)),
             Err(Error::NoTimeLeft { .. } | Error::TooLong) => Ok(Some(false)),
             Err(Error::TooManyErrors { .. } | Error::NoSuchErrors) => Ok(None),

@@ -13,7 +13,7 @@ fn errors(secs: f64, reporting: Reporting, nodes: Nodes) -> CorrectedErrors {
     CorrectedErrors { nodes, mean, burst, cost: reporting.cost(), overlap, seed: 1 }
 }
 
-fn in_workshop<T>(threads: usize, work: impl Fn(&ParallelRuns) -> T) -> T {
+fn with_runs<T>(threads: usize, work: impl Fn(&ParallelRuns) -> T) -> T {
     work(&ParallelRuns { threads, stop: &AtomicBool::new(false), done: &|_| {} })
 }
 
@@ -23,7 +23,7 @@ fn prepared(name: &str) -> PreparedProgram {
 }
 
 fn asked(name: &str, errors: &CorrectedErrors, threads: usize) -> Projection {
-    in_workshop(threads, |workshop| prepared(name).ask(errors, 6, ERRORS_A_RUN, workshop).unwrap())
+    with_runs(threads, |parallel| prepared(name).ask(errors, 6, ERRORS_A_RUN, parallel).unwrap())
 }
 
 #[test]
@@ -54,9 +54,9 @@ fn what_is_borne_costs_at_most_a_tenth_and_a_little_more_does_not() {
     let (prepared, errors) = (prepared("lulesh"), errors(1.0, Reporting::Firmware, Nodes::All));
     let ask = |mean: Time| {
         let errors = CorrectedErrors { mean, ..errors.clone() };
-        in_workshop(2, |workshop| prepared.ask(&errors, 4, 32, workshop).unwrap().cost())
+        with_runs(2, |parallel| prepared.ask(&errors, 4, 32, parallel).unwrap().cost())
     };
-    let found = in_workshop(2, |workshop| bearable(&prepared, &errors, 4, 32, workshop).unwrap());
+    let found = with_runs(2, |parallel| bearable(&prepared, &errors, 4, 32, parallel).unwrap());
     let Bearable::From(mean) = found else { panic!("{found:?}") };
     assert!(ask(mean) <= BEARABLE);
     assert!(ask(Time::from_picos(mean.picos() / 2)) > BEARABLE);
@@ -65,7 +65,7 @@ fn what_is_borne_costs_at_most_a_tenth_and_a_little_more_does_not() {
 #[test]
 fn errors_that_cost_next_to_nothing_are_borne_as_far_as_they_can_be_drawn() {
     let (prepared, errors) = (prepared("hpcg"), errors(1.0, Reporting::Hardware, Nodes::All));
-    let found = in_workshop(2, |workshop| bearable(&prepared, &errors, 2, 8, workshop).unwrap());
+    let found = with_runs(2, |parallel| bearable(&prepared, &errors, 2, 8, parallel).unwrap());
     assert!(
         matches!(found, Bearable::From(mean) | Bearable::Below(mean) if mean < Time::from_secs_f64(0.01)),
         "{found:?}"

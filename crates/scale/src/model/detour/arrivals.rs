@@ -393,10 +393,10 @@ mod tests {
             for (idle, work) in work {
                 let (start, work) = (now.plus(Time::from_nanos(idle)), Time::from_nanos(work));
                 now = rows.finish(Rank(3), &mut place, start, work);
-                let twin = if work == Time::ZERO { start } else { finish_in(&list, start, work) };
+                let expected = if work == Time::ZERO { start } else { finish_in(&list, start, work) };
                 // Where errors take nearly all the time, the list may end before the work does.
-                prop_assume!(twin < list.last().unwrap().0);
-                prop_assert_eq!(now, twin);
+                prop_assume!(expected < list.last().unwrap().0);
+                prop_assert_eq!(now, expected);
             }
         }
 

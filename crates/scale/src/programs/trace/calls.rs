@@ -163,7 +163,7 @@ impl<'a> Calls<'a> {
     }
 
     /// Adds a record, and the time spent before it.
-    pub fn tell(&mut self, spent: Spent, record: Record) -> Result<(), Contradiction> {
+    pub fn add(&mut self, spent: Spent, record: Record) -> Result<(), Contradiction> {
         let computed = self.longer(spent.computed)?;
         self.compute(computed);
         let library = self.longer(spent.library)?;

@@ -168,7 +168,7 @@ impl OfRank<'_> {
                 read.wall = Some(*wall);
             }
             read.records += 1;
-            calls.tell(spent, record).map_err(|_| Error::NoTrace { at: records.at() })?;
+            calls.add(spent, record).map_err(|_| Error::NoTrace { at: records.at() })?;
         }
         ranks.push(calls.end());
         Ok(read)

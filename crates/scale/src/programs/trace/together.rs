@@ -82,13 +82,13 @@ pub(super) fn agree(ranks: &mut [Vec<Call>]) {
     each(ranks, |place, kind, bytes| *bytes = given[&place].each(kind));
 }
 
-fn each(ranks: &mut [Vec<Call>], mut tell: impl FnMut((Communicator, usize), CollectiveKind, &mut Bytes)) {
+fn each(ranks: &mut [Vec<Call>], mut visit: impl FnMut((Communicator, usize), CollectiveKind, &mut Bytes)) {
     for calls in ranks {
         let mut seen: HashMap<Communicator, usize> = HashMap::new();
         for call in calls {
             let Call::Collective(kind, bytes, communicator) = call else { continue };
             let place = seen.entry(*communicator).or_default();
-            tell((*communicator, *place), *kind, bytes);
+            visit((*communicator, *place), *kind, bytes);
             *place += 1;
         }
     }

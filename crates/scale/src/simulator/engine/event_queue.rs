@@ -18,8 +18,8 @@ use super::per_delay_queue::{ChunkPool, PerDelayQueue};
 use crate::time::Time;
 
 /// A power of two, so that a hash finds a queue; together with the heap, each has a bit in one word.
-const LANES: usize = 32;
-const STRAYS: usize = LANES;
+const DELAYS: usize = 32;
+const STRAYS: usize = DELAYS;
 
 /// Queues examined for a delay.
 const TRIES: usize = 4;
@@ -34,21 +34,21 @@ pub(super) struct EventQueue {
     now: Time,
     /// The highest number so far.
     newest: u64,
-    lanes: [PerDelayQueue; LANES],
+    queues: [PerDelayQueue; DELAYS],
     /// The delay of each queue's events.
-    lengths: [Length; LANES],
+    delays: [Delay; DELAYS],
     pool: ChunkPool,
     strays: BinaryHeap<Reverse<SimulationEvent>>,
     /// The time and the number of the first event of each queue and of the heap; [`NEVER`] if there is none.
-    due: [Time; LANES + 1],
-    number: [u64; LANES + 1],
+    due: [Time; DELAYS + 1],
+    number: [u64; DELAYS + 1],
     /// Which of them have an event that is due now: one bit each.
     present: u64,
 }
 
 /// The delay of an event in picoseconds, and whether it was postponed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Length {
+struct Delay {
     ahead: u64,
     again: bool,
 }
@@ -58,12 +58,12 @@ impl EventQueue {
         Self {
             now: Time::ZERO,
             newest: 0,
-            lanes: std::array::from_fn(|_| PerDelayQueue::default()),
-            lengths: [Length::default(); LANES],
+            queues: std::array::from_fn(|_| PerDelayQueue::default()),
+            delays: [Delay::default(); DELAYS],
             pool: ChunkPool::new(),
             strays: BinaryHeap::new(),
-            due: [NEVER.0; LANES + 1],
-            number: [NEVER.1; LANES + 1],
+            due: [NEVER.0; DELAYS + 1],
+            number: [NEVER.1; DELAYS + 1],
             present: 0,
         }
     }
@@ -71,31 +71,31 @@ impl EventQueue {
     /// Adds an event, which must not be before the last one taken.
     pub fn push(&mut self, event: SimulationEvent) {
         debug_assert!(event.time >= self.now, "time goes on");
-        let length = Length { ahead: event.time.since(self.now).picos(), again: event.number < self.newest };
+        let delay = Delay { ahead: event.time.since(self.now).picos(), again: event.number < self.newest };
         self.newest = self.newest.max(event.number);
-        let Some(place) = self.lane(length, &event) else {
+        let Some(place) = self.queue(delay, &event) else {
             self.strays.push(Reverse(event));
             return self.note_first_stray();
         };
-        self.lengths[place] = length;
-        self.lanes[place].push(event, &mut self.pool);
+        self.delays[place] = delay;
+        self.queues[place].push(event, &mut self.pool);
         if self.number[place] == NEVER.1 {
             self.note_first(place, event.key());
         }
     }
 
     /// The queue for a delay, or an empty one; `None` if the event would be out of order there.
-    fn lane(&self, length: Length, event: &SimulationEvent) -> Option<usize> {
+    fn queue(&self, delay: Delay, event: &SimulationEvent) -> Option<usize> {
         /// 2^64 by the golden ratio: spreads delays over the queues (Knuth, TAOCP 3, 6.4).
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-        let hash = (length.ahead << 1 | u64::from(length.again)).wrapping_mul(SPREAD);
-        let home = usize::try_from(hash >> (u64::BITS - LANES.ilog2())).expect("below the lanes");
-        for place in (home..home + TRIES).map(|place| place % LANES) {
+        let hash = (delay.ahead << 1 | u64::from(delay.again)).wrapping_mul(SPREAD);
+        let home = usize::try_from(hash >> (u64::BITS - DELAYS.ilog2())).expect("below the queues");
+        for place in (home..home + TRIES).map(|place| place % DELAYS) {
             if self.number[place] == NEVER.1 {
                 return Some(place);
             }
-            if self.lengths[place] == length {
-                return self.lanes[place].last().is_none_or(|last| last < event).then_some(place);
+            if self.delays[place] == delay {
+                return self.queues[place].last().is_none_or(|last| last < event).then_some(place);
             }
         }
         None
@@ -112,8 +112,8 @@ impl EventQueue {
             self.note_first_stray();
             return event.map(|Reverse(event)| event);
         }
-        let event = self.lanes[place].pop(&mut self.pool);
-        let first = self.lanes[place].first().map_or(NEVER, SimulationEvent::key);
+        let event = self.queues[place].pop(&mut self.pool);
+        let first = self.queues[place].first().map_or(NEVER, SimulationEvent::key);
         self.note_first(place, first);
         event
     }
@@ -128,9 +128,9 @@ impl EventQueue {
         let (mut next, mut left) = (None, self.present);
         let mut lowest = u64::MAX;
         while left != 0 {
-            let lane = left.trailing_zeros() as usize;
-            if self.number[lane] < lowest {
-                (next, lowest) = (Some(lane), self.number[lane]);
+            let queue = left.trailing_zeros() as usize;
+            if self.number[queue] < lowest {
+                (next, lowest) = (Some(queue), self.number[queue]);
             }
             left &= left - 1;
         }
@@ -139,7 +139,7 @@ impl EventQueue {
 
     /// Advances to the next time at which an event is due.
     fn advance(&mut self) {
-        let earliest = self.due.into_iter().min().expect("there are lanes");
+        let earliest = self.due.into_iter().min().expect("there are queues");
         if earliest < Time::MAX {
             self.now = earliest;
             for (place, due) in self.due.into_iter().enumerate() {
@@ -170,17 +170,17 @@ mod tests {
     /// Pushes events with these delays and takes them, beside a list that is searched. Every third event taken is
     /// postponed, with its number.
     fn is_as_its_twin(steps: impl IntoIterator<Item = (u64, bool)>) -> Result<(), TestCaseError> {
-        let (mut queue, mut twin, mut now, mut number) = (EventQueue::new(), Vec::new(), 0, 0);
+        let (mut queue, mut model, mut now, mut number) = (EventQueue::new(), Vec::new(), 0, 0);
         for (ahead, taking) in steps {
             if taking {
-                twin.sort_by_key(|event: &SimulationEvent| (event.time, event.number));
-                let due = if twin.is_empty() { None } else { Some(twin.remove(0)) };
+                model.sort_by_key(|event: &SimulationEvent| (event.time, event.number));
+                let due = if model.is_empty() { None } else { Some(model.remove(0)) };
                 prop_assert_eq!(queue.pop(), due);
                 now = due.map_or(now, |event| event.time.picos());
                 if let Some(event) = due.filter(|event| event.number % 3 == 0) {
                     let put_off = SimulationEvent { time: Time::from_picos(now + ahead), ..event };
                     queue.push(put_off);
-                    twin.push(put_off);
+                    model.push(put_off);
                 }
             } else {
                 let time = Time::from_picos(now + ahead);
@@ -193,7 +193,7 @@ mod tests {
                 };
                 number += 1;
                 queue.push(event);
-                twin.push(event);
+                model.push(event);
             }
         }
         Ok(())

@@ -100,12 +100,12 @@ mod tests {
 
     /// The reference model: two lists that are searched from the front.
     #[derive(Default)]
-    struct Twin {
+    struct ReferenceModel {
         posted: Vec<Operation>,
         arrived: Vec<Arrived>,
     }
 
-    impl Twin {
+    impl ReferenceModel {
         fn arrive(&mut self, message: Arrived) -> Option<OpId> {
             let Operation { peer, tag, .. } = message.send;
             let place = self.posted.iter().position(|receive| fits((receive.peer, receive.tag), peer, tag));
@@ -138,18 +138,18 @@ mod tests {
     proptest! {
         #[test]
         fn who_takes_what_is_what_a_search_through_lists_finds(steps in steps(600)) {
-            let (mut matching, mut twin) = (Matching::default(), Twin::default());
+            let (mut matching, mut model) = (Matching::default(), ReferenceModel::default());
             for (number, (comes, sender, tag)) in (0..).zip(steps) {
                 if comes && sender != ANY && tag != ANY {
                     let message = message(sender, tag, number);
-                    prop_assert_eq!(matching.arrive(message).map(|posted| posted.id), twin.arrive(message));
+                    prop_assert_eq!(matching.arrive(message).map(|posted| posted.id), model.arrive(message));
                 } else {
                     let receive = receive(sender, tag, number);
-                    prop_assert_eq!(matching.post(receive).map(|arrived| arrived.send.id), twin.post(receive));
+                    prop_assert_eq!(matching.post(receive).map(|arrived| arrived.send.id), model.post(receive));
                 }
-                prop_assert_eq!(matching.first_posted().map(|posted| posted.id), twin.posted.first().map(|first| first.id));
+                prop_assert_eq!(matching.first_posted().map(|posted| posted.id), model.posted.first().map(|first| first.id));
                 let first = matching.first_arrived().map(|arrived| arrived.send.id);
-                prop_assert_eq!(first, twin.arrived.first().map(|first| first.send.id));
+                prop_assert_eq!(first, model.arrived.first().map(|first| first.send.id));
             }
         }
     }

@@ -300,20 +300,20 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         let own = match met {
             Some((sender, send, end)) if sender == rank => Some((send, end)),
             Some((sender, send, end)) if sender < rank => {
-                self.tell(now, sender, None, [Some((send, end)), None]);
+                self.notify(now, sender, None, [Some((send, end)), None]);
                 None
             }
             _ => None,
         };
-        self.tell(now, rank, started, [own, done]);
+        self.notify(now, rank, started, [own, done]);
         if let Some((sender, send, end)) = met.filter(|(sender, ..)| *sender > rank) {
-            self.tell(now, sender, None, [Some((send, end)), None]);
+            self.notify(now, sender, None, [Some((send, end)), None]);
         }
     }
 
     /// Reports to the schedule what started and what ends when on one rank, and starts the operations that become
     /// ready.
-    fn tell(&mut self, now: Time, rank: Rank, started: Option<OpId>, done: [Option<(OpId, Time)>; 2]) {
+    fn notify(&mut self, now: Time, rank: Rank, started: Option<OpId>, done: [Option<(OpId, Time)>; 2]) {
         let progress = &mut self.ranks[rank.index()].progress;
         if let Some(operation) = started {
             self.schedule.started(rank, progress, operation, &mut self.free);

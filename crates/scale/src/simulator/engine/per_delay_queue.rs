@@ -67,21 +67,21 @@ mod tests {
     proptest! {
         #[test]
         fn events_come_out_as_they_went_in(steps in proptest::collection::vec((0..4_usize, 0..100_u64), 1..30)) {
-            let (mut lanes, mut twins, mut pool) = ([PerDelayQueue::default(), PerDelayQueue::default()], [VecDeque::new(), VecDeque::new()], ChunkPool::new());
+            let (mut queues, mut models, mut pool) = ([PerDelayQueue::default(), PerDelayQueue::default()], [VecDeque::new(), VecDeque::new()], ChunkPool::new());
             let mut number = 0;
             for (action, times) in steps {
-                let (lane, twin) = (&mut lanes[action % 2], &mut twins[action % 2]);
+                let (queue, model) = (&mut queues[action % 2], &mut models[action % 2]);
                 for _ in 0..times {
                     if action < 2 {
                         number += 1;
                         let operation = Operation::calc(Time::ZERO);
                         let event = SimulationEvent { time: Time::ZERO, number, operation, rank: Rank(0), what: What::Start };
-                        lane.push(event, &mut pool);
-                        twin.push_back(event);
+                        queue.push(event, &mut pool);
+                        model.push_back(event);
                     } else {
-                        prop_assert_eq!(lane.pop(&mut pool), twin.pop_front());
+                        prop_assert_eq!(queue.pop(&mut pool), model.pop_front());
                     }
-                    prop_assert_eq!((lane.first(), lane.last()), (twin.front(), twin.back()));
+                    prop_assert_eq!((queue.first(), queue.last()), (model.front(), model.back()));
                 }
             }
         }

@@ -26,7 +26,7 @@ enum Happening {
     Arrive { from: u32, send: Operation },
 }
 
-struct Twin<'a, D: Detours> {
+struct ReferenceModel<'a, D: Detours> {
     goal: &'a GoalGraph,
     network: LogGops,
     detours: &'a D,
@@ -48,19 +48,19 @@ struct Twin<'a, D: Detours> {
 }
 
 /// Makespan of each rank and number of events; `None` if the program does not end.
-fn twin<D: Detours>(goal: &GoalGraph, network: &LogGops, detours: &D) -> Option<(Vec<Time>, u64)> {
-    let twin = run(goal, network, detours)?;
+fn model<D: Detours>(goal: &GoalGraph, network: &LogGops, detours: &D) -> Option<(Vec<Time>, u64)> {
+    let model = run(goal, network, detours)?;
     let finished = |rank: u32| {
-        let of_rank = twin.ends.iter().filter(|((of, _), _)| *of == rank);
+        let of_rank = model.ends.iter().filter(|((of, _), _)| *of == rank);
         of_rank.map(|(_, time)| *time).max().unwrap_or_default()
     };
-    Some(((0..u32::try_from(goal.graphs().len()).unwrap()).map(finished).collect(), twin.events))
+    Some(((0..u32::try_from(goal.graphs().len()).unwrap()).map(finished).collect(), model.events))
 }
 
 /// The reference model at the end of its run.
-fn run<'a, D: Detours>(goal: &'a GoalGraph, network: &LogGops, detours: &'a D) -> Option<Twin<'a, D>> {
+fn run<'a, D: Detours>(goal: &'a GoalGraph, network: &LogGops, detours: &'a D) -> Option<ReferenceModel<'a, D>> {
     let ranks = goal.graphs().len();
-    let mut twin = Twin {
+    let mut model = ReferenceModel {
         goal,
         network: *network,
         detours,
@@ -76,25 +76,25 @@ fn run<'a, D: Detours>(goal: &'a GoalGraph, network: &LogGops, detours: &'a D) -
         posted: vec![Vec::new(); ranks],
         arrived: vec![Vec::new(); ranks],
     };
-    for (graph, waits) in goal.graphs().iter().zip(&mut twin.waits) {
+    for (graph, waits) in goal.graphs().iter().zip(&mut model.waits) {
         for operation in graph.operations() {
             let successors = graph.after_start(operation.id()).iter().chain(graph.after_end(operation.id()));
             successors.for_each(|next| waits[*next as usize] += 1);
         }
     }
     for rank in 0..u32::try_from(ranks).unwrap() {
-        let free = (0..).zip(&twin.waits[rank as usize]).filter(|(_, waits)| **waits == 0).map(|(id, _)| id).collect();
-        twin.start(rank, free, Time::ZERO);
+        let free = (0..).zip(&model.waits[rank as usize]).filter(|(_, waits)| **waits == 0).map(|(id, _)| id).collect();
+        model.start(rank, free, Time::ZERO);
     }
-    while let Some(next) = (0..twin.list.len()).min_by_key(|i| (twin.list[*i].0, twin.list[*i].1)) {
-        let (now, number, rank, what) = twin.list.remove(next);
-        twin.step(now, number, rank, what);
+    while let Some(next) = (0..model.list.len()).min_by_key(|i| (model.list[*i].0, model.list[*i].1)) {
+        let (now, number, rank, what) = model.list.remove(next);
+        model.step(now, number, rank, what);
     }
-    let ended = twin.posted.iter().all(Vec::is_empty) && twin.arrived.iter().all(Vec::is_empty);
-    ended.then_some(twin)
+    let ended = model.posted.iter().all(Vec::is_empty) && model.arrived.iter().all(Vec::is_empty);
+    ended.then_some(model)
 }
 
-impl<D: Detours> Twin<'_, D> {
+impl<D: Detours> ReferenceModel<'_, D> {
     fn operation(&self, rank: u32, id: OpId) -> Operation {
         self.goal.graphs()[rank as usize].operations()[id.0 as usize]
     }
@@ -138,8 +138,8 @@ impl<D: Detours> Twin<'_, D> {
                 }
                 let end = self.work(rank, operation.cpu(), now, work);
                 self.free_at.insert((rank, cpu), end);
-                let told = [(rank, id, After::Start), self.done(rank, id, end)];
-                self.told(now, &told);
+                let notices = [(rank, id, After::Start), self.done(rank, id, end)];
+                self.notify(now, &notices);
             }
             Action::Send { to, bytes, .. } => {
                 let taken = [cpu, Resource::Sending(operation.nic())];
@@ -153,11 +153,11 @@ impl<D: Detours> Twin<'_, D> {
                 self.free_at.insert((rank, taken[1]), now.plus(gap));
                 self.make(sent.plus(self.network.latency), to.0, Happening::Arrive { from: rank, send: operation });
                 self.left.insert((rank, id), end);
-                let mut told = vec![(rank, id, After::Start)];
+                let mut notices = vec![(rank, id, After::Start)];
                 if bytes <= self.network.eager {
-                    told.push(self.done(rank, id, end));
+                    notices.push(self.done(rank, id, end));
                 }
-                self.told(now, &told);
+                self.notify(now, &notices);
             }
             Action::Recv { .. } => {
                 let fits = |(from, send, _): &(u32, Operation, Time)| fits(operation, *from, *send);
@@ -168,7 +168,7 @@ impl<D: Detours> Twin<'_, D> {
                     }
                     None => {
                         self.posted[rank as usize].push(operation);
-                        self.told(now, &[(rank, id, After::Start)]);
+                        self.notify(now, &[(rank, id, After::Start)]);
                     }
                 }
             }
@@ -184,16 +184,16 @@ impl<D: Detours> Twin<'_, D> {
         ready: Time,
         posted: bool,
     ) {
-        let mut told = Vec::new();
+        let mut notices = Vec::new();
         if posted {
-            told.push((rank, receive.id(), After::Start));
+            notices.push((rank, receive.id(), After::Start));
         }
         if Bytes::new(send.size) > self.network.eager {
             let left = self.left[&(from, send.id())];
-            told.push(self.done(from, send.id(), now.max(left)));
+            notices.push(self.done(from, send.id(), now.max(left)));
         }
-        told.push(self.done(rank, receive.id(), now.max(ready)));
-        self.told(now, &told);
+        notices.push(self.done(rank, receive.id(), now.max(ready)));
+        self.notify(now, &notices);
     }
 
     fn put_off(&mut self, now: Time, number: u64, rank: u32, what: Happening, by: &[Resource], work: Time) -> bool {
@@ -227,13 +227,13 @@ impl<D: Detours> Twin<'_, D> {
         (rank, id, After::End)
     }
 
-    fn told(&mut self, now: Time, told: &[(u32, OpId, After)]) {
-        let mut ranks: Vec<u32> = told.iter().map(|(rank, ..)| *rank).collect();
+    fn notify(&mut self, now: Time, notices: &[(u32, OpId, After)]) {
+        let mut ranks: Vec<u32> = notices.iter().map(|(rank, ..)| *rank).collect();
         ranks.sort_unstable();
         ranks.dedup();
         for rank in ranks {
             let mut free = Vec::new();
-            for (_, id, after) in told.iter().filter(|(of, ..)| *of == rank) {
+            for (_, id, after) in notices.iter().filter(|(of, ..)| *of == rank) {
                 let graph = &self.goal.graphs()[rank as usize];
                 for &next in if *after == After::Start { graph.after_start(*id) } else { graph.after_end(*id) } {
                     let waits = &mut self.waits[rank as usize][next as usize];
@@ -339,11 +339,11 @@ fn with_unrelated(goal: &GoalGraph, ranks: u32, cpu: u8) -> GoalGraph {
 
 /// The end of each operation of `goal` in a run of `other`, which begins with the same operations.
 fn ends(goal: &GoalGraph, other: &GoalGraph, network: &LogGops) -> Option<Vec<Option<Time>>> {
-    let twin = run(other, network, &Undisturbed)?;
+    let model = run(other, network, &Undisturbed)?;
     let operations = (0..)
         .zip(goal.graphs())
         .flat_map(|(rank, graph)| graph.operations().iter().map(move |operation| (rank, operation.id())));
-    Some(operations.map(|operation| twin.ends.get(&operation).copied()).collect())
+    Some(operations.map(|operation| model.ends.get(&operation).copied()).collect())
 }
 
 prop_compose! {
@@ -367,13 +367,13 @@ proptest! {
     #[test]
     fn it_does_what_the_naive_simulator_does(goal in program(1), network in network()) {
         let ours = simulate(&goal, &network, &Undisturbed).ok().map(|outcome| (outcome.finished, outcome.events));
-        prop_assert_eq!(ours, twin(&goal, &network, &Undisturbed));
+        prop_assert_eq!(ours, model(&goal, &network, &Undisturbed));
     }
 
     #[test]
     fn it_does_so_with_several_cpus_and_nics(goal in program(3), network in network()) {
         let ours = simulate(&goal, &network, &Undisturbed).ok().map(|outcome| (outcome.finished, outcome.events));
-        prop_assert_eq!(ours, twin(&goal, &network, &Undisturbed));
+        prop_assert_eq!(ours, model(&goal, &network, &Undisturbed));
     }
 
     #[test]

@@ -22,7 +22,7 @@ fn programs_beside_a_test_get_the_same_results_and_no_alarm_is_raised() {
     let alone = compile("program");
     let test = rampart.start(&["test", "--memory", "64MiB", "--passes", "5", "--json"]);
     let beside = compile("program");
-    let said = end(test);
+    let output = end(test);
     assert_eq!(alone, beside);
-    assert_eq!(said.json()["verdict"], "pass", "{said:?}");
+    assert_eq!(output.json()["verdict"], "pass", "{output:?}");
 }

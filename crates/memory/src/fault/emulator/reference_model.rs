@@ -32,14 +32,14 @@ enum Operation {
 }
 
 /// Four one-bit cells with one fault, each operation spelled out.
-struct Twin {
+struct ReferenceModel {
     cells: [bool; CELLS],
     sense: bool,
     bus: bool,
     fault: FaultKind,
 }
 
-impl Twin {
+impl ReferenceModel {
     fn write(&mut self, at: usize, value: bool) {
         let before = self.cells;
         self.bus = value;
@@ -190,25 +190,25 @@ proptest! {
         let bit = cell(0).bit;
         let mut memory = Memory(held.map(filled).to_vec());
         let mut emulator = Emulator::new(vec![PlacedFault::permanent(kind)], seed);
-        let mut twin = Twin { cells: held, sense: emulator.sense.bit(bit), bus: emulator.bus.bit(bit), fault: kind };
+        let mut model = ReferenceModel { cells: held, sense: emulator.sense.bit(bit), bus: emulator.bus.bit(bit), fault: kind };
         for operation in operations {
             match operation {
                 Operation::Write(at, value) => {
                     emulator.write(&mut memory, cell(at).line, filled(value));
-                    twin.write(at, value);
+                    model.write(at, value);
                 }
                 Operation::Read(at) => {
                     let answer = emulator.read(&mut memory, cell(at).line).bit(bit);
-                    prop_assert_eq!(answer, twin.read(at), "{} at {:?}", kind, operation);
+                    prop_assert_eq!(answer, model.read(at), "{} at {:?}", kind, operation);
                 }
                 Operation::Delay => {
                     emulator.pause(&mut memory, PAUSE);
-                    twin.delay();
+                    model.delay();
                 }
             }
         }
         let left: Vec<bool> = memory.0.iter().map(|line| line.bit(bit)).collect();
-        prop_assert_eq!(left, twin.cells);
+        prop_assert_eq!(left, model.cells);
     }
 
     #[test]

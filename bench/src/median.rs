@@ -11,13 +11,13 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// The median of some values, with its bounds.
-pub struct Middle {
+pub struct MedianRange {
     pub median: f64,
     pub low: f64,
     pub high: f64,
 }
 
-impl Middle {
+impl MedianRange {
     /// The bounds are the order statistics at n/2 ± 0.98·√n (a sign test of 95 %), for six values or more; for fewer,
     /// the extremes.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
@@ -38,8 +38,8 @@ mod tests {
     fn bounds_are_those_of_a_sign_test() {
         // Of ten and twelve values the second and the third from either end: 97.9 and 96.1 %.
         for (count, low) in [(3, 1.0), (10, 2.0), (12, 3.0)] {
-            let middle = Middle::of((1..=count).rev().map(f64::from).collect());
-            assert_eq!((middle.low, middle.high), (low, f64::from(count) + 1.0 - low));
+            let range = MedianRange::of((1..=count).rev().map(f64::from).collect());
+            assert_eq!((range.low, range.high), (low, f64::from(count) + 1.0 - low));
         }
     }
 }

@@ -62,9 +62,9 @@ impl EinjInjector {
         // A weak pin is enough: the frame is looked up anew each time.
         let _held = block.pin();
         let pagemap = Pagemap::open(roots).map_err(absence)?;
-        let maker = Self { folder: roots.sys(FOLDER), pagemap, block };
-        maker.address().map_err(absence)?;
-        Ok(maker)
+        let injector = Self { folder: roots.sys(FOLDER), pagemap, block };
+        injector.address().map_err(absence)?;
+        Ok(injector)
     }
 
     /// Passes the error's parameters to the firmware, which injects nothing yet.
@@ -133,20 +133,20 @@ mod tests {
     #[test]
     fn an_error_is_made_in_a_page_of_this_process() {
         let (_folder, roots) = firmware("0x00000008\tMemory Correctable\n0x00000010\tMemory Uncorrectable non-fatal\n");
-        let maker = match EinjInjector::open(&roots) {
-            Ok(maker) => maker,
+        let injector = match EinjInjector::open(&roots) {
+            Ok(injector) => injector,
             Err(absence) => {
                 assert!(!crate::is_root() && absence.remedy.contains("root"), "{absence}");
                 return;
             }
         };
-        let read = |name: &str| fs::read_to_string(maker.folder.join(name)).unwrap();
-        maker.prepare().unwrap();
-        let frame = maker.block.frame_of(0, &maker.pagemap).unwrap().unwrap();
-        let told = ["error_type", "flags", "param1", "param2"].map(|name| hexadecimal(read(name).trim()).unwrap());
-        assert_eq!(told, [8, 2, frame.address(), 0xffff_ffff_ffff_f000]);
-        assert!(!maker.folder.join("error_inject").exists(), "to be told makes nothing");
-        maker.make().unwrap();
+        let read = |name: &str| fs::read_to_string(injector.folder.join(name)).unwrap();
+        injector.prepare().unwrap();
+        let frame = injector.block.frame_of(0, &injector.pagemap).unwrap().unwrap();
+        let written = ["error_type", "flags", "param1", "param2"].map(|name| hexadecimal(read(name).trim()).unwrap());
+        assert_eq!(written, [8, 2, frame.address(), 0xffff_ffff_ffff_f000]);
+        assert!(!injector.folder.join("error_inject").exists(), "configuring injects nothing");
+        injector.make().unwrap();
         assert_eq!(read("error_inject"), "0x1\n");
     }
 

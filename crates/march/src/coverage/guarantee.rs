@@ -24,7 +24,7 @@ use crate::{Direction, Element, Op, Pass, Plan, Visit};
 /// Only permanent faults can be guaranteed: an intermittent one may stay silent, and a pattern-sensitive one needs data
 /// that a plan may not contain. Panics if the fault is not in the region.
 #[must_use]
-pub fn promises(plan: &Plan, fault: &PlacedFault, region_lines: u64, settings: &MarchSettings) -> bool {
+pub fn guarantees(plan: &Plan, fault: &PlacedFault, region_lines: u64, settings: &MarchSettings) -> bool {
     let lines = fault.lines();
     assert!(lines.iter().all(|line| line.0 < region_lines), "{fault} lies in a region of {region_lines} lines");
     let company: &[Company] =
@@ -222,17 +222,17 @@ mod tests {
         FaultCell { line: RegionLine(line), bit: LineBit::new(bit).expect("below 512") }
     }
 
-    fn promised(plan: &Plan, kind: FaultKind) -> bool {
-        promises(plan, &PlacedFault::permanent(kind), REGION, &settings())
+    fn guaranteed(plan: &Plan, kind: FaultKind) -> bool {
+        guarantees(plan, &PlacedFault::permanent(kind), REGION, &settings())
     }
 
     #[test]
     fn a_leak_is_promised_if_the_delay_is_long_enough_for_it() {
         let leaks = |after| FaultKind::Retention { cell: cell(9, 3), loses: true, after: Duration::from_millis(after) };
         let with_delays = plan("March G", 1, &[AddressSequence::Sequential]);
-        assert!(promised(&with_delays, leaks(100)));
-        assert!(!promised(&with_delays, leaks(101)));
-        assert!(!promised(&plan("March C-", 10, &[AddressSequence::Sequential]), leaks(1)));
+        assert!(guaranteed(&with_delays, leaks(100)));
+        assert!(!guaranteed(&with_delays, leaks(101)));
+        assert!(!guaranteed(&plan("March C-", 10, &[AddressSequence::Sequential]), leaks(1)));
     }
 
     #[test]
@@ -242,23 +242,23 @@ mod tests {
         let both = plan("March C-", 1, &[AddressSequence::Sequential, AddressSequence::Strided]);
         let rested = both.clone().with_delayed_reads();
         for loses in [false, true] {
-            assert!(!promised(&both, leaks(loses, 1)));
-            assert!(promised(&rested, leaks(loses, 300)) && promised(&rested, leaks(loses, 1000)));
-            assert!(!promised(&rested, leaks(loses, 1001)), "it rests for a second");
+            assert!(!guaranteed(&both, leaks(loses, 1)));
+            assert!(guaranteed(&rested, leaks(loses, 300)) && guaranteed(&rested, leaks(loses, 1000)));
+            assert!(!guaranteed(&rested, leaks(loses, 1001)), "it rests for a second");
         }
         let sequential = plan("March C-", 1, &[AddressSequence::Sequential]).with_delayed_reads();
-        assert_eq!([false, true].map(|loses| promised(&sequential, leaks(loses, 300))), [true, false]);
+        assert_eq!([false, true].map(|loses| guaranteed(&sequential, leaks(loses, 300))), [true, false]);
     }
 
     #[test]
     fn only_faults_that_always_act_are_promised() {
         let kind = FaultKind::StuckAt { cell: cell(9, 3), value: true };
         let plan = plan("March C-", 10, &[AddressSequence::Sequential]);
-        assert!(promised(&plan, kind));
+        assert!(guaranteed(&plan, kind));
         let sometimes = Persistence::Intermittent { probability: Probability::try_from(0.9).expect("up to 1") };
         let neighbourhood = WordPattern::new(0, 0b10, 0b10).expect("word 0");
         for persistence in [sometimes, Persistence::PatternSensitive { neighbourhood }] {
-            assert!(!promises(&plan, &PlacedFault { kind, persistence }, REGION, &settings()));
+            assert!(!guarantees(&plan, &PlacedFault { kind, persistence }, REGION, &settings()));
         }
     }
 
@@ -274,8 +274,8 @@ mod tests {
             |aggressor, value| Idempotent { aggressor, on: TransitionDirection::Up, victim: cell(500, 5), value };
         let linked =
             FaultKind::Linked { first: coupling(cell(first, 5), true), second: coupling(cell(second, 5), false) };
-        assert!(!promised(&plan("March C-", 1, &[AddressSequence::Sequential]), linked));
-        assert!(promised(&plan("March C-", 1, &[AddressSequence::Sequential, AddressSequence::Strided]), linked));
+        assert!(!guaranteed(&plan("March C-", 1, &[AddressSequence::Sequential]), linked));
+        assert!(guaranteed(&plan("March C-", 1, &[AddressSequence::Sequential, AddressSequence::Strided]), linked));
     }
 
     #[test]
@@ -284,7 +284,7 @@ mod tests {
         let open = FaultKind::StuckOpen { cell: cell(100, 8), column };
         for (name, finds) in [("March C-", false), ("MATS+", false), ("MATS++", true), ("March RAW", true)] {
             assert_eq!(
-                promised(&plan(name, 10, &[AddressSequence::Sequential, AddressSequence::Strided]), open),
+                guaranteed(&plan(name, 10, &[AddressSequence::Sequential, AddressSequence::Strided]), open),
                 finds,
                 "{name}"
             );
@@ -328,10 +328,10 @@ mod tests {
                         found | within::found(&pass.test, kind, pair)
                     });
                     for (place, fault) in inside_a_line(aggressor, victim, kind).into_iter().enumerate() {
-                        let (by_pair, promised) = (found >> place & 1 == 1, promised(&plan, fault));
-                        prop_assert!(promised || !by_pair, "{}: {}", name, fault);
+                        let (by_pair, guaranteed) = (found >> place & 1 == 1, guaranteed(&plan, fault));
+                        prop_assert!(guaranteed || !by_pair, "{}: {}", name, fault);
                         // The state that one pass leaves may help the next one; a single pass has no such help.
-                        prop_assert!(fidelity > 1 || promised == by_pair, "{}: {}", name, fault);
+                        prop_assert!(fidelity > 1 || guaranteed == by_pair, "{}: {}", name, fault);
                     }
                 }
             }
@@ -351,7 +351,7 @@ mod tests {
             let spec: InjectionSpec = format!("{kinds},seed={seed}").parse().expect("a specification");
             let faults = Campaign::new(&spec, REGION, REGION).expect("room for 130 faults").in_region(0);
             let wrong = wrong_bits_of_all(&plan, &faults, LineData(held));
-            for fault in faults.iter().filter(|fault| promises(&plan, fault, REGION, &settings())) {
+            for fault in faults.iter().filter(|fault| guarantees(&plan, fault, REGION, &settings())) {
                 let is_seen = |(line, bits): &(RegionLine, LineBits)| {
                     let wrong = wrong.get(line).copied().unwrap_or_default();
                     bits.iter().any(|bit| wrong.0.bit(bit))

@@ -44,7 +44,7 @@ const BETWEEN_ROUNDS: Duration = Duration::from_millis(30);
 
 /// The measurement of one method.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Honesty {
+pub struct BypassCheck {
     /// The method.
     pub method: Method,
     /// The conclusion.
@@ -74,7 +74,7 @@ pub enum BypassVerdict {
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoneBypasses {
     /// The best measurement of each method.
-    pub methods: Vec<Honesty>,
+    pub methods: Vec<BypassCheck>,
 }
 
 impl fmt::Display for NoneBypasses {
@@ -92,7 +92,7 @@ impl fmt::Display for NoneBypasses {
 ///
 /// # Errors
 /// If none does; never because of one measurement.
-pub fn honest_method(engine: MarchEngine, region: &mut Region<'_>) -> Result<Honesty, NoneBypasses> {
+pub fn bypassing_method(engine: MarchEngine, region: &mut Region<'_>) -> Result<BypassCheck, NoneBypasses> {
     let faster_first = match engine.caches() {
         Caches::Release => [Method::FlushBehind, Method::NonTemporal],
         Caches::Retain => [Method::NonTemporal, Method::FlushBehind],
@@ -104,11 +104,11 @@ pub fn honest_method(engine: MarchEngine, region: &mut Region<'_>) -> Result<Hon
 ///
 /// # Errors
 /// If it does not bypass the caches.
-pub fn is_honest(engine: MarchEngine, method: Method, region: &mut Region<'_>) -> Result<Honesty, NoneBypasses> {
+pub fn check_method(engine: MarchEngine, method: Method, region: &mut Region<'_>) -> Result<BypassCheck, NoneBypasses> {
     settle_here(engine, &[method], region)
 }
 
-fn settle_here(engine: MarchEngine, methods: &[Method], region: &mut Region<'_>) -> Result<Honesty, NoneBypasses> {
+fn settle_here(engine: MarchEngine, methods: &[Method], region: &mut Region<'_>) -> Result<BypassCheck, NoneBypasses> {
     settle(methods, |method| measure(engine, method, region), || thread::sleep(BETWEEN_ROUNDS))
 }
 
@@ -116,10 +116,10 @@ fn settle_here(engine: MarchEngine, methods: &[Method], region: &mut Region<'_>)
 /// that most measurements cannot judge, as in an emulated machine, which has no caches.
 fn settle(
     methods: &[Method],
-    mut measure: impl FnMut(Method) -> Honesty,
+    mut measure: impl FnMut(Method) -> BypassCheck,
     mut wait: impl FnMut(),
-) -> Result<Honesty, NoneBypasses> {
-    let mut seen: Vec<Vec<Honesty>> = vec![Vec::new(); methods.len()];
+) -> Result<BypassCheck, NoneBypasses> {
+    let mut seen: Vec<Vec<BypassCheck>> = vec![Vec::new(); methods.len()];
     for round in 0..ROUNDS {
         if round > 0 {
             wait();
@@ -135,7 +135,7 @@ fn settle(
             break;
         }
     }
-    let best = |seen: &Vec<Honesty>| {
+    let best = |seen: &Vec<BypassCheck>| {
         let by_verdict = |verdict| seen.iter().filter(move |seen| seen.verdict == verdict);
         let refused = 2 * by_verdict(BypassVerdict::ReadsCache).count() > seen.len();
         let verdict = if refused { BypassVerdict::ReadsCache } else { BypassVerdict::Unclear };
@@ -150,7 +150,7 @@ fn settle(
 
 /// Measures one method, in some milliseconds. The region's content is lost.
 #[must_use]
-pub fn measure(engine: MarchEngine, method: Method, region: &mut Region<'_>) -> Honesty {
+pub fn measure(engine: MarchEngine, method: Method, region: &mut Region<'_>) -> BypassCheck {
     let executor = Executor { engine, settings: MarchSettings::new(method) };
     let mut probe = Probe::new(engine, region.first_pages(PAGES));
     let touched = probe.touched();
@@ -222,7 +222,7 @@ impl<'r> Probe<'r> {
 }
 
 /// The verdict from the times of loads of the same lines: just touched, just flushed, and after each of several sweeps.
-fn judge(method: Method, touched: &[u64], flushed: &[u64], swept: &[Vec<u64>]) -> Honesty {
+fn judge(method: Method, touched: &[u64], flushed: &[u64], swept: &[Vec<u64>]) -> BypassCheck {
     let (cache_ticks, dram_ticks) = (median(touched), median(flushed));
     // The limit lies nearer to the cache, since the DRAM answers faster when others do not use it. The last cache is
     // still below the limit: where a near one takes 19 ns and the DRAM 145, it takes 50.
@@ -238,7 +238,7 @@ fn judge(method: Method, touched: &[u64], flushed: &[u64], swept: &[Vec<u64>]) -
     } else {
         BypassVerdict::ReadsCache
     };
-    Honesty { method, verdict, cached, cache_ticks, dram_ticks }
+    BypassCheck { method, verdict, cached, cache_ticks, dram_ticks }
 }
 
 fn median(ticks: &[u64]) -> u64 {
@@ -275,7 +275,7 @@ mod tests {
 
     /// Settles with measurements from lists of percentages, `None` where the clock tells nothing; the last is repeated.
     /// Also returns the number of waits.
-    fn settled(shares: &[(Method, &[Option<usize>])]) -> (Result<Honesty, NoneBypasses>, usize) {
+    fn settled(shares: &[(Method, &[Option<usize>])]) -> (Result<BypassCheck, NoneBypasses>, usize) {
         let methods: Vec<_> = shares.iter().map(|(method, _)| *method).collect();
         let (mut asked, mut waits) = (vec![0; shares.len()], 0);
         let measure = |method| {
@@ -334,8 +334,8 @@ mod tests {
         let memory = Memory::new(512 * LINES_PER_FRAME);
         let probe = Probe::new(MarchEngine::detect(), memory.region());
         let (touched, flushed, left) = (probe.touched(), probe.flushed(), probe.touched());
-        let honesty = judge(Method::FlushBehind, &touched, &flushed, &[left]);
-        assert_ne!(honesty.verdict, BypassVerdict::ReachesDram, "{honesty:?}");
+        let check = judge(Method::FlushBehind, &touched, &flushed, &[left]);
+        assert_ne!(check.verdict, BypassVerdict::ReachesDram, "{check:?}");
     }
 
     /// Loads of each line of a small region, each after a sweep of its own that ends the element or a batch.
@@ -367,12 +367,8 @@ mod tests {
                     let notation = format!("*(w0); {element}");
                     for order in [AddressSequence::Sequential, AddressSequence::Strided] {
                         let swept = ticks_of_each_line(&executor, &memory, order, &notation);
-                        let honesty = judge(method, &touched, &flushed, &[swept]);
-                        assert_ne!(
-                            honesty.verdict,
-                            BypassVerdict::ReadsCache,
-                            "{engine}, {element}, {order}: {honesty:?}"
-                        );
+                        let check = judge(method, &touched, &flushed, &[swept]);
+                        assert_ne!(check.verdict, BypassVerdict::ReadsCache, "{engine}, {element}, {order}: {check:?}");
                     }
                 }
             }
@@ -384,11 +380,11 @@ mod tests {
         for lines in [1, 70, 64 * LINES_PER_FRAME] {
             let memory = Memory::new(lines);
             for engine in MarchEngine::all_available() {
-                let honesty = honest_method(engine, &mut memory.region()).expect("a method bypasses the caches");
-                assert!((0.0..=1.0).contains(&honesty.cached), "{honesty:?}");
+                let check = bypassing_method(engine, &mut memory.region()).expect("a method bypasses the caches");
+                assert!((0.0..=1.0).contains(&check.cached), "{check:?}");
                 let enough = lines >= 64 * LINES_PER_FRAME;
-                assert_ne!(honesty.verdict, BypassVerdict::ReadsCache, "{engine}, {lines} lines: {honesty:?}");
-                assert!(enough || honesty.verdict == BypassVerdict::Unclear, "{engine}, {lines} lines: {honesty:?}");
+                assert_ne!(check.verdict, BypassVerdict::ReadsCache, "{engine}, {lines} lines: {check:?}");
+                assert!(enough || check.verdict == BypassVerdict::Unclear, "{engine}, {lines} lines: {check:?}");
             }
             memory.content();
         }
