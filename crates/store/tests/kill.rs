@@ -65,7 +65,7 @@ fn keep_without_pause(path: &Path, first: u64) -> ! {
             match writer.keep(MapOrigin::Real, &failed(number, count), facts::at(0)) {
                 // One write call, which the test harness does not capture.
                 Durability::Durable => {
-                    std::io::stdout().write_all(format!("kept {number} {count}\n").as_bytes()).unwrap()
+                    std::io::stdout().write_all(format!("kept {number} {count}\n").as_bytes()).unwrap();
                 }
                 // The other child hardly leaves a gap between its writes.
                 Durability::Pending(Error::Busy(_)) => {}

@@ -8,7 +8,8 @@ use rampart_linux::{Block, Error, PageKind, cpu};
 use rampart_memory::{Bytes, Node};
 
 use super::shared::DaemonContext;
-use super::tester::{rest, yield_to_programs};
+use super::tester::yield_to_programs;
+use crate::testing::interruption::rest;
 
 /// How often the claimer checks whether the daemon stops.
 const CHECK_EVERY: Duration = Duration::from_millis(100);
@@ -22,7 +23,7 @@ pub struct ClaimQueue {
 /// Answers claims until the daemon stops.
 pub fn work(shared: &DaemonContext<'_>, queue: &ClaimQueue) {
     yield_to_programs();
-    while !shared.halted() {
+    while !shared.interruption.halted() {
         let (node, bytes) = match queue.asked.recv_timeout(CHECK_EVERY) {
             Ok(asked) => asked,
             Err(RecvTimeoutError::Timeout) => continue,
@@ -34,7 +35,7 @@ pub fn work(shared: &DaemonContext<'_>, queue: &ClaimQueue) {
         if queue.answers.send(answer).is_err() {
             return;
         }
-        if rest(shared.rest_after(took), || shared.halted()).is_break() {
+        if rest(shared.rest_after(took), || shared.interruption.halted()).is_break() {
             return;
         }
     }

@@ -169,7 +169,7 @@ pub fn run(
     let known = on_the_map::retire(machine, &mut store, observer);
     let prepared = WatchPreparation::new(request, machine)?;
     observer.said(&prepared.describe(request));
-    warning(&prepared.check).iter().for_each(|warning| observer.warned(warning));
+    warning(&prepared.march.check).iter().for_each(|warning| observer.warned(warning));
     prepared.shortage(request).iter().for_each(|warning| observer.warned(warning));
     let warn = |text: &str| observer.warned(text);
     let (ask, asked) = channel();
@@ -228,7 +228,7 @@ impl Watched<'_> {
                 watcher.tick();
                 thread::sleep(TICK);
             }
-            shared.stop();
+            shared.interruption.halt();
         });
         watcher.end()
     }

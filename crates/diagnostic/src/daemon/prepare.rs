@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use humantime::format_duration;
 use rampart_linux::{Block, CpuNumber, PageKind};
-use rampart_march::execute::bypass::BypassCheck;
+use rampart_march::execute::Region;
 use rampart_march::execute::limit::Limit;
-use rampart_march::execute::{MarchEngine, MarchSettings, Region};
 use rampart_memory::fault::Campaign;
 use rampart_memory::{Bytes, FRAME_BYTES, Fidelity, Node, TestLifetime};
 
@@ -16,7 +15,7 @@ use crate::control::{ControlSettings, PolicyLimits};
 use crate::error::Error;
 use crate::machine::MachineUnderTest;
 use crate::machine::reserve::{MemoryReserve, SMALLEST_CLAIM};
-use crate::testing::prepare::{choose_cpus, lines, settle_method};
+use crate::testing::prepare::{MarchSetup, choose_cpus, lines};
 
 /// The largest step: the kernel clears it in about 40 ms, during which the claim cannot react to the demand of
 /// programs.
@@ -28,9 +27,7 @@ pub struct WatchPreparation {
     pub step: Bytes,
     /// The node and the CPUs of each tester. There is one tester per CPU, because MAX-CORES may be raised later.
     pub testers: Vec<(Node, Vec<CpuNumber>)>,
-    pub engine: MarchEngine,
-    pub settings: MarchSettings,
-    pub check: BypassCheck,
+    pub march: MarchSetup,
     pub limit: Limit,
     pub campaign: Option<Campaign>,
 }
@@ -52,13 +49,10 @@ impl WatchPreparation {
             }
             None => None,
         };
-        let engine = MarchEngine::detect();
-        let check = settle_method(request.method, engine, step)?;
+        let march = MarchSetup::new(request.method, request.delay, request.retention, step)?;
         let mut block = Block::claim(step, PageKind::Huge)?;
-        let limit = Limit::measure(engine, &mut Region::from(&mut block));
-        let (delay, retention) = (request.delay, request.retention);
-        let settings = MarchSettings { delay, retention, ..MarchSettings::new(check.method) };
-        Ok(Self { claimable, step, testers: testers(machine), engine, settings, check, limit, campaign })
+        let limit = Limit::measure(march.engine, &mut Region::from(&mut block));
+        Ok(Self { claimable, step, testers: testers(machine), march, limit, campaign })
     }
 
     pub fn describe(&self, request: &WatchRequest) -> String {
@@ -72,8 +66,8 @@ impl WatchPreparation {
             request.settings.policy.as_str(),
             100.0 * request.settings.shares.maximum.get(),
             100.0 * request.settings.shares.beside_programs.get(),
-            self.engine,
-            self.settings.method
+            self.march.engine,
+            self.march.settings.method
         )
     }
 

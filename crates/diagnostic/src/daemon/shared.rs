@@ -1,7 +1,7 @@
 //! The state that the daemon's threads share.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rampart_linux::{Block, Pinning};
@@ -17,6 +17,7 @@ use crate::machine::MachineUnderTest;
 use crate::sources::DaemonSource;
 use crate::sources::free_memory::Step;
 use crate::testing::bad_frame::BadFrame;
+use crate::testing::interruption::Interruption;
 use crate::testing::publishing::{Publisher, lock};
 use crate::testing::record::TestRecorder;
 
@@ -55,8 +56,7 @@ pub struct DaemonContext<'a> {
     /// Frames per second at fidelity 1, by one tester that never rests.
     speed: Mutex<f64>,
     share_per_mille: AtomicU64,
-    halt: AtomicBool,
-    needed_back: AtomicBool,
+    pub interruption: Interruption,
     regions: AtomicU64,
 }
 
@@ -81,8 +81,7 @@ impl<'a> DaemonContext<'a> {
             diagnostic: Mutex::new(diagnostic),
             published: Publisher::new(recorder),
             sums: Mutex::default(),
-            halt: AtomicBool::new(false),
-            needed_back: AtomicBool::new(false),
+            interruption: Interruption::default(),
             regions: AtomicU64::new(0),
         }
     }
@@ -120,23 +119,6 @@ impl<'a> DaemonContext<'a> {
     /// fidelity.
     pub fn share_needed(&self, rate: f64, fidelity: Fidelity, testers: u32) -> f64 {
         rate * f64::from(fidelity.backgrounds()) / (*lock(&self.speed) * f64::from(testers)).max(1e-9)
-    }
-
-    pub fn stop(&self) {
-        self.halt.store(true, Ordering::Relaxed);
-    }
-
-    pub fn halted(&self) -> bool {
-        self.halt.load(Ordering::Relaxed)
-    }
-
-    pub fn set_needed_back(&self, needed: bool) {
-        self.needed_back.store(needed, Ordering::Relaxed);
-    }
-
-    /// Whether a tester must give its block back now. Returns true to only one tester.
-    pub fn takes_back(&self) -> bool {
-        self.needed_back.load(Ordering::Relaxed) && self.needed_back.swap(false, Ordering::Relaxed)
     }
 
     /// Records how long a tester worked on a block.

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rampart_linux::{Block, CpuNumber, cpu};
-use rampart_march::execute::{Executor, Mismatch, Region, Watch};
+use rampart_march::execute::{Mismatch, Region, Watch};
 use rampart_march::{Plan, guarantees};
 use rampart_memory::fault::Emulator;
 use rampart_memory::fault_map::Retirement;
@@ -19,9 +19,11 @@ use crate::control::dispatch::Tester;
 use crate::sources::free_memory::Step;
 use crate::testing::frames::{note_pinning, stayed};
 use crate::testing::injected::InjectedFaults;
+use crate::testing::interruption::rest;
 use crate::testing::mismatch::BlockUnderTest;
 use crate::testing::prepare::lines;
 use crate::testing::publishing::lock;
+use crate::testing::retire::retire_if_bad;
 
 /// How long a tester without work sleeps before it asks again.
 const IDLE: Duration = Duration::from_millis(10);
@@ -29,17 +31,14 @@ const IDLE: Duration = Duration::from_millis(10);
 /// How long a tester works before it rests.
 const SHIFT: Duration = Duration::from_millis(5);
 
-/// How often a resting tester checks whether programs need its memory.
-const CHECK_EVERY: Duration = Duration::from_millis(10);
-
 /// Tests steps until the daemon stops. While a step rests, the tester tests others.
 pub fn work(shared: &DaemonContext<'_>, number: Tester, near: &[CpuNumber]) {
     // A tester that cannot be bound tests nevertheless.
     let _unbound = cpu::bind_to_any(near);
     yield_to_programs();
     let mut resting: VecDeque<(Instant, Job)> = VecDeque::new();
-    while !shared.halted() {
-        if let Some((_, job)) = resting.pop_back_if(|_| shared.takes_back()) {
+    while !shared.interruption.halted() {
+        if let Some((_, job)) = resting.pop_back_if(|_| shared.interruption.takes_back()) {
             job.finish(shared);
             continue;
         }
@@ -61,21 +60,6 @@ pub fn work(shared: &DaemonContext<'_>, number: Tester, near: &[CpuNumber]) {
 pub fn yield_to_programs() {
     if cpu::schedule_as(cpu::Scheduling::Idle).is_err() {
         let _unslowed = cpu::be_nice(cpu::Niceness::MOST);
-    }
-}
-
-/// Sleeps for `time`; breaks early if `interrupted` returns true.
-pub fn rest(time: Duration, interrupted: impl Fn() -> bool) -> ControlFlow<()> {
-    let end = Instant::now() + time;
-    loop {
-        if interrupted() {
-            return ControlFlow::Break(());
-        }
-        let remaining = end.saturating_duration_since(Instant::now());
-        if remaining.is_zero() {
-            return ControlFlow::Continue(());
-        }
-        thread::sleep(remaining.min(CHECK_EVERY));
     }
 }
 
@@ -171,7 +155,7 @@ impl Job {
 
     fn tally(&self, shared: &DaemonContext<'_>) {
         let lines = lines(self.step.region.bytes());
-        let guaranteed = |fault: &_| guarantees(&self.plan, fault, lines, &shared.prepared.settings);
+        let guaranteed = |fault: &_| guarantees(&self.plan, fault, lines, &shared.prepared.march.settings);
         lock(&shared.sums).missed.extend(self.injected.tally(guaranteed).missed);
     }
 }
@@ -224,16 +208,11 @@ fn verdict(
 
 /// Asks the kernel to retire a frame with a real error; returns whether it did.
 fn retire(shared: &DaemonContext<'_>, step: &mut Step<Block>, frame: Frame, page: u64) -> bool {
-    if !lock(&shared.published.findings).awaits_retirement(frame) {
-        return false;
-    }
-    let retirement = shared.machine.retire_own(frame, &mut step.region, page);
-    if let Retirement::Refused(why) = &retirement {
-        shared.observer.warned(&format!("NOT retired frame {frame}: {why}"));
-    }
+    let place = (&mut step.region, page);
+    let retired = retire_if_bad(shared.machine, &shared.published, place, frame, |why| shared.observer.warned(why));
+    let Some(retirement) = retired else { return false };
     let offline = retirement == Retirement::Offlined;
-    shared.happened(&DaemonEvent::Retired { frame, retirement: retirement.clone() });
-    lock(&shared.published.findings).retired(frame, retirement);
+    shared.happened(&DaemonEvent::Retired { frame, retirement });
     offline
 }
 
@@ -241,7 +220,7 @@ fn retire(shared: &DaemonContext<'_>, step: &mut Step<Block>, frame: Frame, page
 fn march(shared: &DaemonContext<'_>, job: &mut Job, frames: &[Option<Frame>]) -> Ended {
     let Job { step, plan, injected, emulator, bad_pages, .. } = job;
     let address = step.region.base().as_ptr().addr() as u64;
-    let executor = Executor { engine: shared.prepared.engine, settings: shared.prepared.settings };
+    let executor = shared.prepared.march.executor();
     let mut shift = Shift { shared, began: Instant::now(), worked: Duration::ZERO };
     let stages = plan.stages();
     for part in &stages[job.stage] {
@@ -288,7 +267,7 @@ impl Shift<'_, '_> {
     }
 
     fn is_interrupted(&self) -> bool {
-        self.shared.halted() || self.shared.takes_back()
+        self.shared.interruption.halted() || self.shared.interruption.takes_back()
     }
 
     fn rest(&mut self, time: Duration) -> ControlFlow<()> {

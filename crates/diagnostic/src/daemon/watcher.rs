@@ -123,7 +123,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         if diagnostic.source().missing() > Bytes::ZERO {
             diagnostic.stop(now);
         }
-        self.shared.set_needed_back(diagnostic.source().missing() > Bytes::ZERO);
+        self.shared.interruption.set_needed_back(diagnostic.source().missing() > Bytes::ZERO);
     }
 
     fn reconfigure(&mut self, settings: DaemonSettings, now: Timestamp) {

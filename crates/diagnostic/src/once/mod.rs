@@ -105,7 +105,7 @@ pub fn run(
     let known = known_bad::retire(machine, &mut store, observer);
     let prepared = TestPreparation::new(request, machine)?;
     observer.said(&prepared.describe(request));
-    warning(&prepared.check).iter().for_each(|warning| observer.warned(warning));
+    warning(&prepared.march.check).iter().for_each(|warning| observer.warned(warning));
     let recorder = TestRecorder::begin(store, request.start(started), &*machine.clock, observer);
     let shared = TestContext::new(request, machine, &prepared, known.in_use, recorder, observer);
     let shared_by_all = &shared;

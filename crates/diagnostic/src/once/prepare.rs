@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use rampart_linux::CpuNumber;
 use rampart_march::Plan;
-use rampart_march::execute::bypass::BypassCheck;
-use rampart_march::execute::{MarchEngine, MarchSettings};
 use rampart_memory::Bytes;
 use rampart_memory::fault::Campaign;
 
@@ -14,7 +12,7 @@ use crate::error::Error;
 use crate::machine::MachineUnderTest;
 use crate::machine::reserve::{MemoryReserve, Outlook, SMALLEST_CLAIM};
 use crate::once::schedule::Goal;
-use crate::testing::prepare::{choose_cpus, lines, settle_method};
+use crate::testing::prepare::{MarchSetup, choose_cpus, lines};
 
 /// The largest block: large enough for the widest reorder window that both address sequences together make harmless,
 /// small enough to be given back at once.
@@ -27,9 +25,7 @@ pub struct TestPreparation {
     pub goal: Goal,
     pub block: Bytes,
     pub cpus: Vec<CpuNumber>,
-    pub engine: MarchEngine,
-    pub settings: MarchSettings,
-    pub check: BypassCheck,
+    pub march: MarchSetup,
     pub campaign: Option<Campaign>,
 }
 
@@ -46,11 +42,8 @@ impl TestPreparation {
             Some(spec) => Some(Campaign::new(spec, lines(scope), lines(block))?),
             None => None,
         };
-        let engine = MarchEngine::detect();
-        let check = settle_method(request.method, engine, block)?;
-        let (delay, retention) = (request.delay, request.retention);
-        let settings = MarchSettings { delay, retention, ..MarchSettings::new(check.method) };
-        Ok(Self { outlook, reserve, goal, block, cpus, engine, settings, check, campaign })
+        let march = MarchSetup::new(request.method, request.delay, request.retention, block)?;
+        Ok(Self { outlook, reserve, goal, block, cpus, march, campaign })
     }
 
     /// The plan of one pass, from 1: each pass of a repeated test uses other random data backgrounds.
@@ -72,8 +65,8 @@ impl TestPreparation {
             request.march,
             request.fidelity,
             self.cpus.len(),
-            self.engine,
-            self.settings.method
+            self.march.engine,
+            self.march.settings.method
         )
     }
 }

@@ -17,6 +17,7 @@ use crate::machine::reserve::{Advice, MemoryReserve};
 use crate::once::schedule::{BlockSchedule, Next};
 use crate::testing::frames::stayed;
 use crate::testing::injected::{InjectedFaults, InjectedTally};
+use crate::testing::interruption::Interruption;
 use crate::testing::publishing::{Publisher, lock};
 use crate::testing::record::TestRecorder;
 use crate::testing::seen::FrameSet;
@@ -65,6 +66,13 @@ impl HeldBlock {
             tested: false,
             read_late: false,
             unknown: 0,
+        }
+    }
+
+    /// Notes a page whose frame is bad and could not be retired.
+    pub fn note_bad(&mut self, page: u64) {
+        if !self.bad.contains(&page) {
+            self.bad.push(page);
         }
     }
 
@@ -129,8 +137,7 @@ pub struct TestContext<'a> {
     schedule: Mutex<BlockSchedule<HeldBlock>>,
     reserve: Mutex<MemoryReserve>,
     stopped: Mutex<Option<Stopped>>,
-    halt: AtomicBool,
-    needed_back: AtomicBool,
+    pub interruption: Interruption,
     refusal_reported: AtomicBool,
     own_bytes: AtomicU64,
     start: Instant,
@@ -161,8 +168,7 @@ impl<'a> TestContext<'a> {
             schedule: Mutex::new(BlockSchedule::new(prepared.goal, prepared.block, passes)),
             reserve: Mutex::new(prepared.reserve.clone()),
             stopped: Mutex::new(None),
-            halt: AtomicBool::new(false),
-            needed_back: AtomicBool::new(false),
+            interruption: Interruption::default(),
             refusal_reported: AtomicBool::new(false),
             own_bytes: AtomicU64::new(0),
             start: Instant::now(),
@@ -206,7 +212,7 @@ impl<'a> TestContext<'a> {
         let blocks = self.schedule().give_back(bytes, |held| held.block.bytes());
         let given: u64 = blocks.iter().map(|held| held.block.bytes().get()).sum();
         blocks.into_iter().for_each(|held| self.give_away(held));
-        self.needed_back.store(given < bytes.get(), Ordering::Relaxed);
+        self.interruption.set_needed_back(given < bytes.get());
     }
 
     /// Gives a block back before the test ends, and records the work that remains undone.
@@ -246,22 +252,13 @@ impl<'a> TestContext<'a> {
         }
     }
 
-    /// Whether a tester must give its block back now. Returns true to only one tester.
-    pub fn takes_back(&self) -> bool {
-        self.needed_back.load(Ordering::Relaxed) && self.needed_back.swap(false, Ordering::Relaxed)
-    }
-
     pub fn stop(&self, why: Stopped) {
         let mut stopped = lock(&self.stopped);
         if stopped.is_none() {
             *stopped = Some(why);
-            self.halt.store(true, Ordering::Relaxed);
+            self.interruption.halt();
             self.schedule().stop();
         }
-    }
-
-    pub fn halted(&self) -> bool {
-        self.halt.load(Ordering::Relaxed)
     }
 
     pub fn stopped(&self) -> Option<Stopped> {

@@ -144,12 +144,12 @@ fn test_that_ran(shared: &TestContext<'_>, plan: &Plan, sums: &TestSums) -> Test
         operations_per_line: plan.length() as u64,
         passes: shared.schedule().pass(),
         threads: prepared.cpus.len(),
-        engine: prepared.engine.to_string(),
-        method: prepared.settings.method.to_string(),
-        window_lines: prepared.settings.window(lines(prepared.block)),
+        engine: prepared.march.engine.to_string(),
+        method: prepared.march.settings.method.to_string(),
+        window_lines: prepared.march.settings.window(lines(prepared.block)),
         block: prepared.block,
         pinning: sums.pinning.map_or_else(|| "nothing was claimed".to_owned(), |pinning| pinning.to_string()),
-        cached_reads: prepared.check.cached,
+        cached_reads: prepared.march.check.cached,
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rampart_linux::{Block, CpuNumber, PageKind, cpu};
 use rampart_march::execute::limit::Limit;
-use rampart_march::execute::{Executor, Mismatch, Region, Watch};
+use rampart_march::execute::{Mismatch, Region, Watch};
 use rampart_march::{Plan, guarantees};
 use rampart_memory::fault::Emulator;
 use rampart_memory::fault_map::Retirement;
@@ -17,9 +17,11 @@ use super::shared::{Compared, HeldBlock, TestContext};
 use crate::once::schedule::Next;
 use crate::testing::frames::note_pinning;
 use crate::testing::injected::{InjectedFaults, InjectedTally};
+use crate::testing::interruption::rest;
 use crate::testing::mismatch::BlockUnderTest;
 use crate::testing::prepare::lines;
 use crate::testing::publishing::lock;
+use crate::testing::retire::retire_if_bad;
 
 /// How long a tester without work sleeps before it asks again.
 const IDLE: Duration = Duration::from_millis(5);
@@ -38,7 +40,7 @@ pub fn work(shared: &TestContext<'_>, on: CpuNumber) {
             Next::Claim { index, bytes } => {
                 let Some(mut held) = claim(shared, index, bytes) else { continue };
                 if !measured {
-                    let limit = Limit::measure(shared.prepared.engine, &mut Region::from(&mut held.block));
+                    let limit = Limit::measure(shared.prepared.march.engine, &mut Region::from(&mut held.block));
                     lock(&shared.sums).limits.push(limit);
                     measured = true;
                 }
@@ -112,7 +114,7 @@ fn hold_known(shared: &TestContext<'_>, held: &mut HeldBlock) {
         let Some(frame) = frame.filter(|frame| shared.known_bad.contains(frame)) else { continue };
         match shared.machine.retire_own(frame, &mut held.block, page) {
             Retirement::Offlined => shared.observer.said(&format!("known bad   frame {frame} is retired")),
-            _ => held.bad.push(page),
+            _ => held.note_bad(page),
         }
     }
 }
@@ -189,7 +191,7 @@ enum Ended {
 /// Runs the next stage of a block's plan, part by part.
 fn march(shared: &TestContext<'_>, held: &mut HeldBlock, frames: &[Option<Frame>], plan: &Plan) -> Ended {
     let address = held.block.base().as_ptr().addr() as u64;
-    let executor = Executor { engine: shared.prepared.engine, settings: shared.prepared.settings };
+    let executor = shared.prepared.march.executor();
     let began = Instant::now();
     let mut paused = Duration::ZERO;
     let stages = plan.stages();
@@ -208,31 +210,27 @@ fn march(shared: &TestContext<'_>, held: &mut HeldBlock, frames: &[Option<Frame>
 
 fn tally(shared: &TestContext<'_>, plan: &Plan, held: &HeldBlock) -> InjectedTally {
     let lines = lines(held.block.bytes());
-    held.injected.tally(|fault| guarantees(plan, fault, lines, &shared.prepared.settings))
+    held.injected.tally(|fault| guarantees(plan, fault, lines, &shared.prepared.march.settings))
 }
 
 /// Retires the bad frames of an unpinned block: the kernel moves the page elsewhere. A frame that it does not retire is
 /// held until the test ends.
 fn retire(shared: &TestContext<'_>, held: &mut HeldBlock, frames: &[Option<Frame>]) {
     for (page, &frame) in (0..).zip(frames) {
-        let Some(frame) = frame.filter(|&frame| lock(&shared.published.findings).awaits_retirement(frame)) else {
-            continue;
-        };
-        let retirement = shared.machine.retire_own(frame, &mut held.block, page);
-        if let Retirement::Refused(why) = &retirement {
-            shared.observer.warned(&format!("NOT retired frame {frame}: {why}"));
-            if !held.bad.contains(&page) {
-                held.bad.push(page);
-            }
-        } else {
-            // The frame failed and needs no further test. During the test, the page has moved to another frame.
-            lock(&shared.sums).frames.insert(frame);
-            held.retired.insert(page);
-            if let Some(known) = held.frames.get_mut(usize::try_from(page).expect("a page of a block")) {
-                *known = None;
+        let Some(frame) = frame else { continue };
+        let place = (&mut held.block, page);
+        match retire_if_bad(shared.machine, &shared.published, place, frame, |why| shared.observer.warned(why)) {
+            None => {}
+            Some(Retirement::Refused(_)) => held.note_bad(page),
+            Some(_) => {
+                // The frame failed and needs no further test. During the test, the page has moved to another frame.
+                lock(&shared.sums).frames.insert(frame);
+                held.retired.insert(page);
+                if let Some(known) = held.frames.get_mut(usize::try_from(page).expect("a page of a block")) {
+                    *known = None;
+                }
             }
         }
-        lock(&shared.published.findings).retired(frame, retirement);
     }
 }
 
@@ -248,9 +246,9 @@ struct TesterWatch<'a, 'b> {
 
 impl TesterWatch<'_, '_> {
     fn check_interruption(&mut self) -> ControlFlow<()> {
-        self.ended = if self.shared.halted() {
+        self.ended = if self.shared.interruption.halted() {
             Ended::Stopped
-        } else if self.shared.takes_back() {
+        } else if self.shared.interruption.takes_back() {
             Ended::NeededBack
         } else {
             return ControlFlow::Continue(());
@@ -275,15 +273,7 @@ impl Watch for TesterWatch<'_, '_> {
     }
 
     fn pause(&mut self, time: Duration) -> ControlFlow<()> {
-        let end = Instant::now() + time;
         self.paused += time;
-        loop {
-            self.check_interruption()?;
-            let remaining = end.saturating_duration_since(Instant::now());
-            if remaining.is_zero() {
-                return ControlFlow::Continue(());
-            }
-            thread::sleep(remaining.min(Duration::from_millis(10)));
-        }
+        rest(time, || self.check_interruption().is_break())
     }
 }

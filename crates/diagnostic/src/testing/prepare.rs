@@ -1,10 +1,11 @@
 //! The shared preparation of `rampart test` and `rampart watch`: the CPUs, and an access method that reaches the DRAM.
 
 use std::num::NonZero;
+use std::time::Duration;
 
 use rampart_linux::{Block, CpuNumber, PageKind};
 use rampart_march::execute::bypass::{self, BypassCheck, BypassVerdict, NoneBypasses};
-use rampart_march::execute::{MarchEngine, Method, Region};
+use rampart_march::execute::{Executor, MarchEngine, MarchSettings, Method, Region};
 use rampart_memory::{Bytes, LINE_BYTES};
 
 use crate::error::Error;
@@ -34,9 +35,31 @@ pub fn choose_cpus(requested: Option<NonZero<usize>>, allowed: &[CpuNumber]) -> 
     Ok(allowed[..count].to_vec())
 }
 
-/// Checks the requested method, or chooses the fastest one that bypasses the cache, on a block that is given back
-/// immediately.
-pub fn settle_method(requested: Option<Method>, engine: MarchEngine, bytes: Bytes) -> Result<BypassCheck, Error> {
+/// How testers run a march test on this machine.
+#[derive(Clone, Debug)]
+pub struct MarchSetup {
+    pub engine: MarchEngine,
+    pub settings: MarchSettings,
+    /// The result of the cache-bypass check.
+    pub check: BypassCheck,
+}
+
+impl MarchSetup {
+    /// Takes the fastest engine, and the requested method or the fastest one that bypasses the cache. The check uses a
+    /// block of `bytes`, which is given back immediately.
+    pub fn new(method: Option<Method>, delay: Duration, retention: Duration, bytes: Bytes) -> Result<Self, Error> {
+        let engine = MarchEngine::detect();
+        let check = settle_method(method, engine, bytes)?;
+        let settings = MarchSettings { delay, retention, ..MarchSettings::new(check.method) };
+        Ok(Self { engine, settings, check })
+    }
+
+    pub const fn executor(&self) -> Executor {
+        Executor { engine: self.engine, settings: self.settings }
+    }
+}
+
+fn settle_method(requested: Option<Method>, engine: MarchEngine, bytes: Bytes) -> Result<BypassCheck, Error> {
     let mut block = Block::claim(bytes, PageKind::Huge)?;
     let mut region = Region::from(&mut block);
     let checked = match requested {

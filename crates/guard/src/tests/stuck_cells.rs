@@ -10,10 +10,10 @@ fn a_page_over_a_stuck_cell_goes_to_a_frame_that_holds_it_and_the_program_never_
     let ways: [(&str, Way); 9] = [
         ("a fault", |_| ()),
         ("opened ahead", |world| {
-            world.guard.prepare(PrefetchRequest::Unlock(BlockPart::Block(BlockIndex(1))), at(world.time))
+            world.guard.prepare(PrefetchRequest::Unlock(BlockPart::Block(BlockIndex(1))), at(world.time));
         }),
         ("made ready", |world| {
-            world.guard.prepare(PrefetchRequest::Verify(BlockPart::Block(BlockIndex(1))), at(world.time))
+            world.guard.prepare(PrefetchRequest::Verify(BlockPart::Block(BlockIndex(1))), at(world.time));
         }),
         ("before a fork", |world| assert_eq!(world.guard.unlock_all(at(world.time)), FaultOutcome::GoesOn)),
         ("a system call", |world| {

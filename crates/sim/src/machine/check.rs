@@ -37,7 +37,7 @@ impl SimulatedMachine {
                 }
                 Holder::Tester => assert_eq!(place, FramePlace::Held, "{frame} is under test"),
                 Holder::Failed => {
-                    assert!(matches!(place, FramePlace::Retired | FramePlace::Held), "{frame} failed: {place:?}")
+                    assert!(matches!(place, FramePlace::Retired | FramePlace::Held), "{frame} failed: {place:?}");
                 }
                 Holder::Program { program, slot, locked } => {
                     used += 1;
