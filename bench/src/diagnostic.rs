@@ -1,4 +1,4 @@
-//! `diagnostic-NAME`: an experiment of [Rahman16] on the simulated machine, our numbers beside the published ones.
+//! `diagnostic-NAME`: an experiment of \[Rahman16\] on the simulated machine, our numbers beside the published ones.
 
 use rampart_studies::{Effort, Experiment};
 

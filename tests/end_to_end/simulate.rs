@@ -1,4 +1,4 @@
-//! The experiments of [Rahman16] on the simulated machine.
+//! The experiments of \[Rahman16\] on the simulated machine.
 
 use crate::harness::Rampart;
 

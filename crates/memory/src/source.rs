@@ -3,7 +3,7 @@
 //! **Problem.** Frames to test come from a simulated allocator, from this machine's free memory, or from a kernel; the
 //! code that decides when and how they are tested should not depend on which. **Idea.** A [`FrameSource`] has free
 //! lists with counters of their demand; the controller reads the counters, takes blocks, has a [`TestBench`] test them,
-//! and gives them back with a [`BlockVerdict`]. **Why this way.** The kernel interface of [Rahman16] is these few
+//! and gives them back with a [`BlockVerdict`]. **Why this way.** The kernel interface of \[Rahman16\] is these few
 //! calls; any source that offers them gets every policy.
 
 use std::ops::{Add, Sub};

@@ -45,7 +45,7 @@ pub enum Command {
     /// List the faults that can be emulated
     #[command(subcommand)]
     Inject(InjectCommand),
-    /// Repeat an experiment of COMeT and Asteroid [Rahman16] on a simulated machine
+    /// Repeat an experiment of COMeT and Asteroid on a simulated machine
     Simulate(SimulateArguments),
     /// Test this machine's free memory continuously, as a daemon: each frame within reach once per lifetime
     Watch(Box<WatchArguments>),

@@ -3,7 +3,7 @@
 //! **Problem.** A corrected error takes a node's CPU for microseconds or for a second; the cost for a program on 16,384
 //! nodes depends on which ranks wait for which [Ferreira21, III-C]. **Idea.** Each rank follows a schedule of
 //! computing, sending and receiving; a discrete-event simulation under the LogGOPS model computes when each operation
-//! ends. **Why this way.** [Ferreira21] uses the same model (LogGOPSim), so its figures can be repeated.
+//! ends. **Why this way.** \[Ferreira21\] uses the same model (LogGOPSim), so its figures can be repeated.
 //!
 //! A room imports only rooms below it:
 //!

@@ -43,7 +43,7 @@ impl Measure {
     }
 }
 
-/// One number, and the published one if [Rahman16] states it.
+/// One number, and the published one if \[Rahman16\] states it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TableCell {
     /// Our number; `None` if the run is not possible, as when memory runs out.

@@ -1,7 +1,8 @@
 //! The systems of [Ferreira21, tab. II], and the cost of a corrected error for each way of reporting it.
 //!
 //! Source: [Ferreira21, tab. II and fig. 4]. Mean times are as printed. They deviate by some percent from the table's
-//! own rates (11,480 errors a year are 2,749 s apart and not 3,024 s), and [Ferreira21] computes with the printed ones.
+//! own rates (11,480 errors a year are 2,749 s apart and not 3,024 s), and \[Ferreira21\] computes with the printed
+//! ones.
 
 use crate::error::Error;
 use crate::model::detour::ErrorCost;
@@ -18,7 +19,7 @@ pub struct System {
     pub mtbce_secs: f64,
     /// The number of nodes; `None` where the table has none.
     pub nodes: Option<u32>,
-    /// The number of nodes that are simulated in [Ferreira21].
+    /// The number of nodes that are simulated in \[Ferreira21\].
     pub simulated: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! `rampart project sweep`: simulates a figure of [Ferreira21], and checks its claims.
+//! `rampart project sweep`: simulates a figure of \[Ferreira21\], and checks its claims.
 
 use std::fmt::Write as _;
 use std::fs;

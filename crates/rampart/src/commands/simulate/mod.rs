@@ -1,4 +1,4 @@
-//! `rampart simulate`: repeats an experiment of [Rahman16] on the simulated machine.
+//! `rampart simulate`: repeats an experiment of \[Rahman16\] on the simulated machine.
 
 pub mod arguments;
 mod plot;

@@ -1,4 +1,4 @@
-//! The tables of an experiment as SVG: groups of bars, or lines; the values of [Rahman16] as marks beside ours.
+//! The tables of an experiment as SVG: groups of bars, or lines; the values of \[Rahman16\] as marks beside ours.
 //!
 //! Library: `plotters` (axes, ticks, legends, and SVG without any system library).
 

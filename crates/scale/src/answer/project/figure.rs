@@ -1,6 +1,6 @@
 //! [Ferreira21, fig. 3 to 7], as questions.
 //!
-//! [Ferreira21] prints its results as bars, without numbers; [`claims`] has its statements about them.
+//! \[Ferreira21\] prints its results as bars, without numbers; [`claims`] has its statements about them.
 
 use super::claims::{self, FigureClaim};
 use crate::error::Error;
@@ -126,7 +126,7 @@ impl Figure {
         WORKLOADS
     }
 
-    /// The statements of [Ferreira21] about this figure.
+    /// The statements of \[Ferreira21\] about this figure.
     #[must_use]
     pub fn claims(self) -> Vec<FigureClaim> {
         claims::ALL.into_iter().filter(|claim| claim.figure == self.0).collect()

@@ -9,7 +9,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`advice`] | recommendations that follow from the cost of errors |
-//! | [`claims`] | the statements of [Ferreira21] about its figures, and whether they hold |
+//! | [`claims`] | the statements of \[Ferreira21\] about its figures, and whether they hold |
 //! | [`figure`] | [Ferreira21, fig. 3 to 7], as questions |
 //! | `search` | the most frequent errors that a program tolerates |
 

@@ -1,4 +1,4 @@
-//! The nine workloads of [Ferreira21], as skeletons: a rank's computing, its messages, and the points at which all
+//! The nine workloads of \[Ferreira21\], as skeletons: a rank's computing, its messages, and the points at which all
 //! ranks wait for each other.
 //!
 //! **Problem.** [Ferreira21, tab. I] simulates traces of real programs, which are not public. **Idea.** The cost of

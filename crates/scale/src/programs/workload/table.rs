@@ -1,7 +1,7 @@
 //! The nine workloads [Ferreira21, tab. I], each number with its source.
 //!
 //! A *measured* number was printed by a public run of the program; a *derived* one follows from its public source and
-//! problem; an *assumed* one is neither, because [Ferreira21] does not give the inputs. No number was chosen for the
+//! problem; an *assumed* one is neither, because \[Ferreira21\] does not give the inputs. No number was chosen for the
 //! result that it gives.
 //!
 //! The computing rate of 0.607 GFlop/s is that of one core of a Cray XC40: Trinity's 0.1826 PFlop/s in HPCG on 301,056
