@@ -18,7 +18,7 @@ fn bad_input_gets_one_line_and_exit_code_2() {
         (&["test", "--fidelity", "0"], "1 to 1024"),
         (&["test", "--threads", "0"], "zero"),
         (&["test", "--threads", "100000"], "CPU"),
-        (&["test", "--for", "0s"], "no time"),
+        (&["test", "--for", "0s"], "the time is 0"),
         (&["test", "--for", "yesterday"], "time"),
         (&["test", "--passes", "0"], "zero"),
         (&["test", "--inject", "stuck-at:0"], "stuck-at:0"),

@@ -146,9 +146,9 @@ mod tests {
     #[test]
     fn a_signal_is_passed_on_by_its_number() {
         let (mut child, process) = sleeping("60");
-        process.pass_on(1);
+        process.pass_on(10);
         assert!(process.has_ended(LONG));
-        assert_eq!(child.wait().unwrap().signal(), Some(1));
+        assert_eq!(child.wait().unwrap().signal(), Some(10));
     }
 
     #[test]
