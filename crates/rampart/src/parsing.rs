@@ -50,7 +50,7 @@ impl From<MethodChoice> for Method {
 }
 
 /// An amount of memory that is worth a test, such as `4GiB`.
-pub fn some_memory(text: &str) -> Result<Bytes, String> {
+pub fn parse_memory(text: &str) -> Result<Bytes, String> {
     let bytes: Bytes = text.parse().map_err(|error: rampart_memory::ParseSizeError| error.to_string())?;
     if bytes < rampart_diagnostic::SMALLEST_CLAIM {
         return Err(format!("{bytes} is too little: give at least {}", rampart_diagnostic::SMALLEST_CLAIM));
@@ -59,7 +59,7 @@ pub fn some_memory(text: &str) -> Result<Bytes, String> {
 }
 
 /// A march test with at least one read, without which it finds nothing.
-pub fn a_test_that_reads(text: &str) -> Result<MarchChoice, String> {
+pub fn parse_march_test(text: &str) -> Result<MarchChoice, String> {
     let choice: MarchChoice = text.parse().map_err(|error: ChoiceError| error.to_string())?;
     if choice.test.reads() == 0 {
         return Err("a test that reads nothing finds nothing: add a read, such as ^(r0)".to_owned());
@@ -68,7 +68,7 @@ pub fn a_test_that_reads(text: &str) -> Result<MarchChoice, String> {
 }
 
 /// A time of up to a year, such as `20s`.
-pub fn some_time(text: &str) -> Result<Duration, String> {
+pub fn parse_time(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(Duration::ZERO) => Err("the time is 0: give at least 1ms, such as 20s or 10m".to_owned()),
         Ok(time) if time > Duration::from_secs(366 * 86_400) => Err("more than a year: give at most 366d".to_owned()),
@@ -78,7 +78,7 @@ pub fn some_time(text: &str) -> Result<Duration, String> {
 }
 
 /// The time that a tested block rests: up to a minute, or 0.
-pub fn some_rest(text: &str) -> Result<Duration, String> {
+pub fn parse_rest(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(time) if time > Duration::from_secs(60) => Err("more than a minute: give less".to_owned()),
         Ok(time) => Ok(time),
@@ -99,7 +99,7 @@ pub fn simulated_time(text: &str) -> Result<Duration, String> {
     const LONGEST: Duration = Duration::from_secs(18_446_744);
     let too_long = || format!("more than can be simulated: give at most {}s", LONGEST.as_secs());
     // A year is too long, and so is a number that overflows a duration.
-    match (some_time(text), humantime::parse_duration(text)) {
+    match (parse_time(text), humantime::parse_duration(text)) {
         (_, Ok(time)) if time > LONGEST => Err(too_long()),
         (_, Err(humantime::DurationError::NumberOverflow)) => Err(too_long()),
         (time, _) => time,

@@ -253,7 +253,7 @@ impl TestedFramePool {
         let (ready, now) = (chunks.count(), self.clock.now());
         chunks.target.tick(ready, now);
         let empty = std::mem::take(&mut chunks.empty);
-        let returned = some_of(&mut chunks.waiting);
+        let returned = next_batch(&mut chunks.waiting);
         let short = chunks.is_short();
         drop(chunks);
         drop(empty);
@@ -377,7 +377,7 @@ fn pages_of<V>(map: &mut BTreeMap<u64, V>, end: u64) -> impl Iterator<Item = (u6
 }
 
 /// Removes memory from a list until it makes up a chunk.
-fn some_of(waiting: &mut Vec<Raw>) -> Vec<Raw> {
+fn next_batch(waiting: &mut Vec<Raw>) -> Vec<Raw> {
     let mut pages = 0;
     let enough = waiting.iter().rev().take_while(|raw| {
         let fits = pages < CHUNK_PAGES;

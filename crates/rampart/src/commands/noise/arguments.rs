@@ -19,7 +19,7 @@ pub struct NoiseArguments {
     #[arg(long, value_name = "TIME", default_value = "150ns", value_parser = simulated_time)]
     pub threshold: Duration,
     /// The CPUs to watch, such as 0-1,4; watching keeps them busy [default: all that this process may use]
-    #[arg(long, value_name = "CPUS", value_parser = some_cpus)]
+    #[arg(long, value_name = "CPUS", value_parser = parse_cpu_list)]
     pub cores: Option<Cpus>,
     /// Have the firmware inject a corrected memory error so often (EINJ), and report how long each takes
     #[arg(long, value_name = "TIME", value_parser = simulated_time)]
@@ -42,7 +42,7 @@ pub struct NoiseArguments {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpus(pub Vec<CpuNumber>);
 
-fn some_cpus(text: &str) -> Result<Cpus, String> {
+fn parse_cpu_list(text: &str) -> Result<Cpus, String> {
     let list = parse_cpus(text).filter(|list| !list.is_empty());
     list.map(Cpus).ok_or_else(|| "no list of CPUs: write one such as 0-3,8, in ascending order".to_owned())
 }
@@ -53,9 +53,9 @@ mod tests {
 
     #[test]
     fn cpus_are_a_list_of_at_least_one() {
-        assert_eq!(some_cpus("0-1,4"), Ok(Cpus([0, 1, 4].map(CpuNumber).to_vec())));
+        assert_eq!(parse_cpu_list("0-1,4"), Ok(Cpus([0, 1, 4].map(CpuNumber).to_vec())));
         for bad in ["", "x", "1-0", "4,1"] {
-            assert!(some_cpus(bad).unwrap_err().contains("such as 0-3,8"), "{bad}");
+            assert!(parse_cpu_list(bad).unwrap_err().contains("such as 0-3,8"), "{bad}");
         }
     }
 }

@@ -16,7 +16,7 @@ use rampart_memory::fault::{InjectionSpec, ParseInjectionError};
 use rampart_memory::{Bytes, FRAME_BYTES};
 
 use crate::error::Error;
-use crate::parsing::{a_test_that_reads, some_time};
+use crate::parsing::{parse_march_test, parse_time};
 
 /// Options of `rampart run`.
 #[derive(Clone, Debug, Args)]
@@ -25,26 +25,26 @@ pub struct RunArguments {
     #[arg(long, value_enum)]
     pub engine: Option<EngineChoice>,
     /// The integrity codes of each page: crc, crc+pq, crc+hamming or crc+secded
-    #[arg(long, value_name = "NAME", default_value = "crc+pq", value_parser = some_scheme)]
+    #[arg(long, value_name = "NAME", default_value = "crc+pq", value_parser = parse_scheme)]
     pub codes: Scheme,
     /// The most that one access unlocks, in a sequential access pattern: a power of two from 4KiB to 2MiB
-    #[arg(long, value_name = "SIZE", default_value = "2MiB", value_parser = some_size)]
+    #[arg(long, value_name = "SIZE", default_value = "2MiB", value_parser = parse_size)]
     pub block: Bytes,
     /// The least that one access unlocks, in other access patterns: a power of two from a 64th of a block to a block
     /// [default: 64KiB, or a block if that is smaller or a huge page of the kernel's pool]
-    #[arg(long, value_name = "SIZE", value_parser = some_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub unit: Option<Bytes>,
     /// The unlocked limit: at most so much of the heap is unlocked, and of a small heap at most a twentieth or four
     /// blocks, whichever is more. It grows while the program cannot make progress otherwise
-    #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = some_size)]
+    #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = parse_size)]
     pub cap: Bytes,
     /// The overhead that the guard may have, as a share of the program's own time, such as 20%: more is unlocked if it
     /// costs more, less if it costs less [default: --cap alone sets the unlocked limit]
-    #[arg(long, value_name = "PERCENT", value_parser = some_percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub overhead: Option<u32>,
     /// Lock memory again that has been unlocked for so long, such as 50ms [default: only memory beyond the unlocked
     /// limit]
-    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub interval: Option<Duration>,
     /// Verify up to so many blocks ahead of a sequential or strided access pattern
     #[arg(long, value_name = "N", default_value_t = 4)]
@@ -56,21 +56,21 @@ pub struct RunArguments {
     pub on_error: Vec<OsString>,
     /// Test each frame before the program gets it (engine move): the name of a march test (`rampart march list`), a
     /// test in march notation, or none [default: March C-]
-    #[arg(long, value_name = "TEST", value_parser = some_test)]
+    #[arg(long, value_name = "TEST", value_parser = parse_test)]
     pub test: Option<TestChoice>,
     /// How long a test of a frame stays good; then locked pages move to other frames, and theirs are tested
-    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = parse_time)]
     pub lifetime: Duration,
     /// What to do when no tested frame is ready
     #[arg(long, value_enum, default_value_t = UntestedChoice::Allow)]
     pub untested: UntestedChoice,
     /// The most tested memory that is kept ready
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = some_spare)]
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_spare)]
     pub spare: Bytes,
     /// Inject errors at a rate: bit flips in locked pages, such as 'flip:locked:rate=10/s,seed=3', or the loss of
     /// locked pages, 'poison:locked:rate=1/s' (engine move); or emulate faults in frames, which their tests find, such
     /// as 'stuck-at:20,seed=3'
-    #[arg(long, value_name = "FAULTS", value_parser = some_faults)]
+    #[arg(long, value_name = "FAULTS", value_parser = parse_faults)]
     pub inject: Option<Faults>,
     /// Stop the program if `rampart run` is killed, since only that keeps what the guards find
     #[arg(long)]
@@ -80,7 +80,7 @@ pub struct RunArguments {
     pub require_guard: bool,
     /// Which memory to guard, as a list such as heap,bss,mmap: the heap; the executable's static data; its anonymous
     /// private mappings of at least 1MiB, or of at least SIZE with mmap=SIZE
-    #[arg(long, value_name = "WHAT", default_value = "heap", value_parser = some_memory)]
+    #[arg(long, value_name = "WHAT", default_value = "heap", value_parser = parse_protect)]
     pub protect: Protect,
     /// Write a report to this file: an HTML page with drawings if its name ends in .html, else one JSON document
     #[arg(long, value_name = "FILE")]
@@ -289,39 +289,39 @@ fn pages(size: Bytes) -> u32 {
     if whole { u32::try_from(size.get() / FRAME_BYTES).unwrap_or(u32::MAX) } else { 0 }
 }
 
-fn some_test(text: &str) -> Result<TestChoice, String> {
-    if text == "none" { Ok(TestChoice::None) } else { a_test_that_reads(text).map(TestChoice::March) }
+fn parse_test(text: &str) -> Result<TestChoice, String> {
+    if text == "none" { Ok(TestChoice::None) } else { parse_march_test(text).map(TestChoice::March) }
 }
 
 /// None, or at least one huge page.
-fn some_spare(text: &str) -> Result<Bytes, String> {
+fn parse_spare(text: &str) -> Result<Bytes, String> {
     if text == "0" {
         return Ok(Bytes::ZERO);
     }
-    let spare = some_size(text)?;
+    let spare = parse_size(text)?;
     if spare < Bytes::from_mib(2) { Err("say 0, or 2MiB or more".to_owned()) } else { Ok(spare) }
 }
 
-fn some_percent(text: &str) -> Result<u32, String> {
+fn parse_percent(text: &str) -> Result<u32, String> {
     let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
     number
         .filter(|percent| (1..=1000).contains(percent))
         .ok_or_else(|| "say a whole number of per cent from 1 to 1000, such as 20%".to_owned())
 }
 
-fn some_scheme(text: &str) -> Result<Scheme, String> {
+fn parse_scheme(text: &str) -> Result<Scheme, String> {
     text.parse().map_err(|error: rampart_codes::UnknownScheme| error.to_string())
 }
 
-fn some_memory(text: &str) -> Result<Protect, String> {
+fn parse_protect(text: &str) -> Result<Protect, String> {
     text.parse().map_err(|error: rampart_guard::ProtectError| error.to_string())
 }
 
-fn some_size(text: &str) -> Result<Bytes, String> {
+fn parse_size(text: &str) -> Result<Bytes, String> {
     text.parse().map_err(|error: rampart_memory::ParseSizeError| error.to_string())
 }
 
-fn some_faults(text: &str) -> Result<Faults, String> {
+fn parse_faults(text: &str) -> Result<Faults, String> {
     for error in [PageError::Flip, PageError::Poison] {
         if let Some(rest) = text.strip_prefix(error.name()) {
             return page_errors(error, rest).map(Faults::InPages);
@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     fn in_pages(text: &str) -> Option<PageErrors> {
-        match some_faults(text) {
+        match parse_faults(text) {
             Ok(Faults::InPages(page_errors)) => Some(page_errors),
             _ => None,
         }

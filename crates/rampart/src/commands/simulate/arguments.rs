@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use rampart_studies::Effort;
 
-use crate::parsing::some_time;
+use crate::parsing::parse_time;
 
 /// Options of `rampart simulate`.
 #[derive(Debug, Args)]
@@ -35,7 +35,7 @@ pub struct SimulateArguments {
 
 /// A time that shows something of an experiment.
 fn time_of_a_run(text: &str) -> Result<Duration, String> {
-    let time = some_time(text)?;
+    let time = parse_time(text)?;
     let shortest = Effort::SHORTEST;
     if time < shortest {
         return Err(format!("too short to show anything: give at least {}s", shortest.as_secs()));

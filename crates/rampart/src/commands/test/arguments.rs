@@ -8,16 +8,16 @@ use rampart_march::{Fidelity, MarchChoice};
 use rampart_memory::Bytes;
 use rampart_memory::fault::InjectionSpec;
 
-use crate::parsing::{MethodChoice, SequenceChoice, a_test_that_reads, some_memory, some_rest, some_time};
+use crate::parsing::{MethodChoice, SequenceChoice, parse_march_test, parse_memory, parse_rest, parse_time};
 
 /// Options of `rampart test`.
 #[derive(Debug, Args)]
 pub struct TestArguments {
     /// How much memory to test, such as 4GiB [default: all free memory except a reserve]
-    #[arg(long, value_name = "SIZE", value_parser = some_memory)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub memory: Option<Bytes>,
     /// The march test: a name (`rampart march list`), or a test in march notation: '*(w0); ^(r0,w1); v(r1,w0)'
-    #[arg(long, value_name = "TEST", default_value = "March C-", value_parser = a_test_that_reads)]
+    #[arg(long, value_name = "TEST", default_value = "March C-", value_parser = parse_march_test)]
     pub march: MarchChoice,
     /// How thorough: fidelity N runs 2N data patterns; fidelity 10 tells any two bits of a line apart
     #[arg(long, value_name = "N", default_value = "1")]
@@ -29,16 +29,16 @@ pub struct TestArguments {
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZero<usize>>,
     /// Repeat the test until this time has passed, such as 20s, 10m, 2h
-    #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     pub duration: Option<Duration>,
     /// Run so many passes [default: 1, or as many as --for allows]
     #[arg(long, value_name = "N")]
     pub passes: Option<NonZero<u32>>,
     /// The wait of each Del element of the march test
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_time)]
     pub delay: Duration,
     /// Read each block again after this time, to find cells that lose their value slowly; 0s: do not
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = some_rest)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_rest)]
     pub retention: Duration,
     /// How writes reach the DRAM [default: the faster of those that bypass this machine's caches]
     #[arg(long, value_enum)]

@@ -11,26 +11,26 @@ use rampart_diagnostic::daemon::Share;
 use rampart_march::{Fidelity, MarchChoice};
 use rampart_memory::fault::InjectionSpec;
 
-use crate::parsing::{MethodChoice, SequenceChoice, a_test_that_reads, some_rest, some_time};
+use crate::parsing::{MethodChoice, SequenceChoice, parse_march_test, parse_rest, parse_time};
 
 /// Options of `rampart watch`.
 #[derive(Clone, Debug, Args)]
 pub struct WatchArguments {
     /// How long a test of a frame stays good; each frame within reach is tested again before that [default: 30m]
-    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub lifetime: Option<Duration>,
     /// The most CPUs that test at once [default: 1]
     #[arg(long, value_name = "N")]
     pub max_cores: Option<u32>,
     /// The most time that testing takes of each of these CPUs [default: 50%]
-    #[arg(long, value_name = "PERCENT", value_parser = some_share)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_share)]
     pub max_share: Option<Share>,
     /// The same while programs run, unless the lifetime needs more [default: 5%]
-    #[arg(long, value_name = "PERCENT", value_parser = some_share)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_share)]
     pub busy_share: Option<Share>,
     /// How fidelity and CPUs follow demand: comet, fixed, adaptive, fidelity-preserving or error-triggered [default:
     /// adaptive]
-    #[arg(long, value_name = "NAME", value_parser = some_policy)]
+    #[arg(long, value_name = "NAME", value_parser = parse_policy)]
     pub policy: Option<PolicyName>,
     /// The lowest fidelity [default: 1]
     #[arg(long, value_name = "N")]
@@ -45,22 +45,22 @@ pub struct WatchArguments {
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
     /// Serve Prometheus metrics on this loopback address, such as 127.0.0.1:9437
-    #[arg(long, value_name = "ADDR:PORT", value_parser = some_loopback)]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_loopback)]
     pub metrics: Option<SocketAddr>,
     /// Stop after this time, such as 20s, 10m, 2h
-    #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     pub duration: Option<Duration>,
     /// The march test: a name (`rampart march list`), or a test in march notation
-    #[arg(long, value_name = "TEST", default_value = "March C-", value_parser = a_test_that_reads)]
+    #[arg(long, value_name = "TEST", default_value = "March C-", value_parser = parse_march_test)]
     pub march: MarchChoice,
     /// The address sequence in which the test visits lines
     #[arg(long, value_enum, default_value_t = SequenceChoice::Both)]
     pub sequence: SequenceChoice,
     /// The wait of each Del element of the march test
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_time)]
     pub delay: Duration,
     /// Read each block again after this time, to find cells that lose their value slowly; 0s: do not
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = some_rest)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_rest)]
     pub retention: Duration,
     /// How writes reach the DRAM [default: the faster of those that bypass this machine's caches]
     #[arg(long, value_enum)]
@@ -81,14 +81,14 @@ pub struct WatchArguments {
 }
 
 /// A share of a tester's time, such as `50%`.
-pub fn some_share(text: &str) -> Result<Share, String> {
+pub fn parse_share(text: &str) -> Result<Share, String> {
     let number: Option<f64> = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
     let share = number.and_then(|percent| Share::new(percent / 100.0));
     share.ok_or_else(|| format!("{text:?} is no share: write 0.1% to 100%"))
 }
 
 /// A policy that tests ahead of allocation.
-pub fn some_policy(text: &str) -> Result<PolicyName, String> {
+pub fn parse_policy(text: &str) -> Result<PolicyName, String> {
     match text.parse::<PolicyName>() {
         Ok(PolicyName::OnDemand) => {
             Err("on-demand tests when a program allocates, which only a kernel sees: give another policy".to_owned())
@@ -100,7 +100,7 @@ pub fn some_policy(text: &str) -> Result<PolicyName, String> {
     }
 }
 
-fn some_loopback(text: &str) -> Result<SocketAddr, String> {
+fn parse_loopback(text: &str) -> Result<SocketAddr, String> {
     match text.parse::<SocketAddr>() {
         Ok(address) if address.ip().is_loopback() => Ok(address),
         Ok(address) => Err(format!("{} is reached from elsewhere: give 127.0.0.1 or [::1]", address.ip())),

@@ -12,8 +12,8 @@ use rampart_march::Fidelity;
 use rampart_memory::{Bytes, FRAME_BYTES, TestConfig, TestLifetime};
 use serde::{Deserialize, Deserializer};
 
-use super::arguments::{WatchArguments, some_policy, some_share};
-use crate::parsing::{some_memory, some_time};
+use super::arguments::{WatchArguments, parse_policy, parse_share};
+use crate::parsing::{parse_memory, parse_time};
 
 /// Why a configuration is refused.
 #[derive(Debug, displaydoc::Display, thiserror::Error)]
@@ -147,24 +147,24 @@ fn parse(text: &str) -> Result<File, String> {
 }
 
 fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    parsed(from, some_time)
+    parsed(from, parse_time)
 }
 
 fn enough<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Enough>, D::Error> {
-    parsed(from, some_enough)
+    parsed(from, parse_enough)
 }
 
 /// Parses how much free memory is kept tested: `all`, or a size.
-fn some_enough(text: &str) -> Result<Enough, String> {
-    if text == "all" { Ok(Enough::All) } else { some_memory(text).map(Enough::Memory) }
+fn parse_enough(text: &str) -> Result<Enough, String> {
+    if text == "all" { Ok(Enough::All) } else { parse_memory(text).map(Enough::Memory) }
 }
 
 fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Share>, D::Error> {
-    parsed(from, some_share)
+    parsed(from, parse_share)
 }
 
 fn policy<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PolicyName>, D::Error> {
-    parsed(from, some_policy)
+    parsed(from, parse_policy)
 }
 
 fn parsed<'de, D: Deserializer<'de>, T>(

@@ -11,7 +11,7 @@ use super::{Call, Communicator, MpiRequest};
 use crate::model::operation::{Operation, OperationKind, Rank};
 
 /// Messages from one rank to another with one tag: they arrive in order.
-type Line = (u32, u32, u32);
+type Channel = (u32, u32, u32);
 
 /// Shortens the calls of all ranks to what they completed together. `communicators` are those after
 /// [`Communicator::WORLD`].
@@ -25,7 +25,7 @@ pub(super) fn cut(ranks: &mut [Vec<Call>], communicators: &[Vec<Rank>]) {
 
 /// How far each rank gets with the calls of the others, and how many times a rank was examined.
 fn ends(ranks: &[Vec<Call>], communicators: &[Vec<Rank>]) -> (Vec<usize>, u64) {
-    let mut lines = Lines::default();
+    let mut channels = Channels::default();
     let mut arrived: HashMap<(Communicator, u64), usize> = HashMap::new();
     let mut walkers: Vec<Walker> = (0..).zip(ranks).map(|(rank, calls)| Walker::new(rank, calls)).collect();
     let world: Vec<Rank> = (0..).map(Rank).take(ranks.len()).collect();
@@ -40,7 +40,7 @@ fn ends(ranks: &[Vec<Call>], communicators: &[Vec<Rank>]) -> (Vec<usize>, u64) {
     while let Some(rank) = awake.pop_front() {
         is_awake[rank.index()] = false;
         looks += 1;
-        walkers[rank.index()].go_on(&mut lines, &mut arrived, &members, &mut woken);
+        walkers[rank.index()].go_on(&mut channels, &mut arrived, &members, &mut woken);
         for rank in woken.drain(..) {
             // A message may go to a rank that does not exist: that is refused later.
             if is_awake.get_mut(rank.index()).is_some_and(|awake| !std::mem::replace(awake, true)) {
@@ -53,28 +53,28 @@ fn ends(ranks: &[Vec<Call>], communicators: &[Vec<Rank>]) -> (Vec<usize>, u64) {
 
 /// The number of messages sent and asked for.
 #[derive(Default)]
-struct Lines {
-    sent: HashMap<Line, u64>,
-    asked: HashMap<Line, u64>,
+struct Channels {
+    sent: HashMap<Channel, u64>,
+    asked: HashMap<Channel, u64>,
 }
 
-impl Lines {
-    fn send(&mut self, line: Line) {
-        *self.sent.entry(line).or_default() += 1;
+impl Channels {
+    fn send(&mut self, channel: Channel) {
+        *self.sent.entry(channel).or_default() += 1;
     }
 
-    fn ask(&mut self, line: Line) -> (Line, u64) {
-        let asked = self.asked.entry(line).or_default();
+    fn ask(&mut self, channel: Channel) -> (Channel, u64) {
+        let asked = self.asked.entry(channel).or_default();
         *asked += 1;
-        (line, *asked)
+        (channel, *asked)
     }
 
-    fn is_there(&self, (line, number): (Line, u64)) -> bool {
-        self.sent.get(&line).is_some_and(|sent| *sent >= number)
+    fn is_there(&self, (channel, number): (Channel, u64)) -> bool {
+        self.sent.get(&channel).is_some_and(|sent| *sent >= number)
     }
 }
 
-fn line(rank: u32, operation: Operation) -> Line {
+fn channel(rank: u32, operation: Operation) -> Channel {
     match operation.kind {
         OperationKind::Send => (rank, operation.peer, operation.tag),
         _ => (operation.peer, rank, operation.tag),
@@ -87,9 +87,9 @@ struct Walker<'a> {
     calls: &'a [Call],
     next: usize,
     /// It has reported that it reached the next call, and waits there.
-    waits: Option<(Line, u64)>,
+    waits: Option<(Channel, u64)>,
     came: bool,
-    receives: HashMap<MpiRequest, (Line, u64)>,
+    receives: HashMap<MpiRequest, (Channel, u64)>,
     collectives: HashMap<Communicator, u64>,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Walker<'a> {
     /// Proceeds as far as possible; ranks that may proceed because of that are appended to `woken`.
     fn go_on<'b>(
         &mut self,
-        lines: &mut Lines,
+        channels: &mut Channels,
         arrived: &mut HashMap<(Communicator, u64), usize>,
         members: &impl Fn(Communicator) -> &'b [Rank],
         woken: &mut Vec<Rank>,
@@ -112,21 +112,21 @@ impl<'a> Walker<'a> {
             let goes = match *call {
                 Call::Blocking(operation) if operation.kind == OperationKind::Recv => {
                     if first {
-                        self.waits = Some(lines.ask(line(self.rank, operation)));
+                        self.waits = Some(channels.ask(channel(self.rank, operation)));
                     }
-                    self.waits.is_some_and(|asked| lines.is_there(asked))
+                    self.waits.is_some_and(|asked| channels.is_there(asked))
                 }
                 Call::Blocking(operation) | Call::Begin(operation, _) if operation.kind == OperationKind::Send => {
-                    lines.send(line(self.rank, operation));
+                    channels.send(channel(self.rank, operation));
                     woken.push(Rank(operation.peer));
                     true
                 }
                 Call::Begin(operation, request) => {
-                    self.receives.insert(request, lines.ask(line(self.rank, operation)));
+                    self.receives.insert(request, channels.ask(channel(self.rank, operation)));
                     true
                 }
                 Call::Blocking(_) => true,
-                Call::Wait(request) => self.receives.get(&request).is_none_or(|asked| lines.is_there(*asked)),
+                Call::Wait(request) => self.receives.get(&request).is_none_or(|asked| channels.is_there(*asked)),
                 Call::Collective(_, _, communicator) => {
                     let number = *self.collectives.entry(communicator).or_default();
                     let here = arrived.entry((communicator, number)).or_default();
@@ -151,20 +151,20 @@ impl<'a> Walker<'a> {
 
 /// Removes messages that no rank receives any more, and receives without a message.
 fn leave_out_unmatched(ranks: &mut [Vec<Call>]) {
-    let mut counts: HashMap<Line, (u64, u64)> = HashMap::new();
+    let mut counts: HashMap<Channel, (u64, u64)> = HashMap::new();
     for (rank, calls) in (0..).zip(ranks.iter()) {
         for operation in calls.iter().filter_map(message) {
-            let (sent, asked) = counts.entry(line(rank, operation)).or_default();
+            let (sent, asked) = counts.entry(channel(rank, operation)).or_default();
             *if operation.kind == OperationKind::Send { sent } else { asked } += 1;
         }
     }
-    let mut seen: HashMap<(Line, OperationKind), u64> = HashMap::new();
+    let mut seen: HashMap<(Channel, OperationKind), u64> = HashMap::new();
     for (rank, calls) in (0..).zip(ranks) {
         calls.retain(|call| {
             let Some(operation) = message(call) else { return true };
-            let line = line(rank, operation);
-            let (sent, asked) = counts[&line];
-            let number = seen.entry((line, operation.kind)).or_default();
+            let channel = channel(rank, operation);
+            let (sent, asked) = counts[&channel];
+            let number = seen.entry((channel, operation.kind)).or_default();
             *number += 1;
             *number <= sent.min(asked)
         });
