@@ -2,6 +2,7 @@
 //!
 //! Each test has its own store. No test asserts how long anything takes.
 
+mod banks;
 mod children;
 mod corruption;
 mod dumps;

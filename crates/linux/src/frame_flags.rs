@@ -2,11 +2,13 @@
 //!
 //! **Problem.** A test of free memory leaves frames out, and its report must count them by reason. **Idea.** The kernel
 //! shows 64 flags for each frame; [`FrameFlags::class`] turns them into a class, and a [`Census`] counts the classes.
-//! **Why this way.** The file is read in chunks, so a census of any machine needs 512 KiB.
+//! Some kernels flag only the first frame of a compound page, so the frames after it have its class. **Why this way.**
+//! The file is read in chunks, so a census of any machine needs 512 KiB.
 //!
 //! Source: Linux, Documentation/admin-guide/mm/pagemap.rst and include/uapi/linux/kernel-page-flags.h.
 
 use std::fs::File;
+use std::num::NonZero;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -30,6 +32,7 @@ impl FrameFlags {
     const BUDDY: Self = Self(1 << 10);
     const MAPPED: Self = Self(1 << 11);
     const ANONYMOUS: Self = Self(1 << 12);
+    const COMPOUND_TAIL: Self = Self(1 << 16);
     const HUGE: Self = Self(1 << 17);
     const POISONED: Self = Self(1 << 19);
     const NO_PAGE: Self = Self(1 << 20);
@@ -158,8 +161,37 @@ impl Census {
         FrameClass::ALL.into_iter().map(|class| (class, self.count(class)))
     }
 
-    fn add(&mut self, flags: FrameFlags) {
-        self.counts[flags.class() as usize] += 1;
+    fn add(&mut self, class: FrameClass) {
+        self.counts[class as usize] += 1;
+    }
+}
+
+impl FromIterator<(FrameClass, u64)> for Census {
+    /// Sums up counts of frames.
+    fn from_iter<T: IntoIterator<Item = (FrameClass, u64)>>(counts: T) -> Self {
+        let mut census = Self::default();
+        counts.into_iter().for_each(|(class, frames)| census.counts[class as usize] += frames);
+        census
+    }
+}
+
+/// Gives each frame its class, in ascending order of the frames.
+#[derive(Clone, Copy, Debug, Default)]
+struct Classifier {
+    /// The class of the compound page that may go on.
+    head: Option<FrameClass>,
+}
+
+impl Classifier {
+    fn class(&mut self, flags: FrameFlags) -> FrameClass {
+        let own = flags.class();
+        match self.head {
+            Some(head) if flags.has(FrameFlags::COMPOUND_TAIL) && own == FrameClass::Kernel => head,
+            _ => {
+                self.head = Some(own);
+                own
+            }
+        }
     }
 }
 
@@ -198,9 +230,26 @@ impl FlagTable {
     /// # Errors
     /// [`Error::Read`] if the kernel does not answer.
     pub fn census(&self) -> Result<Census, Error> {
-        let mut census = Census::default();
-        self.scan(|_, flags| census.add(flags))?;
+        let (mut census, mut classifier) = (Census::default(), Classifier::default());
+        self.scan(|_, flags| census.add(classifier.class(flags)))?;
         Ok(census)
+    }
+
+    /// Counts the frames of each block of `frames` frames, from frame 0 on, while they change: the census of block `i`
+    /// is number `i`.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if the kernel does not answer.
+    pub fn censuses(&self, frames: NonZero<u64>) -> Result<Vec<Census>, Error> {
+        let (mut all, mut classifier) = (Vec::new(), Classifier::default());
+        self.scan(|frame, flags| {
+            let block = usize::try_from(frame.number() / frames).expect("a block of a machine's memory");
+            if all.len() <= block {
+                all.resize(block + 1, Census::default());
+            }
+            all[block].add(classifier.class(flags));
+        })?;
+        Ok(all)
     }
 
     /// Passes the flags of every frame to `see`, ascending.
@@ -290,6 +339,41 @@ mod tests {
         assert_eq!(census.count(FrameClass::Absent), flags.len() as u64 - free);
         assert_eq!(census.present(), free);
         assert_eq!(census.iter().map(|(_, count)| count).sum::<u64>(), flags.len() as u64);
+    }
+
+    #[test]
+    fn the_frames_of_a_compound_page_have_the_class_of_its_first_one() {
+        // A slab and a cached file whose kernel flags the first frame only, a huge page whose kernel flags all, and a
+        // compound page of the kernel's.
+        let flags = [
+            bits(&[7, 15]),
+            bits(&[16]),
+            bits(&[3, 5, 15]),
+            bits(&[16]),
+            bits(&[16]),
+            bits(&[12, 15, 22]),
+            bits(&[12, 16, 22]),
+            bits(&[]),
+            bits(&[15]),
+            bits(&[16]),
+        ];
+        let (_folder, table) = table(&flags);
+        let census = table.census().unwrap();
+        let counts = [FrameClass::Slab, FrameClass::File, FrameClass::Anonymous, FrameClass::Kernel];
+        assert_eq!(counts.map(|class| census.count(class)), [2, 3, 2, 3]);
+    }
+
+    #[test]
+    fn each_block_has_its_own_census_and_a_compound_page_may_cross_their_border() {
+        let flags = [bits(&[10]), bits(&[10]), bits(&[10]), bits(&[7, 15]), bits(&[16]), bits(&[20]), bits(&[19])];
+        let (_folder, table) = table(&flags);
+        let blocks = table.censuses(NonZero::new(4).unwrap()).unwrap();
+        let counts: Vec<_> = blocks
+            .iter()
+            .map(|block| [FrameClass::Free, FrameClass::Slab, FrameClass::Poisoned].map(|class| block.count(class)))
+            .collect();
+        assert_eq!(counts, [[3, 1, 0], [0, 1, 1]]);
+        assert_eq!(blocks[1].present(), 2);
     }
 
     #[test]

@@ -16,6 +16,7 @@
 //! | [`pagemap`], [`frame_flags`] | the frame of a page; the use of each frame |
 //! | `frame_use` | whether a frame may be handed out now ([`FrameUses`]) |
 //! | `boot_table` | the table of memory of the last boot |
+//! | [`memory_blocks`] | the units of hotplug: state, zones, node |
 //! | [`retire`] | retiring a frame |
 //! | [`errors`] | errors that the hardware reported, and those that it injects on request |
 //! | [`userfaultfd`] | page faults that this program resolves itself |
@@ -50,6 +51,7 @@ pub mod errors;
 pub mod executable;
 pub mod frame_flags;
 mod frame_use;
+pub mod memory_blocks;
 pub mod memory_state;
 mod mlocking;
 pub mod own_memory;
@@ -76,6 +78,7 @@ pub use error::Error;
 pub use errors::{EinjInjector, ErrorCounts, ErrorFeed};
 pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags};
 pub use frame_use::FrameUses;
+pub use memory_blocks::{BlockZones, HotplugState, MemoryBlock, MemoryBlocks};
 pub use memory_state::{KernelWatermarks, MemoryState};
 pub use pagemap::{Backing, Pagemap};
 pub use program::Window;

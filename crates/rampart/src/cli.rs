@@ -6,6 +6,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 
 use crate::commands::access::AccessArguments;
+use crate::commands::banks::BanksArguments;
 use crate::commands::errors::ErrorsArguments;
 use crate::commands::inject::InjectCommand;
 use crate::commands::map::arguments::MapCommand;
@@ -61,6 +62,8 @@ pub enum Command {
     Noise(NoiseArguments),
     /// Show the memory errors of this machine by DIMM: counters, rasdaemon's records, and their rate
     Errors(ErrorsArguments),
+    /// Show what each memory block holds, and whether it can be emptied
+    Banks(BanksArguments),
     /// Show this machine, what is possible on it and what is not, the last tests, bad frames, and the daemon
     Status {
         /// Print one JSON document instead of text
@@ -99,7 +102,7 @@ mod tests {
         let names: Vec<String> = Arguments::command().get_subcommands().map(|one| one.get_name().to_owned()).collect();
         let expected = [
             "test", "march", "map", "inject", "simulate", "watch", "run", "access", "project", "trace", "noise",
-            "errors", "status",
+            "errors", "banks", "status",
         ];
         assert_eq!(names, expected);
         let below = |name: &str| -> Vec<String> {

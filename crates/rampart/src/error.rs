@@ -31,6 +31,8 @@ pub enum Error {
     NoCounter(rampart_linux::Absence),
     /// no error can be injected here: {0}
     NoErrors(rampart_linux::Absence),
+    /// no memory blocks here: {0}
+    NoBlocks(rampart_linux::Absence),
     /// no error would be injected: --errors-every must be less than --for
     NoErrorInTime,
     /// this process may not run on {cpu}: name some of {allowed}

@@ -84,6 +84,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Noise(arguments) => commands::noise::run(&arguments),
         Command::Errors(arguments) => commands::errors::run(&arguments),
+        Command::Banks(arguments) => commands::banks::run(&arguments),
         Command::Status { json } => commands::status::run(json, store),
     }
 }

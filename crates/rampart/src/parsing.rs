@@ -58,6 +58,15 @@ pub fn parse_memory(text: &str) -> Result<Bytes, String> {
     Ok(bytes)
 }
 
+/// A power of two of bytes, at least 4 KiB, such as `256MiB`.
+pub fn parse_power_of_two(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse().map_err(|error: rampart_memory::ParseSizeError| error.to_string())?;
+    if bytes.get() < rampart_memory::FRAME_BYTES || !bytes.get().is_power_of_two() {
+        return Err(format!("{bytes} is not a power of two of at least 4KiB: give one such as 256MiB"));
+    }
+    Ok(bytes)
+}
+
 /// A march test with at least one read, without which it finds nothing.
 pub fn parse_march_test(text: &str) -> Result<MarchChoice, String> {
     let choice: MarchChoice = text.parse().map_err(|error: ChoiceError| error.to_string())?;

@@ -15,7 +15,7 @@ pub const LAYERS: [(&str, &[&str]); 7] = [
     (PROOF, &["bench", "fuzz", "tests/qemu/badram", "tests/trials", "xtask"]),
     ("face", &["crates/rampart"]),
     ("studies", &["crates/studies"]),
-    ("systems", &["crates/diagnostic", "crates/guard", "crates/preload", "crates/scale"]),
+    ("systems", &["crates/banks", "crates/diagnostic", "crates/guard", "crates/preload", "crates/scale"]),
     ("parts", &["crates/march", "crates/codes", "crates/buddy", "crates/sim"]),
     ("platform", &["crates/linux", "crates/mpi-build", "crates/store"]),
     ("words", &["crates/memory"]),

@@ -31,6 +31,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "median",
         ],
     ),
+    ("crates/banks/src", &["survey", "layout"]),
     (
         "crates/buddy/src",
         &["buddy", "zone", "allocator", "request", "layout", "watermarks", "mark", "migratetype", "error"],
@@ -60,6 +61,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "shared_words",
             "topology",
             "boot_table",
+            "memory_blocks",
             "errors",
             "retire",
             "vault",

@@ -1,6 +1,7 @@
 //! One module for each command; none uses another.
 
 pub mod access;
+pub mod banks;
 pub mod errors;
 pub mod inject;
 pub mod map;

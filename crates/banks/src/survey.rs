@@ -1,0 +1,242 @@
+//! The survey of all memory blocks: the use of their frames, and whether each can be emptied.
+//!
+//! **Problem.** A block goes offline only if everything in it can move elsewhere; the kernel answers that only by an
+//! attempt, which takes seconds and moves pages in vain. **Idea.** The kernel shows the use of each frame
+//! (`/proc/kpageflags`): memory of programs and of cached files can move, the kernel's own cannot. A block that the
+//! kernel would refuse in any case, because it lies in two zones or has a hole, is told by its zones. **Why this way.**
+//! A pure function of blocks and counts. It errs on one side only: frames that lie ready for one CPU look like the
+//! kernel's, so a block may be called unmovable that a moment later can be emptied.
+
+use std::ops::{Add, RangeInclusive};
+
+use rampart_linux::{BlockZones, Census, FrameClass, HotplugState, MemoryBlock, MemoryBlocks};
+use rampart_memory::{Bank, Bytes, FRAME_BYTES, HotplugBlock, Node};
+use serde::Serialize;
+
+use crate::BankLayout;
+
+/// All blocks and their totals.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MemorySurvey {
+    /// The size of each block.
+    pub block: Bytes,
+    /// The banks.
+    pub banks: BankLayout,
+    /// Whether the use of frames is known (needs root).
+    pub uses_known: bool,
+    /// The blocks, ascending.
+    pub blocks: Vec<BlockSurvey>,
+    /// The totals of all blocks.
+    pub totals: MemoryTotals,
+}
+
+/// One block.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BlockSurvey {
+    /// The kernel's number.
+    pub number: HotplugBlock,
+    /// Its physical addresses, the last one included.
+    pub addresses: (u64, u64),
+    /// Its state.
+    pub state: HotplugState,
+    /// Its zone; for an offline block, those that it may go to.
+    pub zones: BlockZones,
+    /// Its node; `None` if the kernel has no NUMA.
+    pub node: Option<Node>,
+    /// The first and the last bank in which it lies.
+    pub banks: (Bank, Bank),
+    /// The use of its frames; zero where it is unknown or the block is offline.
+    #[serde(flatten)]
+    pub uses: FrameUseBytes,
+    /// What prevents that it is emptied; `None` if nothing does.
+    pub obstacle: Option<BlockObstacle>,
+}
+
+/// Memory by use. The sum is the block, without its holes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FrameUseBytes {
+    /// Free.
+    pub free: Bytes,
+    /// In use, and the kernel can move it: memory of programs, cached files, huge pages.
+    pub movable: Bytes,
+    /// In use, and the kernel cannot move it, or reserved.
+    pub unmovable: Bytes,
+    /// Retired for errors.
+    pub retired: Bytes,
+    /// No memory: a hole in the block.
+    pub hole: Bytes,
+}
+
+/// What prevents that a block is emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, displaydoc::Display)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockObstacle {
+    /// offline already
+    Offline,
+    /// going offline now
+    GoingOffline,
+    /// it has a hole
+    Hole,
+    /// it lies in several zones
+    SeveralZones,
+    /// memory of the kernel lies in it
+    Unmovable,
+    /// the use of its frames is unknown
+    Unknown,
+}
+
+/// Totals of a survey.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MemoryTotals {
+    /// Memory of online blocks.
+    pub online: Bytes,
+    /// Memory of offline blocks.
+    pub offline: Bytes,
+    /// Memory of blocks that can be emptied.
+    pub can_be_emptied: Bytes,
+    /// What must move for that.
+    pub to_move: Bytes,
+    /// Banks that lie only in blocks that are offline or can be emptied.
+    pub removable_banks: u64,
+    /// All banks in which there is a block.
+    pub banks: u64,
+}
+
+impl FrameUseBytes {
+    fn of(census: &Census) -> Self {
+        census
+            .iter()
+            .map(|(class, frames)| Self::one(class, Bytes::new(frames * FRAME_BYTES)))
+            .fold(Self::default(), Add::add)
+    }
+
+    fn one(class: FrameClass, bytes: Bytes) -> Self {
+        let none = Self::default();
+        match class {
+            FrameClass::Free => Self { free: bytes, ..none },
+            FrameClass::Anonymous | FrameClass::File | FrameClass::HugeTlb => Self { movable: bytes, ..none },
+            FrameClass::Slab
+            | FrameClass::PageTable
+            | FrameClass::Kernel
+            | FrameClass::Reserved
+            | FrameClass::Offline => Self { unmovable: bytes, ..none },
+            FrameClass::Poisoned => Self { retired: bytes, ..none },
+            FrameClass::Absent => Self { hole: bytes, ..none },
+        }
+    }
+
+    /// Memory in use, movable or not.
+    #[must_use]
+    pub fn used(&self) -> Bytes {
+        Bytes::new(self.movable.get() + self.unmovable.get())
+    }
+}
+
+impl Add for FrameUseBytes {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        let sum = |one: Bytes, other: Bytes| Bytes::new(one.get() + other.get());
+        Self {
+            free: sum(self.free, other.free),
+            movable: sum(self.movable, other.movable),
+            unmovable: sum(self.unmovable, other.unmovable),
+            retired: sum(self.retired, other.retired),
+            hole: sum(self.hole, other.hole),
+        }
+    }
+}
+
+impl MemorySurvey {
+    /// Surveys the blocks. `censuses` has the frames of each block by its number; `None` if they cannot be read.
+    #[must_use]
+    pub fn new(blocks: &MemoryBlocks, censuses: Option<&[Census]>, banks: BankLayout) -> Self {
+        let survey = |block: &MemoryBlock| {
+            let census = censuses.map(|all| {
+                usize::try_from(block.number.0).ok().and_then(|number| all.get(number)).copied().unwrap_or_default()
+            });
+            BlockSurvey::new(block, blocks.size, census, banks)
+        };
+        let surveyed: Vec<_> = blocks.blocks.iter().map(survey).collect();
+        let totals = MemoryTotals::of(&surveyed, blocks.size);
+        Self { block: blocks.size, banks, uses_known: censuses.is_some(), blocks: surveyed, totals }
+    }
+}
+
+impl BlockSurvey {
+    fn new(block: &MemoryBlock, size: Bytes, census: Option<Census>, banks: BankLayout) -> Self {
+        let online = block.state == HotplugState::Online;
+        let uses = census.filter(|_| online).map(|census| FrameUseBytes::of(&census)).unwrap_or_default();
+        let start = u64::from(block.number.0) * size.get();
+        let of = banks.of(block.number, size);
+        Self {
+            number: block.number,
+            addresses: (start, start + (size.get() - 1)),
+            state: block.state,
+            zones: block.zones.clone(),
+            node: block.node,
+            banks: (*of.start(), *of.end()),
+            uses,
+            obstacle: obstacle(block, census.is_some(), &uses),
+        }
+    }
+
+    /// The banks in which it lies.
+    #[must_use]
+    pub const fn bank_range(&self) -> RangeInclusive<Bank> {
+        self.banks.0..=self.banks.1
+    }
+}
+
+fn obstacle(block: &MemoryBlock, known: bool, uses: &FrameUseBytes) -> Option<BlockObstacle> {
+    match block.state {
+        HotplugState::Offline => return Some(BlockObstacle::Offline),
+        HotplugState::GoingOffline => return Some(BlockObstacle::GoingOffline),
+        HotplugState::Online => {}
+    }
+    if uses.hole > Bytes::ZERO {
+        Some(BlockObstacle::Hole)
+    } else if block.zones == BlockZones::Several {
+        Some(BlockObstacle::SeveralZones)
+    } else if !known {
+        Some(BlockObstacle::Unknown)
+    } else if uses.unmovable > Bytes::ZERO {
+        Some(BlockObstacle::Unmovable)
+    } else {
+        None
+    }
+}
+
+impl MemoryTotals {
+    fn of(blocks: &[BlockSurvey], size: Bytes) -> Self {
+        let sum = |keep: &dyn Fn(&BlockSurvey) -> bool| {
+            Bytes::new(blocks.iter().filter(|block| keep(block)).count() as u64 * size.get())
+        };
+        let to_move =
+            blocks.iter().filter(|block| block.obstacle.is_none()).map(|block| block.uses.movable.get()).sum();
+        let all = banks(blocks.iter());
+        let stay = banks(blocks.iter().filter(|block| !matches!(block.obstacle, None | Some(BlockObstacle::Offline))));
+        Self {
+            online: sum(&|block| block.state != HotplugState::Offline),
+            offline: sum(&|block| block.state == HotplugState::Offline),
+            can_be_emptied: sum(&|block| block.obstacle.is_none()),
+            to_move: Bytes::new(to_move),
+            removable_banks: all - stay,
+            banks: all,
+        }
+    }
+}
+
+/// The number of banks in which these blocks, ascending, lie.
+fn banks<'a>(blocks: impl Iterator<Item = &'a BlockSurvey>) -> u64 {
+    let (mut count, mut next) = (0, 0);
+    for block in blocks {
+        let (first, last) = (u64::from(block.banks.0.0).max(next), u64::from(block.banks.1.0));
+        count += (last + 1).saturating_sub(first);
+        next = next.max(last + 1);
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+use super::*;
+use crate::BankSource;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const BLOCK: u64 = 128 << 20;
+const FRAMES: u64 = BLOCK / FRAME_BYTES;
+
+fn block(number: u32, state: HotplugState, zones: BlockZones) -> MemoryBlock {
+    MemoryBlock { number: HotplugBlock(number), state, zones, node: Some(Node(0)) }
+}
+
+fn normal() -> BlockZones {
+    BlockZones::In("Normal".to_owned())
+}
+
+fn survey(blocks: Vec<MemoryBlock>, censuses: Option<&[Census]>, bank: u64) -> MemorySurvey {
+    let blocks = MemoryBlocks { size: Bytes::new(BLOCK), blocks };
+    MemorySurvey::new(&blocks, censuses, BankLayout { size: Bytes::new(bank), source: BankSource::Requested })
+}
+
+fn census(counts: &[(FrameClass, u64)]) -> Census {
+    let used: u64 = counts.iter().map(|(_, frames)| frames).sum();
+    counts.iter().copied().chain([(FrameClass::Free, FRAMES - used)]).collect()
+}
+
+#[test]
+fn a_block_can_be_emptied_unless_there_is_a_reason() {
+    let in_use = |class| census(&[(class, 1)]);
+    for (zones, census, expected) in [
+        (normal(), census(&[]), None),
+        (normal(), census(&[(FrameClass::Anonymous, 9), (FrameClass::File, 8), (FrameClass::HugeTlb, 512)]), None),
+        (normal(), in_use(FrameClass::Poisoned), None),
+        (normal(), in_use(FrameClass::Slab), Some(BlockObstacle::Unmovable)),
+        (normal(), in_use(FrameClass::PageTable), Some(BlockObstacle::Unmovable)),
+        (normal(), in_use(FrameClass::Kernel), Some(BlockObstacle::Unmovable)),
+        (normal(), in_use(FrameClass::Reserved), Some(BlockObstacle::Unmovable)),
+        (normal(), in_use(FrameClass::Offline), Some(BlockObstacle::Unmovable)),
+        (BlockZones::Several, census(&[]), Some(BlockObstacle::SeveralZones)),
+        (BlockZones::Several, in_use(FrameClass::Absent), Some(BlockObstacle::Hole)),
+    ] {
+        let seen = survey(vec![block(0, HotplugState::Online, zones)], Some(&[census]), BLOCK);
+        assert_eq!(seen.blocks[0].obstacle, expected, "{census:?}");
+    }
+}
+
+#[test]
+fn without_root_only_states_and_zones_are_known() {
+    let blocks = vec![
+        block(0, HotplugState::Online, BlockZones::Several),
+        block(1, HotplugState::Online, normal()),
+        block(2, HotplugState::Offline, BlockZones::Choices(vec!["Normal".to_owned()])),
+        block(3, HotplugState::GoingOffline, normal()),
+    ];
+    let seen = survey(blocks, None, 2 * BLOCK);
+    let obstacles: Vec<_> = seen.blocks.iter().map(|block| block.obstacle).collect();
+    let expected =
+        [BlockObstacle::SeveralZones, BlockObstacle::Unknown, BlockObstacle::Offline, BlockObstacle::GoingOffline];
+    assert_eq!(obstacles, expected.map(Some));
+    assert!(!seen.uses_known && seen.totals.can_be_emptied == Bytes::ZERO && seen.totals.removable_banks == 0);
+}
+
+#[test]
+fn a_block_that_is_offline_uses_nothing_and_a_bank_goes_only_whole() {
+    let full = census(&[(FrameClass::Anonymous, 100)]);
+    let stuck = census(&[(FrameClass::Slab, 3)]);
+    let blocks = vec![
+        block(0, HotplugState::Online, normal()),
+        block(1, HotplugState::Offline, BlockZones::Choices(Vec::new())),
+        block(2, HotplugState::Online, normal()),
+        block(3, HotplugState::Online, normal()),
+        block(9, HotplugState::Online, normal()),
+    ];
+    let mut all = vec![full, stuck, full, stuck];
+    all.resize(10, census(&[]));
+    let seen = survey(blocks, Some(&all), 2 * BLOCK);
+    assert_eq!(seen.blocks[1].uses, FrameUseBytes::default(), "whatever its frames say");
+    let totals = seen.totals;
+    assert_eq!((totals.online, totals.offline), (Bytes::new(4 * BLOCK), Bytes::new(BLOCK)));
+    assert_eq!((totals.can_be_emptied, totals.to_move), (Bytes::new(3 * BLOCK), Bytes::new(200 * FRAME_BYTES)));
+    assert_eq!((totals.banks, totals.removable_banks), (3, 2), "banks 0 and 4, and not 1, with block 3");
+    assert_eq!(seen.blocks[4].addresses, (9 * BLOCK, 10 * BLOCK - 1));
+}
+
+proptest! {
+    /// The banks of blocks are counted as a set counts them, whatever is larger, a bank or a block.
+    #[test]
+    fn banks_are_counted_once(numbers in proptest::collection::btree_set(0_u32..200, 0..40), shift in 0_u32..6) {
+        let size = (BLOCK >> 3) << shift;
+        let blocks: Vec<_> = numbers.iter().map(|&number| block(number, HotplugState::Online, normal())).collect();
+        let seen = survey(blocks, None, size);
+        let model: BTreeSet<u64> = numbers
+            .iter()
+            .flat_map(|&number| (0..8).map(move |part| (u64::from(number) * BLOCK + part * BLOCK / 8) / size))
+            .collect();
+        prop_assert_eq!(seen.totals.banks, model.len() as u64);
+    }
+
+    /// Nothing is lost: the uses of an online block make up the block.
+    #[test]
+    fn the_uses_of_a_block_make_up_the_block(counts in proptest::collection::vec(0_u64..2000, 11)) {
+        let census: Census = FrameClass::ALL.into_iter().zip(counts.iter().copied()).collect();
+        let uses = FrameUseBytes::of(&census);
+        let sum = uses.free.get() + uses.used().get() + uses.retired.get() + uses.hole.get();
+        prop_assert_eq!(sum, counts.iter().sum::<u64>() * FRAME_BYTES);
+    }
+}

@@ -1,0 +1,101 @@
+//! The survey as a page: a picture of all blocks, one square each.
+
+use std::fmt::Write as _;
+
+use rampart_banks::{BlockObstacle, BlockSurvey, MemorySurvey};
+
+use super::table::verdict;
+use crate::output::html::{document, escape, figure};
+
+/// Squares in a row.
+const ROW: usize = 48;
+
+/// The side of a square, and the distance of two, in the drawing's units.
+const SIDE: usize = 16;
+const STEP: usize = 20;
+
+/// The colours of what can move, what cannot, and what is free, as the style sheet knows them.
+const COLOURS: [&str; 3] = ["#0072B2", "#D55E00", "#009E73"];
+
+/// The page of a survey.
+pub fn of_survey(survey: &MemorySurvey) -> String {
+    let totals = &survey.totals;
+    let mut body = "<h1>Memory blocks</h1>\n<div class=tiles>\n".to_owned();
+    for (value, name) in [
+        (totals.online.to_string(), "online".to_owned()),
+        (totals.offline.to_string(), "offline".to_owned()),
+        (totals.can_be_emptied.to_string(), "can be emptied now".to_owned()),
+        (totals.to_move.to_string(), "must move for that".to_owned()),
+        (
+            format!("{} of {}", totals.removable_banks, totals.banks),
+            format!("banks of {} ({}) are removable", survey.banks.size, survey.banks.source),
+        ),
+    ] {
+        let _ = writeln!(body, "<div class=tile><b>{}</b><span>{}</span></div>", escape(&value), escape(&name));
+    }
+    body.push_str("</div>\n");
+    let more = "; a frame around a block that can be emptied; pale: offline";
+    figure(&mut body, &["movable", "unmovable", "free"], &picture(survey), more);
+    document("memory blocks", &body)
+}
+
+fn picture(survey: &MemorySurvey) -> String {
+    let rows = survey.blocks.len().div_ceil(ROW).max(1);
+    let mut svg = format!("<svg viewBox=\"0 0 {} {}\" role=img>\n", ROW * STEP, rows * STEP);
+    for (place, block) in survey.blocks.iter().enumerate() {
+        square(&mut svg, block, survey.block.get(), (place % ROW * STEP + 2, place / ROW * STEP + 2));
+    }
+    svg + "</svg>"
+}
+
+/// Draws a block: from below, what cannot move, what can, and what is free.
+#[expect(clippy::cast_precision_loss, reason = "a drawing")]
+fn square(svg: &mut String, block: &BlockSurvey, size: u64, (x, y): (usize, usize)) {
+    let title = format!("block {}, {}; can be emptied: {}", block.number.0, block.state, verdict(block));
+    let _ = write!(svg, "<g><title>{}</title>", escape(&title));
+    let frame = if block.obstacle.is_none() { "1.6" } else { "0.3" };
+    let _ = write!(
+        svg,
+        "<rect x=\"{x}\" y=\"{y}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"none\" stroke=\"#000000\" \
+         stroke-width=\"{frame}\" stroke-opacity=\"{}\"/>",
+        if block.obstacle == Some(BlockObstacle::Offline) { "0.3" } else { "1" }
+    );
+    let mut bottom = (y + SIDE) as f64;
+    let parts = [(1, block.uses.unmovable), (0, block.uses.movable), (2, block.uses.free)];
+    for (colour, bytes) in parts.into_iter().filter(|(_, bytes)| bytes.get() > 0) {
+        let height = SIDE as f64 * bytes.get() as f64 / size as f64;
+        bottom -= height;
+        let colour = COLOURS[colour];
+        let _ = write!(
+            svg,
+            "<rect x=\"{x}\" y=\"{bottom:.2}\" width=\"{SIDE}\" height=\"{height:.2}\" fill=\"{colour}\"/>"
+        );
+    }
+    svg.push_str("</g>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rampart_banks::{BankLayout, BankSource};
+    use rampart_linux::{BlockZones, Census, FrameClass, HotplugState, MemoryBlock, MemoryBlocks};
+    use rampart_memory::{Bytes, HotplugBlock};
+
+    #[test]
+    fn each_block_is_a_square_with_a_title_and_its_parts() {
+        let block = |number, state| MemoryBlock {
+            number: HotplugBlock(number),
+            state,
+            zones: BlockZones::In("Normal".to_owned()),
+            node: None,
+        };
+        let blocks = vec![block(0, HotplugState::Online), block(1, HotplugState::Offline)];
+        let blocks = MemoryBlocks { size: Bytes::from_mib(128), blocks };
+        let half: Census = [(FrameClass::File, 16_384), (FrameClass::Free, 16_384)].into_iter().collect();
+        let banks = BankLayout { size: Bytes::from_mib(128), source: BankSource::Requested };
+        let page = of_survey(&MemorySurvey::new(&blocks, Some(&[half]), banks));
+        assert_eq!((page.matches("<title>block").count(), page.matches("height=\"8.00\"").count()), (2, 2), "{page}");
+        assert!(page.contains("block 0, online; can be emptied: yes: 64 MiB to move"), "{page}");
+        assert!(page.contains("2 of 2") && !page.contains("http"), "{page}");
+    }
+}

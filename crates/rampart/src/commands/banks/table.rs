@@ -1,0 +1,155 @@
+//! The survey as text: a row for each block, a picture, and the totals.
+
+use std::fmt::Write as _;
+
+use rampart_banks::{BlockObstacle, BlockSurvey, MemorySurvey};
+use rampart_linux::BlockZones;
+use rampart_memory::Bytes;
+
+/// Blocks in a row of the picture.
+const ROW: usize = 64;
+
+/// The meaning of the picture's signs.
+const LEGEND: &str = "0 to 9: can be emptied, tenths in use   #: memory of the kernel   z: several zones   o: a hole\n\
+                      .: offline   >: going offline   ?: unknown (needs root)\n";
+
+/// The survey as text. `unknown` is the reason why the use of frames could not be read.
+pub fn text(survey: &MemorySurvey, unknown: Option<&str>) -> String {
+    let mut text = format!(
+        "{:>6}  {:<27}  {:<13}  {:<8} {:>4}  {:>9}  {:>9}  {:>9}  {:>9}  {}\n",
+        "block", "addresses", "state", "zone", "node", "bank", "free", "movable", "unmovable", "can be emptied"
+    );
+    survey.blocks.iter().for_each(|block| row(&mut text, block));
+    text.push('\n');
+    for blocks in survey.blocks.chunks(ROW) {
+        let signs: String = blocks.iter().map(|block| sign(block, survey.block)).collect();
+        let _ = writeln!(text, "{:>6}  {signs}", blocks[0].number.0);
+    }
+    text.push_str(LEGEND);
+    let totals = &survey.totals;
+    let _ = writeln!(
+        text,
+        "\nmemory      {} online, {} offline, in {} blocks of {}",
+        totals.online,
+        totals.offline,
+        survey.blocks.len(),
+        survey.block
+    );
+    let _ = writeln!(
+        text,
+        "banks       {} of {} are removable; banks of {} ({})",
+        totals.removable_banks, totals.banks, survey.banks.size, survey.banks.source
+    );
+    match unknown {
+        Some(why) => drop(writeln!(text, "emptied     unknown: {why}")),
+        None => drop(writeln!(
+            text,
+            "emptied     {} in {} blocks could be now, after {} has moved",
+            totals.can_be_emptied,
+            totals.can_be_emptied.get() / survey.block.get(),
+            totals.to_move
+        )),
+    }
+    text
+}
+
+fn row(text: &mut String, block: &BlockSurvey) {
+    let (first, last) = block.addresses;
+    let bank = match block.banks {
+        (first, last) if first == last => first.0.to_string(),
+        (first, last) => format!("{}-{}", first.0, last.0),
+    };
+    let node = block.node.map_or_else(|| "-".to_owned(), |node| node.0.to_string());
+    let uses = block.uses;
+    let [free, movable, unmovable] = [uses.free, uses.movable, uses.unmovable].map(|bytes| match block.obstacle {
+        Some(BlockObstacle::Offline | BlockObstacle::GoingOffline | BlockObstacle::Unknown) => "-".to_owned(),
+        _ => bytes.to_string(),
+    });
+    let _ = writeln!(
+        text,
+        "{:>6}  {first:#012x}-{last:#012x}  {:<13}  {:<8} {node:>4}  {bank:>9}  {free:>9}  {movable:>9}  {unmovable:>9}  {}",
+        block.number.0,
+        block.state.to_string(),
+        zone(&block.zones),
+        verdict(block),
+    );
+}
+
+/// The zone of a block in few letters.
+fn zone(zones: &BlockZones) -> String {
+    match zones {
+        BlockZones::In(zone) => zone.clone(),
+        BlockZones::Several => "several".to_owned(),
+        BlockZones::Choices(zones) if !zones.is_empty() => zones.join("/"),
+        BlockZones::Choices(_) | BlockZones::Unknown => "-".to_owned(),
+    }
+}
+
+/// Whether a block can be emptied, and if not, why.
+pub fn verdict(block: &BlockSurvey) -> String {
+    match block.obstacle {
+        None if block.uses.movable == Bytes::ZERO => "yes: empty".to_owned(),
+        None => format!("yes: {} to move", block.uses.movable),
+        Some(obstacle) => format!("no: {obstacle}"),
+    }
+}
+
+fn sign(block: &BlockSurvey, size: Bytes) -> char {
+    match block.obstacle {
+        None => {
+            let tenths = (block.uses.used().get() * 10).div_ceil(size.get()).min(9);
+            u32::try_from(tenths).ok().and_then(|tenths| char::from_digit(tenths, 10)).expect("a digit")
+        }
+        Some(BlockObstacle::Unmovable) => '#',
+        Some(BlockObstacle::SeveralZones) => 'z',
+        Some(BlockObstacle::Hole) => 'o',
+        Some(BlockObstacle::Offline) => '.',
+        Some(BlockObstacle::GoingOffline) => '>',
+        Some(BlockObstacle::Unknown) => '?',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rampart_banks::{BankLayout, BankSource};
+    use rampart_linux::{Census, FrameClass, HotplugState, MemoryBlock, MemoryBlocks};
+    use rampart_memory::{HotplugBlock, Node};
+
+    fn survey(censuses: Option<&[Census]>) -> MemorySurvey {
+        let block =
+            |number, state, zones| MemoryBlock { number: HotplugBlock(number), state, zones, node: Some(Node(0)) };
+        let normal = || BlockZones::In("Normal".to_owned());
+        let choices = BlockZones::Choices(vec!["Normal".to_owned(), "Movable".to_owned()]);
+        let blocks = vec![
+            block(0, HotplugState::Online, BlockZones::Several),
+            block(1, HotplugState::Online, normal()),
+            block(2, HotplugState::Online, normal()),
+            block(3, HotplugState::Offline, choices),
+        ];
+        let blocks = MemoryBlocks { size: Bytes::from_mib(128), blocks };
+        let banks = BankLayout { size: Bytes::from_mib(256), source: BankSource::Requested };
+        MemorySurvey::new(&blocks, censuses, banks)
+    }
+
+    #[test]
+    fn each_block_has_a_row_and_a_sign_and_the_last_line_has_the_answer() {
+        let used: Census = [(FrameClass::Anonymous, 8192), (FrameClass::Free, 24_576)].into_iter().collect();
+        let kernel: Census = [(FrameClass::Slab, 32_768)].into_iter().collect();
+        let shown = text(&survey(Some(&[kernel, used, kernel])), None);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!(lines[1].contains("0x0000000000-0x0007ffffff") && lines[1].ends_with("no: it lies in several zones"));
+        assert!(lines[2].contains("96 MiB") && lines[2].ends_with("yes: 32 MiB to move"), "{shown}");
+        assert!(lines[3].ends_with("no: memory of the kernel lies in it"), "{shown}");
+        assert!(lines[4].contains("Normal/Movable") && lines[4].ends_with("no: offline already"), "{shown}");
+        assert_eq!(lines[6], "     0  z3#.");
+        assert_eq!(lines.last(), Some(&"emptied     128 MiB in 1 blocks could be now, after 32 MiB has moved"));
+        assert!(shown.contains("0 of 2 are removable; banks of 256 MiB (as requested)"), "{shown}");
+    }
+
+    #[test]
+    fn what_is_unknown_is_said_to_be_unknown() {
+        let shown = text(&survey(None), Some("no root"));
+        assert!(shown.contains("     0  z??.\n") && shown.ends_with("emptied     unknown: no root\n"), "{shown}");
+    }
+}
