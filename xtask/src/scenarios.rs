@@ -32,11 +32,12 @@ struct Short {
 
 /// The short form: one boot each. The older kernel has no engine `move`, and lacks some requests that `minor` makes of
 /// the newer.
-const SHORT: [Short; 4] = [
+const SHORT: [Short; 5] = [
     Short { name: "retire", kernel: KERNELS[0], options: "" },
     Short { name: "stuck_cells", kernel: KERNELS[1], options: "" },
     Short { name: "stuck_cells", kernel: KERNELS[0], options: "only=minor" },
     Short { name: "bad_ram", kernel: KERNELS[0], options: "short" },
+    Short { name: "banks", kernel: KERNELS[1], options: "" },
 ];
 
 /// All boots of the short form together end within this time.
