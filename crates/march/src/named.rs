@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// march.md's lengths; March SL and G as published: 41n, and 23n with two delays.
+    /// Lengths as published; March SL and G: 41n, and 23n with two delays.
     #[test]
     fn every_named_test_has_its_published_length() {
         let lengths = NAMED.map(|named| (named.name, named.test().length(), named.test().delays()));

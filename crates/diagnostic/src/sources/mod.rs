@@ -1,7 +1,8 @@
 //! Sources of frames.
 //!
-//! A new source for the daemon implements [`DaemonSource`] in a file here, and `daemon::run` constructs it; nothing
-//! else changes.
+//! A new source for the daemon implements [`DaemonSource`] in a folder here, and `daemon::run` constructs it. What a
+//! source hands to testers is a [`Step`], and it reports [`Ages`] and [`PoolNews`]; a source without sweeps leaves the
+//! news empty. The test that runs once claims its memory itself and has no source.
 
 pub mod free_memory;
 

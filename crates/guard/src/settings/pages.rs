@@ -205,9 +205,9 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_shown_is_read_back(
-            scheme in 0_usize..4, order in 0_u32..=9, parts in 0_u32..=6, blocks in 2_u64..5000, prefetch in 0_u32..100,
+            scheme in 0..Scheme::ALL.len(), order in 0_u32..=9, parts in 0_u32..=6, blocks in 2_u64..5000, prefetch in 0_u32..100,
             interval in proptest::option::of(1_u64..10_000_000), overhead in proptest::option::of(1_u32..500),
-            on_error in 0_usize..3, method in 0_usize..3, data in any::<bool>(), mappings in proptest::option::of(1_u64..1 << 40)
+            on_error in 0..OnError::ALL.len(), method in 0..EngineKind::ALL.len(), data in any::<bool>(), mappings in proptest::option::of(1_u64..1 << 40)
         ) {
             let settings = GuardSettings {
                 method: EngineKind::ALL[method],

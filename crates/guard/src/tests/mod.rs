@@ -134,7 +134,7 @@ proptest! {
     #[test]
     fn a_program_finds_what_it_wrote(
         steps in proptest::collection::vec((0_u64..PAGES / 2, 0_u64..100, proptest::option::weighted(0.1, any::<u64>()), any::<bool>()), 1..500),
-        scheme in 0_usize..4, prefetch in 0_u32..5, unit in 0_u32..3, watches in any::<bool>()
+        scheme in 0..Scheme::ALL.len(), prefetch in 0_u32..5, unit in 0_u32..3, watches in any::<bool>()
     ) {
         let (counts, reported) = (GuardCounts::default(), Reported::default());
         let settings = GuardSettings { scheme: Scheme::ALL[scheme], prefetch, unit_pages: 1 << unit, ..settings() };

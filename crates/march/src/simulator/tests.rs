@@ -46,8 +46,8 @@ TF#CFin           25     50     75   62.5    100    100    100    100   87.5    
 static#static    1.8   26.8   31.5   37.3     51   69.5   68.9   71.4   58.5   61.1   96.9   63.9   98.4    100
 ";
 
-/// The part of the table that the documents print, in whole percent: SAF TF AF SOF, CFin CFid CFst, linked CFid.
-const PRINTED: [(&str, [i32; 8]); 12] = [
+/// The classical kinds of the table again, in whole percent: SAF TF AF SOF, CFin CFid CFst, linked CFid.
+const CLASSICAL: [(&str, [i32; 8]); 12] = [
     ("MATS", [100, 50, 78, 0, 50, 0, 25, 7]),
     ("MATS+", [100, 50, 100, 25, 75, 38, 50, 47]),
     ("MATS++", [100, 100, 100, 100, 75, 38, 50, 47]),
@@ -62,7 +62,7 @@ const PRINTED: [(&str, [i32; 8]); 12] = [
     ("March RAW", [100, 100, 100, 100, 100, 100, 100, 87]),
 ];
 
-const PRINTED_KINDS: [Kind; 8] = [
+const CLASSICAL_KINDS: [Kind; 8] = [
     Kind::StuckAt,
     Kind::Transition,
     Kind::Address,
@@ -97,10 +97,10 @@ fn the_simulator_computes_the_whole_coverage_table() {
 
 #[test]
 fn the_printed_table_is_the_computed_one_in_whole_percent() {
-    for (name, printed) in PRINTED {
+    for (name, rounded) in CLASSICAL {
         let test = find(name).expect(name).test();
-        let computed = PRINTED_KINDS.map(|kind| super::prove_kind(&test, kind).percent().round());
-        assert_eq!(computed, printed.map(f64::from), "{name}");
+        let computed = CLASSICAL_KINDS.map(|kind| super::prove_kind(&test, kind).percent().round());
+        assert_eq!(computed, rounded.map(f64::from), "{name}");
     }
 }
 
@@ -112,7 +112,7 @@ fn only_the_tests_that_are_said_to_find_subtle_faults_find_them() {
             let proof = super::prove_kind(&named.test(), kind);
             proof.detected == proof.total
         };
-        PRINTED.iter().filter(|(name, _)| finds_all(find(name).expect(name))).map(|(name, _)| *name).collect()
+        CLASSICAL.iter().filter(|(name, _)| finds_all(find(name).expect(name))).map(|(name, _)| *name).collect()
     };
     for kind in
         [Kind::WriteDisturb, Kind::WriteDisturbCoupling, Kind::DeceptiveReadCoupling, Kind::DisturbByNonTransition]

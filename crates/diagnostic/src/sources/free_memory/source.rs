@@ -18,9 +18,9 @@ pub struct Step<R> {
     /// The frame of each page, if it is known. The tester leaves only frames that were tested completely; frames that
     /// the kernel retired become `None`.
     pub frames: Vec<Option<Frame>>,
-    pub(super) node: Node,
+    pub(in crate::sources) node: Node,
     /// Pages in bad frames: the pool never gives them back.
-    pub(super) bad: Vec<u64>,
+    pub(in crate::sources) bad: Vec<u64>,
 }
 
 impl<R> Step<R> {

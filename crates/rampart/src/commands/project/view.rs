@@ -75,17 +75,17 @@ impl ProjectionView {
             };
         }
         match self.paths.map(|(firmware, software)| (Logging::of(firmware, software), firmware, software)) {
-            None => format!("errors cost {} here", percent(projection.cost())),
+            None => format!("errors slow the program by {}", percent(projection.cost())),
             Some((Logging::Firmware, firmware, _)) => {
-                format!("firmware may log them: that costs {}", percent(firmware))
+                format!("firmware may log corrected errors: a slowdown of {}", percent(firmware))
             }
             Some((Logging::Kernel, firmware, software)) => format!(
-                "let the kernel log them, not the firmware: {} instead of {}",
+                "let the kernel log corrected errors, not the firmware: a slowdown of {} instead of {}",
                 percent(software),
                 percent(firmware)
             ),
             Some((Logging::Nobody, firmware, software)) => format!(
-                "memory with fewer errors: logging costs {} by the kernel and {} by firmware",
+                "use memory with fewer errors: the slowdown is {} if the kernel logs them, {} if firmware does",
                 percent(software),
                 percent(firmware)
             ),
