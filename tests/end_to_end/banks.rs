@@ -42,3 +42,53 @@ fn a_bank_that_is_no_power_of_two_is_refused() {
         assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");
     }
 }
+
+/// The state and zones of each block, as the kernel says.
+fn states() -> Vec<(std::path::PathBuf, String)> {
+    let Ok(folder) = std::fs::read_dir("/sys/devices/system/memory") else { return Vec::new() };
+    let files = folder.flatten().flat_map(|block| ["state", "valid_zones"].map(|name| block.path().join(name)));
+    let mut states: Vec<_> =
+        files.filter_map(|file| std::fs::read_to_string(&file).ok().map(|text| (file, text))).collect();
+    states.sort();
+    states
+}
+
+#[test]
+fn a_dry_run_names_the_blocks_that_would_go_and_changes_nothing() {
+    let rampart = Rampart::new();
+    let before = states();
+    let planned = rampart.run(&["banks", "consolidate", "--target", "1B", "--reserve", "0%", "--json"]);
+    assert_eq!(states(), before);
+    if planned.out.is_empty() {
+        assert_eq!((planned.code, planned.err.lines().count()), (Some(2), 1), "{planned:?}");
+        return;
+    }
+    let report = planned.json();
+    assert_eq!((&report["schema"], &report["applied"]), (&"rampart.consolidation/1".into(), &false.into()));
+    let (attempts, ended) = (report["attempts"].as_array().unwrap(), report["ended"].as_str().unwrap());
+    let offline = bytes(&report["offline_after"]) - bytes(&report["offline_before"]);
+    match planned.code {
+        Some(0) => assert!(ended == "target_reached" && bytes(&report["offline_after"]) > 0, "{report}"),
+        _ => assert!(ended == "no_candidate" || ended == "reserve", "{report}"),
+    }
+    assert_eq!(attempts.is_empty(), offline == 0, "{report}");
+    assert!(attempts.iter().all(|attempt| attempt["refusal"].is_null()), "{report}");
+    let text = rampart.run(&["banks", "consolidate", "--target", "0%"]);
+    assert!(text.code == Some(0) && text.out.contains("dry run     nothing was changed"), "{text:?}");
+}
+
+#[test]
+fn what_a_consolidation_cannot_use_is_refused_before_anything_happens() {
+    let rampart = Rampart::new();
+    for wrong in [
+        &["--target", "130%"][..],
+        &["--target", "half"],
+        &["--target", "30%", "--apply", "--dry-run"],
+        &["--target", "30%", "--reserve", "2GiB"],
+        &["--target", "30%", "--deadline", "soon"],
+        &["--apply"],
+    ] {
+        let refused = rampart.run(&[&["banks", "consolidate"], wrong].concat());
+        assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");
+    }
+}

@@ -161,6 +161,29 @@ impl MemorySurvey {
         let totals = MemoryTotals::of(&surveyed, blocks.size);
         Self { block: blocks.size, banks, uses_known: censuses.is_some(), blocks: surveyed, totals }
     }
+
+    /// The survey as it is expected once this block is offline: what moved from it lies in other blocks of its node,
+    /// the fullest first. The kernel does not say in advance where it moves pages to.
+    #[must_use]
+    pub fn without(&self, block: HotplugBlock) -> Self {
+        let mut after = self.clone();
+        let Some(gone) = after.blocks.iter_mut().find(|other| other.number == block) else { return after };
+        let (node, mut left) = (gone.node, gone.uses.movable.get());
+        gone.state = HotplugState::Offline;
+        gone.obstacle = Some(BlockObstacle::Offline);
+        gone.uses = FrameUseBytes::default();
+        let mut others: Vec<&mut BlockSurvey> =
+            after.blocks.iter_mut().filter(|other| other.node == node && other.state == HotplugState::Online).collect();
+        others.sort_by_key(|other| other.uses.free);
+        for other in others {
+            let moved = left.min(other.uses.free.get());
+            other.uses.free = Bytes::new(other.uses.free.get() - moved);
+            other.uses.movable = Bytes::new(other.uses.movable.get() + moved);
+            left -= moved;
+        }
+        after.totals = MemoryTotals::of(&after.blocks, after.block);
+        after
+    }
 }
 
 impl BlockSurvey {

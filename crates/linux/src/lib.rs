@@ -17,6 +17,7 @@
 //! | `frame_use` | whether a frame may be handed out now ([`FrameUses`]) |
 //! | `boot_table` | the table of memory of the last boot |
 //! | [`memory_blocks`] | the units of hotplug: state, zones, node |
+//! | [`hotplug`] | taking them offline and online |
 //! | [`retire`] | retiring a frame |
 //! | [`errors`] | errors that the hardware reported, and those that it injects on request |
 //! | [`userfaultfd`] | page faults that this program resolves itself |
@@ -30,7 +31,7 @@
 //!
 //! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`], [`shared`],
 //! `shared_words`, `program` and [`protect`]), in the allocator of [`own_memory`], in the code of [`process`] between
-//! fork and exec, and in one system call and one instruction below [`cpu`].
+//! fork and exec, in the deadline below [`hotplug`], and in one system call and one instruction below [`cpu`].
 //!
 //! Works from Linux 5.10 on, with 4 KiB pages.
 //!
@@ -51,6 +52,7 @@ pub mod errors;
 pub mod executable;
 pub mod frame_flags;
 mod frame_use;
+pub mod hotplug;
 pub mod memory_blocks;
 pub mod memory_state;
 mod mlocking;
@@ -78,6 +80,7 @@ pub use error::Error;
 pub use errors::{EinjInjector, ErrorCounts, ErrorFeed};
 pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags};
 pub use frame_use::FrameUses;
+pub use hotplug::{HotplugRefusal, OnlineUse};
 pub use memory_blocks::{BlockZones, HotplugState, MemoryBlock, MemoryBlocks};
 pub use memory_state::{KernelWatermarks, MemoryState};
 pub use pagemap::{Backing, Pagemap};

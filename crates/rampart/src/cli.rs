@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 
 use crate::commands::access::AccessArguments;
-use crate::commands::banks::BanksArguments;
+use crate::commands::banks::arguments::BanksArguments;
 use crate::commands::errors::ErrorsArguments;
 use crate::commands::inject::InjectCommand;
 use crate::commands::map::arguments::MapCommand;
@@ -62,7 +62,7 @@ pub enum Command {
     Noise(NoiseArguments),
     /// Show the memory errors of this machine by DIMM: counters, rasdaemon's records, and their rate
     Errors(ErrorsArguments),
-    /// Show what each memory block holds, and whether it can be emptied
+    /// Show what each memory block holds, and whether it can be emptied; empty blocks, and bring them back
     Banks(BanksArguments),
     /// Show this machine, what is possible on it and what is not, the last tests, bad frames, and the daemon
     Status {
@@ -113,6 +113,7 @@ mod tests {
         assert_eq!(below("march"), ["list", "show", "prove"]);
         assert_eq!(below("map"), ["show", "export", "restore", "add", "forget"]);
         assert_eq!(below("inject"), ["list"]);
+        assert_eq!(below("banks"), ["consolidate", "restore"]);
         assert_eq!(below("project"), ["sweep", "calibrate"]);
     }
 

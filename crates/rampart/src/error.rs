@@ -33,6 +33,12 @@ pub enum Error {
     NoErrors(rampart_linux::Absence),
     /// no memory blocks here: {0}
     NoBlocks(rampart_linux::Absence),
+    /// which blocks can be emptied is unknown: {0}
+    NoCensus(String),
+    /// the record of offline blocks, {0}, cannot be kept ({1}): make it writable
+    OfflineRecord(PathBuf, #[source] io::Error),
+    /// another `rampart banks` is at work: wait until it has ended
+    BanksBusy,
     /// no error would be injected: --errors-every must be less than --for
     NoErrorInTime,
     /// this process may not run on {cpu}: name some of {allowed}

@@ -31,7 +31,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "median",
         ],
     ),
-    ("crates/banks/src", &["survey", "layout"]),
+    ("crates/banks/src", &["consolidation", "record", "survey", "layout"]),
     (
         "crates/buddy/src",
         &["buddy", "zone", "allocator", "request", "layout", "watermarks", "mark", "migratetype", "error"],
@@ -62,6 +62,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "topology",
             "boot_table",
             "memory_blocks",
+            "hotplug",
             "errors",
             "retire",
             "vault",

@@ -82,6 +82,19 @@ fn a_block_that_is_offline_uses_nothing_and_a_bank_goes_only_whole() {
     assert_eq!(seen.blocks[4].addresses, (9 * BLOCK, 10 * BLOCK - 1));
 }
 
+#[test]
+fn what_moves_from_a_block_is_expected_in_the_fullest_of_its_node() {
+    let used = |frames| census(&[(FrameClass::Anonymous, frames), (FrameClass::Free, FRAMES - frames)]);
+    let blocks = (0..4).map(|number| block(number, HotplugState::Online, normal())).collect();
+    let before = survey(blocks, Some(&[used(10), used(FRAMES - 3), used(20), used(5)]), BLOCK);
+    let after = before.without(HotplugBlock(0));
+    let movable: Vec<u64> = after.blocks.iter().map(|block| block.uses.movable.frames()).collect();
+    assert_eq!(movable, [0, FRAMES, 27, 5]);
+    assert_eq!(after.blocks[0].obstacle, Some(BlockObstacle::Offline));
+    assert_eq!((after.totals.offline, after.totals.online), (Bytes::new(BLOCK), Bytes::new(3 * BLOCK)));
+    assert_eq!(before.without(HotplugBlock(9)), before);
+}
+
 proptest! {
     /// The banks of blocks are counted as a set counts them, whatever is larger, a bank or a block.
     #[test]

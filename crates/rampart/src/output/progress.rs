@@ -102,20 +102,26 @@ pub struct StepProgress {
 impl StepProgress {
     /// A line that is shown only if standard error is a terminal.
     pub fn new() -> Self {
-        Self::with_note(String::new())
+        Self::of("run", String::new())
+    }
+
+    /// As [`Self::new`], for memory blocks.
+    pub fn of_blocks() -> Self {
+        Self::of("block", String::new())
     }
 
     /// As [`Self::new`], for work that takes at most this memory.
     pub fn with_memory(memory: Bytes) -> Self {
-        Self::with_note(format!(", up to {memory} of memory"))
+        Self::of("run", format!(", up to {memory} of memory"))
     }
 
-    fn with_note(note: String) -> Self {
+    fn of(step: &str, note: String) -> Self {
         let bar = ProgressBar::new(0);
         if !std::io::stderr().is_terminal() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
-        bar.set_style(ProgressStyle::with_template("{bar:30} run {pos} of {len}{msg}").expect("a fixed template"));
+        let template = format!("{{bar:30}} {step} {{pos}} of {{len}}{{msg}}");
+        bar.set_style(ProgressStyle::with_template(&template).expect("a valid template"));
         Self { bar, note }
     }
 

@@ -1,0 +1,125 @@
+//! Options and commands of `rampart banks`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use rampart_memory::Bytes;
+
+use crate::parsing::{parse_power_of_two, parse_time};
+
+/// Options of `rampart banks`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct BanksArguments {
+    /// What to do [default: show all blocks]
+    #[command(subcommand)]
+    pub command: Option<BanksCommand>,
+    /// The size of a bank, a power of two [default: 256MiB, and 128MiB on a machine with up to 4GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_power_of_two)]
+    pub bank: Option<Bytes>,
+    /// Write a page with a picture of all blocks
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Commands of `rampart banks`.
+#[derive(Debug, Subcommand)]
+pub enum BanksCommand {
+    /// Take memory offline, the blocks that are the cheapest to empty first; without --apply, only show which
+    Consolidate(ConsolidateArguments),
+    /// Bring the blocks that `consolidate` took offline online again, each in its former zone
+    Restore(RestoreArguments),
+}
+
+/// Options of `rampart banks consolidate`.
+#[derive(Debug, Args)]
+pub struct ConsolidateArguments {
+    /// How much memory to have offline, as a share of all memory or as a size
+    #[arg(long, value_name = "SHARE|SIZE", value_parser = parse_target)]
+    pub target: OfflineTarget,
+    /// Take the blocks offline
+    #[arg(long, conflicts_with = "dry_run")]
+    pub apply: bool,
+    /// Only show which blocks would go (the default)
+    #[arg(long)]
+    pub dry_run: bool,
+    /// How much of each node's memory stays free
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = parse_part)]
+    pub reserve: u32,
+    /// How long to try each block; then it is left, and tried twice more later
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
+    pub deadline: Duration,
+    /// The size of a bank, a power of two [default: 256MiB, and 128MiB on a machine with up to 4GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_power_of_two)]
+    pub bank: Option<Bytes>,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `rampart banks restore`.
+#[derive(Debug, Args)]
+pub struct RestoreArguments {
+    /// Bring other offline blocks online too, in the zone that the kernel chooses
+    #[arg(long)]
+    pub all: bool,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How much memory to have offline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfflineTarget {
+    /// Per cent of all memory.
+    Percent(u32),
+    /// At least this much.
+    Size(Bytes),
+}
+
+impl OfflineTarget {
+    /// The target on a machine with this much memory.
+    #[must_use]
+    pub const fn of(self, memory: Bytes) -> Bytes {
+        match self {
+            Self::Percent(percent) => {
+                Bytes::new(memory.get() / 100 * percent as u64 + (memory.get() % 100 * percent as u64).div_ceil(100))
+            }
+            Self::Size(size) => size,
+        }
+    }
+}
+
+/// A share such as `30%`, or a size such as `2GiB`.
+fn parse_target(text: &str) -> Result<OfflineTarget, String> {
+    if text.ends_with('%') {
+        return parse_part(text).map(OfflineTarget::Percent);
+    }
+    text.parse().map(OfflineTarget::Size).map_err(|_| "give a share such as 30%, or a size such as 2GiB".to_owned())
+}
+
+/// A part of a whole, from 0% to 99%.
+fn parse_part(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.parse().ok());
+    number.filter(|percent| *percent < 100).ok_or_else(|| "give whole per cent from 0% to 99%, such as 30%".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_a_share_or_a_size() {
+        let memory = Bytes::from_mib(1000);
+        let target = |text| parse_target(text).map(|target| target.of(memory).get());
+        assert_eq!([target("30%"), target("0%"), target("1GiB")], [Ok(300 << 20), Ok(0), Ok(1 << 30)]);
+        assert_eq!(OfflineTarget::Percent(99).of(Bytes::new(u64::MAX)).get(), u64::MAX / 100 * 99 + 15);
+        for wrong in ["100%", "-1%", "%", "30 %", "half", ""] {
+            assert!(target(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! `rampart banks consolidate`: takes memory offline, block by block, until a target is met.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rampart_banks::{Consolidation, ConsolidationEnd, ConsolidationGoal, MemorySurvey, NextStep};
+use rampart_linux::{HotplugRefusal, HotplugState, MemoryBlock, Roots, hotplug};
+use rampart_memory::{Bytes, HotplugBlock};
+use serde::Serialize;
+
+use super::arguments::ConsolidateArguments;
+use super::record::RecordFile;
+use super::{Surveyed, look};
+use crate::error::Error;
+use crate::output::progress::StepProgress;
+use crate::output::text;
+use crate::process::signals;
+
+/// The longest sleep before Ctrl-C is noticed.
+const MOMENT: Duration = Duration::from_millis(50);
+
+/// What was done, or would be.
+#[derive(Serialize)]
+struct ConsolidationReport {
+    schema: &'static str,
+    applied: bool,
+    /// All memory.
+    memory: Bytes,
+    target: Bytes,
+    reserve_percent: u32,
+    offline_before: Bytes,
+    offline_after: Bytes,
+    ended: ConsolidationEnd,
+    attempts: Vec<Attempt>,
+    /// Blocks that went offline and were brought back by somebody else.
+    came_back: Vec<HotplugBlock>,
+}
+
+/// An attempt to empty a block.
+#[derive(Serialize)]
+struct Attempt {
+    block: HotplugBlock,
+    /// What had to move.
+    to_move: Bytes,
+    /// Why the block stayed; `None` if it went.
+    refusal: Option<String>,
+}
+
+impl Attempt {
+    fn new(survey: &MemorySurvey, block: HotplugBlock, refusal: Option<&HotplugRefusal>) -> Self {
+        let found = survey.blocks.iter().find(|other| other.number == block);
+        let to_move = found.map_or(Bytes::ZERO, |found| found.uses.movable);
+        Self { block, to_move, refusal: refusal.map(ToString::to_string) }
+    }
+}
+
+/// Takes blocks offline, or shows which. Returns 0 if the target is met, or would be, else 2.
+pub fn run(arguments: &ConsolidateArguments) -> Result<u8, Error> {
+    let roots = Roots::default();
+    let before = look(&roots, arguments.bank)?.known()?;
+    let memory = Bytes::new(before.totals.online.get() + before.totals.offline.get());
+    let goal = ConsolidationGoal { target: arguments.target.of(memory), reserve_percent: arguments.reserve };
+    let mut report = ConsolidationReport {
+        schema: "rampart.consolidation/1",
+        applied: arguments.apply,
+        memory,
+        target: goal.target,
+        reserve_percent: goal.reserve_percent,
+        offline_before: before.totals.offline,
+        offline_after: before.totals.offline,
+        ended: ConsolidationEnd::NoCandidate,
+        attempts: Vec::new(),
+        came_back: Vec::new(),
+    };
+    if arguments.apply {
+        Application::begin(&roots, arguments, goal)?.run(&mut report)?;
+    } else {
+        plan(before, goal, &mut report);
+    }
+    if arguments.json {
+        text::print_json(&report)?;
+    } else {
+        text::print(&shown(&report))?;
+    }
+    Ok(if report.ended == ConsolidationEnd::TargetReached { 0 } else { 2 })
+}
+
+/// What would be done if every attempt succeeded.
+fn plan(mut survey: MemorySurvey, goal: ConsolidationGoal, report: &mut ConsolidationReport) {
+    let consolidation = Consolidation::new(goal);
+    report.ended = loop {
+        match consolidation.next(&survey, Duration::ZERO) {
+            NextStep::Offline(block) => {
+                report.attempts.push(Attempt::new(&survey, block, None));
+                survey = survey.without(block);
+            }
+            NextStep::Wait(_) => unreachable!("no attempt has failed"),
+            NextStep::End(end) => break end,
+        }
+    };
+    report.offline_after = survey.totals.offline;
+}
+
+/// A consolidation of this machine.
+struct Application<'a> {
+    roots: &'a Roots,
+    arguments: &'a ConsolidateArguments,
+    consolidation: Consolidation,
+    file: RecordFile,
+    stop: Arc<AtomicBool>,
+    began: Instant,
+}
+
+impl<'a> Application<'a> {
+    fn begin(roots: &'a Roots, arguments: &'a ConsolidateArguments, goal: ConsolidationGoal) -> Result<Self, Error> {
+        let file = RecordFile::open()?;
+        let stop = signals::stop_flag()?;
+        hotplug::write_back();
+        Ok(Self { roots, arguments, consolidation: Consolidation::new(goal), file, stop, began: Instant::now() })
+    }
+
+    /// Takes blocks offline until there is nothing more to do.
+    fn run(mut self, report: &mut ConsolidationReport) -> Result<(), Error> {
+        let progress = StepProgress::of_blocks();
+        report.ended = loop {
+            if self.stop.load(Ordering::Relaxed) {
+                break ConsolidationEnd::Stopped;
+            }
+            let seen = look(self.roots, self.arguments.bank)?;
+            let now = self.began.elapsed();
+            let blocks = |bytes: Bytes| {
+                let more = bytes.saturating_sub(report.offline_before).get().div_ceil(seen.survey.block.get());
+                usize::try_from(more).unwrap_or(usize::MAX)
+            };
+            progress.set(blocks(seen.survey.totals.offline), blocks(report.target));
+            match self.consolidation.next(&seen.survey, now) {
+                NextStep::Offline(block) => report.attempts.push(self.attempt(&seen, block)?),
+                NextStep::Wait(until) => thread::sleep((until - now).min(MOMENT)),
+                NextStep::End(end) => break end,
+            }
+        };
+        progress.end();
+        self.end(report)
+    }
+
+    /// Tries one block; its way back is on record before.
+    fn attempt(&mut self, seen: &Surveyed, block: HotplugBlock) -> Result<Attempt, Error> {
+        if let Some(found) = seen.blocks.blocks.iter().find(|other| other.number == block) {
+            self.file.record.add(found);
+        }
+        self.file.write()?;
+        let refusal = hotplug::take_offline(self.roots, block, self.arguments.deadline).err();
+        if refusal.is_some() {
+            self.consolidation.failed(block, self.began.elapsed());
+        }
+        Ok(Attempt::new(&seen.survey, block, refusal.as_ref()))
+    }
+
+    fn end(mut self, report: &mut ConsolidationReport) -> Result<(), Error> {
+        let after = look(self.roots, self.arguments.bank)?;
+        report.offline_after = after.survey.totals.offline;
+        let is_back = |block: &HotplugBlock| {
+            after
+                .blocks
+                .blocks
+                .iter()
+                .any(|now: &MemoryBlock| now.number == *block && now.state == HotplugState::Online)
+        };
+        let went = report.attempts.iter().filter(|attempt| attempt.refusal.is_none()).map(|attempt| attempt.block);
+        report.came_back = went.filter(is_back).collect();
+        self.file.record.keep_offline(&after.blocks);
+        self.file.write()
+    }
+}
+
+fn shown(report: &ConsolidationReport) -> String {
+    let mut text = String::new();
+    if !report.attempts.is_empty() {
+        let _ = writeln!(text, "{:>6}  {:>9}  result", "block", "to move");
+    }
+    for attempt in &report.attempts {
+        let result = match (&attempt.refusal, report.applied) {
+            (None, true) => "offline".to_owned(),
+            (None, false) => "would go offline".to_owned(),
+            (Some(refusal), _) => format!("stays online: {refusal}"),
+        };
+        let _ = writeln!(text, "{:>6}  {:>9}  {result}", attempt.block.0, attempt.to_move.to_string());
+    }
+    for block in &report.came_back {
+        let _ = writeln!(text, "block {} came online again: another program or a udev rule did that", block.0);
+    }
+    let would = if report.applied { "" } else { "would be " };
+    let _ = writeln!(
+        text,
+        "offline     {would}{} of {}; the target is {}",
+        report.offline_after, report.memory, report.target
+    );
+    let _ = writeln!(text, "ended       {}", report.ended);
+    if report.applied {
+        text.push_str("back        `rampart banks restore` brings these blocks online again\n");
+    } else {
+        text.push_str("dry run     nothing was changed: --apply does it\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_has_each_attempt_and_says_whether_it_happened() {
+        let attempt = |block, refusal: Option<&str>| Attempt {
+            block: HotplugBlock(block),
+            to_move: Bytes::from_mib(3),
+            refusal: refusal.map(str::to_owned),
+        };
+        let mut report = ConsolidationReport {
+            schema: "",
+            applied: true,
+            memory: Bytes::from_mib(1024),
+            target: Bytes::from_mib(300),
+            reserve_percent: 5,
+            offline_before: Bytes::ZERO,
+            offline_after: Bytes::from_mib(128),
+            ended: ConsolidationEnd::Reserve,
+            attempts: vec![attempt(5, None), attempt(6, Some("something in it cannot move now"))],
+            came_back: vec![HotplugBlock(5)],
+        };
+        let lines = |report: &ConsolidationReport| shown(report).lines().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(
+            lines(&report)[1..],
+            [
+                "     5      3 MiB  offline",
+                "     6      3 MiB  stays online: something in it cannot move now",
+                "block 5 came online again: another program or a udev rule did that",
+                "offline     128 MiB of 1 GiB; the target is 300 MiB",
+                "ended       without another block, too little memory would stay free",
+                "back        `rampart banks restore` brings these blocks online again",
+            ]
+        );
+        report.applied = false;
+        report.attempts.truncate(1);
+        report.came_back.clear();
+        assert_eq!(lines(&report)[1], "     5      3 MiB  would go offline");
+        assert_eq!(lines(&report)[4], "dry run     nothing was changed: --apply does it");
+    }
+}
