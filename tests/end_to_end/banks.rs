@@ -92,3 +92,24 @@ fn what_a_consolidation_cannot_use_is_refused_before_anything_happens() {
         assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");
     }
 }
+
+#[test]
+fn a_dry_run_shows_the_pools_and_changes_nothing() {
+    let rampart = Rampart::new();
+    let before = states();
+    let planned = rampart.run(&["banks", "pools", "--json"]);
+    assert_eq!(states(), before);
+    if planned.out.is_empty() {
+        assert_eq!((planned.code, planned.err.lines().count()), (Some(2), 1), "{planned:?}");
+        return;
+    }
+    let events: Vec<serde_json::Value> =
+        planned.out.lines().map(|line| serde_json::from_str(line).expect("one object a line")).collect();
+    let (rest, moves) = events.split_last().expect("the sizes come last");
+    assert!(events.iter().all(|event| event["schema"] == "rampart.pools/1"), "{planned:?}");
+    assert!(moves.iter().all(|event| event["event"] == "block" && event["refusal"].is_null()), "{planned:?}");
+    assert_eq!(rest["event"], "rest");
+    let blocks = rampart.run(&["banks", "--json"]).json();
+    let sizes: u64 = ["kernel", "user", "offline"].map(|pool| bytes(&rest[pool])).iter().sum();
+    assert_eq!(sizes, bytes(&blocks["block"]) * blocks["blocks"].as_array().unwrap().len() as u64);
+}

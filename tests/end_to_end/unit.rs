@@ -1,4 +1,4 @@
-//! The systemd unit: systemd accepts it, its exposure is low, and it asks for no needless privilege.
+//! The systemd units: systemd accepts them, their exposure is low, and the daemon's asks for no needless privilege.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -9,13 +9,17 @@ use crate::harness::{Rampart, is_root};
 
 const UNIT: &str = include_str!("../../packaging/rampart.service");
 
+/// All units, by the names of their files.
+const UNITS: [(&str, &str); 2] =
+    [("rampart.service", UNIT), ("rampart-pools.service", include_str!("../../packaging/rampart-pools.service"))];
+
 /// In tenths of systemd-analyze's points, of which 100 is the worst.
 const EXPOSURE: u32 = 25;
 
-/// The output of `systemd-analyze` for the unit with the built binary; `None` without that program.
-fn analyze(rampart: &Rampart, arguments: &[&str]) -> Option<Output> {
-    let unit: PathBuf = rampart.folder().join("rampart.service");
-    std::fs::write(&unit, UNIT.replace("/usr/bin/rampart", env!("CARGO_BIN_EXE_rampart"))).unwrap();
+/// The output of `systemd-analyze` for a unit with the built binary; `None` without that program.
+fn analyze(rampart: &Rampart, (name, text): (&str, &str), arguments: &[&str]) -> Option<Output> {
+    let unit: PathBuf = rampart.folder().join(name);
+    std::fs::write(&unit, text.replace("/usr/bin/rampart", env!("CARGO_BIN_EXE_rampart"))).unwrap();
     Command::new("systemd-analyze").args(arguments).arg(unit).stdin(Stdio::null()).output().ok()
 }
 
@@ -24,28 +28,32 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn systemd_takes_the_unit() {
+fn systemd_takes_the_units() {
     let rampart = Rampart::new();
-    let Some(output) = analyze(&rampart, &["verify", "--man=no"]) else {
-        eprintln!("skipped: systemd-analyze is not installed");
-        return;
-    };
-    assert!(output.status.success() && !text(&output).contains("rampart.service"), "{}", text(&output));
+    for unit in UNITS {
+        let Some(output) = analyze(&rampart, unit, &["verify", "--man=no"]) else {
+            eprintln!("skipped: systemd-analyze is not installed");
+            return;
+        };
+        assert!(output.status.success() && !text(&output).contains(unit.0), "{}", text(&output));
+    }
 }
 
 #[test]
-fn the_unit_exposes_no_more_than_it_did() {
+fn no_unit_exposes_more_than_the_first_did() {
     let rampart = Rampart::new();
     let threshold = format!("--threshold={EXPOSURE}");
-    let Some(output) = analyze(&rampart, &["security", "--offline=true", "--no-pager", &threshold]) else {
-        eprintln!("skipped: systemd-analyze is not installed");
-        return;
-    };
-    if text(&output).contains("unrecognized option") {
-        eprintln!("skipped: this systemd-analyze does not judge a unit that is not installed");
-        return;
+    for unit in UNITS {
+        let Some(output) = analyze(&rampart, unit, &["security", "--offline=true", "--no-pager", &threshold]) else {
+            eprintln!("skipped: systemd-analyze is not installed");
+            return;
+        };
+        if text(&output).contains("unrecognized option") {
+            eprintln!("skipped: this systemd-analyze does not judge a unit that is not installed");
+            return;
+        }
+        assert!(output.status.success(), "{}", text(&output));
     }
-    assert!(output.status.success(), "{}", text(&output));
 }
 
 /// The capabilities that the unit keeps, as `setpriv` writes them.

@@ -10,12 +10,16 @@
 
 #![forbid(unsafe_code)]
 
+mod attempts;
 mod consolidation;
+mod costs;
 mod layout;
+mod pools;
 mod record;
 mod survey;
 
 pub use consolidation::{Consolidation, ConsolidationEnd, ConsolidationGoal, NextStep};
 pub use layout::{BankLayout, BankSource};
+pub use pools::{Pool, PoolDemand, PoolMove, PoolSettings, Pools, PoolsSeen};
 pub use record::{OfflineBlock, OfflineRecord};
 pub use survey::{BlockObstacle, BlockSurvey, MemorySurvey, MemoryTotals};

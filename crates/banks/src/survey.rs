@@ -9,6 +9,7 @@
 
 use std::ops::{Add, RangeInclusive};
 
+use rampart_linux::memory_state::ZoneMemory;
 use rampart_linux::{BlockZones, Census, FrameClass, HotplugState, MemoryBlock, MemoryBlocks};
 use rampart_memory::{Bank, Bytes, FRAME_BYTES, HotplugBlock, Node};
 use serde::Serialize;
@@ -184,6 +185,36 @@ impl MemorySurvey {
         after.totals = MemoryTotals::of(&after.blocks, after.block);
         after
     }
+
+    /// The survey as it is expected once this offline block is online in a zone, with all its memory free.
+    #[must_use]
+    pub fn with(&self, block: HotplugBlock, zone: &str) -> Self {
+        let mut after = self.clone();
+        if let Some(back) = after.blocks.iter_mut().find(|other| other.number == block) {
+            back.state = HotplugState::Online;
+            back.zones = BlockZones::In(zone.to_owned());
+            back.uses = FrameUseBytes { free: self.block, ..FrameUseBytes::default() };
+            back.obstacle = None;
+        }
+        after.totals = MemoryTotals::of(&after.blocks, after.block);
+        after
+    }
+
+    /// The zones as these blocks make them up, without the kernel's thresholds: a block in several zones counts as
+    /// memory of the kernel.
+    #[must_use]
+    pub fn zones(&self) -> Vec<ZoneMemory> {
+        let online = self.blocks.iter().filter(|block| block.state == HotplugState::Online);
+        online
+            .map(|block| ZoneMemory {
+                node: block.node.unwrap_or(Node(0)),
+                name: if block.is_movable_only() { "Movable" } else { "Normal" }.to_owned(),
+                managed: self.block,
+                free: block.uses.free,
+                high: Bytes::ZERO,
+            })
+            .collect()
+    }
 }
 
 impl BlockSurvey {
@@ -202,6 +233,12 @@ impl BlockSurvey {
             uses,
             obstacle: obstacle(block, census.is_some(), &uses),
         }
+    }
+
+    /// Whether it takes only memory that can move (`ZONE_MOVABLE`).
+    #[must_use]
+    pub fn is_movable_only(&self) -> bool {
+        matches!(&self.zones, BlockZones::In(zone) if zone == "Movable")
     }
 
     /// The banks in which it lies.

@@ -31,7 +31,7 @@
 //!
 //! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`], [`shared`],
 //! `shared_words`, `program` and [`protect`]), in the allocator of [`own_memory`], in the code of [`process`] between
-//! fork and exec, in the deadline below [`hotplug`], and in one system call and one instruction below [`cpu`].
+//! fork and exec, in the interruption below [`hotplug`], and in one system call and one instruction below [`cpu`].
 //!
 //! Works from Linux 5.10 on, with 4 KiB pages.
 //!
@@ -80,7 +80,7 @@ pub use error::Error;
 pub use errors::{EinjInjector, ErrorCounts, ErrorFeed};
 pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags};
 pub use frame_use::FrameUses;
-pub use hotplug::{HotplugRefusal, OnlineUse};
+pub use hotplug::{HotplugRefusal, OnlineUse, Patience};
 pub use memory_blocks::{BlockZones, HotplugState, MemoryBlock, MemoryBlocks};
 pub use memory_state::{KernelWatermarks, MemoryState};
 pub use pagemap::{Backing, Pagemap};

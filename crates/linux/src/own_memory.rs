@@ -9,9 +9,17 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rampart_memory::Bytes;
+use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::Error;
+
+/// Keeps all memory of this process in RAM once it was touched, as far as its limit allows (mlockall(2)): a process
+/// that acts where memory is short must not wait for its own.
+pub fn keep_in_ram() {
+    // A process without the right to do so goes on: it is slower only where memory is short.
+    let _refused = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
+}
 
 /// The system's allocator. Without memory, the process ends.
 #[derive(Clone, Copy, Debug, Default)]

@@ -33,6 +33,8 @@ pub enum Error {
     NoErrors(rampart_linux::Absence),
     /// no memory blocks here: {0}
     NoBlocks(rampart_linux::Absence),
+    /// this machine does not show its zones (/proc/zoneinfo): mount /proc
+    NoZones,
     /// which blocks can be emptied is unknown: {0}
     NoCensus(String),
     /// the record of offline blocks, {0}, cannot be kept ({1}): make it writable

@@ -31,7 +31,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "median",
         ],
     ),
-    ("crates/banks/src", &["consolidation", "record", "survey", "layout"]),
+    ("crates/banks/src", &["pools", "consolidation", "costs", "attempts", "record", "survey", "layout"]),
     (
         "crates/buddy/src",
         &["buddy", "zone", "allocator", "request", "layout", "watermarks", "mark", "migratetype", "error"],

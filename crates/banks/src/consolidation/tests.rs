@@ -1,9 +1,12 @@
 //! Consolidation on machines that the tests make.
 
+use std::collections::BTreeMap;
+
 use super::*;
+use crate::attempts::FIRST_REST;
 use crate::{BankLayout, BankSource};
 use proptest::prelude::*;
-use rampart_linux::{Census, FrameClass, MemoryBlock, MemoryBlocks};
+use rampart_linux::{BlockZones, Census, FrameClass, MemoryBlock, MemoryBlocks};
 
 /// Frames of a block.
 const FRAMES: u64 = 1000;

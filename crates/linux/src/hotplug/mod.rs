@@ -2,19 +2,21 @@
 //!
 //! **Problem.** A block goes offline only after everything in it has moved. The kernel tries that for ever if a page in
 //! the block stays in use, and the write that asks for it returns only at the end. **Idea.** Each attempt has a
-//! deadline: a signal ends the write, and the kernel takes the attempt back. **Why this way.** A signal is the only
-//! way out that the kernel offers; the thread that asks gets it, and no other.
+//! deadline, and ends earlier if something more urgent comes up: a signal ends the write, and the kernel takes the
+//! attempt back. **Why this way.** A signal is the only way out that the kernel offers; the thread that asks gets it,
+//! and no other.
 //!
 //! Source: Linux, Documentation/admin-guide/mm/memory-hotplug.rst.
 
-mod deadline;
+mod interruptible;
 
 use std::fs::OpenOptions;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rampart_memory::HotplugBlock;
 use rustix::io::Errno;
 
+use self::interruptible::interruptible;
 use crate::roots::text;
 use crate::{Absence, Roots};
 
@@ -41,10 +43,19 @@ pub enum HotplugRefusal {
     Busy,
     /// it was not empty in time
     TimedOut,
-    /// stopped by a signal
+    /// the attempt was stopped
     Stopped,
     /// the kernel refused: {0}
     Kernel(Errno),
+}
+
+/// When an attempt to empty a block ends without success.
+#[derive(Clone, Copy)]
+pub struct Patience<'a> {
+    /// After this time.
+    pub deadline: Duration,
+    /// As soon as this says so, which another thread asks every 20 ms.
+    pub stops: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// Takes a block offline: everything in it moves elsewhere first. Programs that own it go on.
@@ -53,11 +64,14 @@ pub enum HotplugRefusal {
 ///
 /// # Errors
 /// [`HotplugRefusal`]; the block is then online as before.
-pub fn take_offline(roots: &Roots, block: HotplugBlock, deadline: Duration) -> Result<(), HotplugRefusal> {
-    let (written, in_time) = deadline::with_deadline(deadline, || write_state(roots, block, "offline"));
+pub fn take_offline(roots: &Roots, block: HotplugBlock, patience: Patience<'_>) -> Result<(), HotplugRefusal> {
+    let began = Instant::now();
+    let in_time = || began.elapsed() < patience.deadline;
+    let (written, interrupted) =
+        interruptible(|| in_time() && !(patience.stops)(), || write_state(roots, block, "offline"));
     match written {
         Err(_) if is_offline(roots, block) => Ok(()),
-        Err(HotplugRefusal::Stopped) if !in_time => Err(HotplugRefusal::TimedOut),
+        Err(HotplugRefusal::Stopped) if interrupted && !in_time() => Err(HotplugRefusal::TimedOut),
         written => written,
     }
 }
@@ -109,6 +123,7 @@ mod tests {
     use std::fs;
 
     const BLOCK: HotplugBlock = HotplugBlock(7);
+    const PATIENT: Patience<'_> = Patience { deadline: Duration::from_secs(9), stops: &|| false };
 
     fn machine() -> (tempfile::TempDir, Roots) {
         let folder = tempfile::tempdir().unwrap();
@@ -126,7 +141,7 @@ mod tests {
             ask().unwrap();
             fs::read_to_string(&state).unwrap()
         };
-        assert_eq!(asked(&|| take_offline(&roots, BLOCK, Duration::from_secs(9))), "offline");
+        assert_eq!(asked(&|| take_offline(&roots, BLOCK, PATIENT)), "offline");
         assert_eq!(asked(&|| bring_online(&roots, BLOCK, OnlineUse::Kernel)), "online_kernel");
         assert_eq!(asked(&|| bring_online(&roots, BLOCK, OnlineUse::Movable)), "online_movable");
         assert_eq!(asked(&|| bring_online(&roots, BLOCK, OnlineUse::Any)), "online");
@@ -141,15 +156,16 @@ mod tests {
 
     /// An empty pipe keeps a read waiting as the kernel keeps the write.
     #[test]
-    fn a_request_that_does_not_return_ends_at_its_deadline() {
+    fn a_request_that_does_not_return_is_interrupted() {
         let (reader, _writer) = rustix::pipe::pipe().unwrap();
-        let (read, in_time) =
-            deadline::with_deadline(Duration::from_millis(20), || rustix::io::read(&reader, &mut [0_u8; 1]));
-        assert_eq!((read, in_time), (Err(Errno::INTR), false));
+        let began = Instant::now();
+        let in_time = || began.elapsed() < Duration::from_millis(30);
+        let (read, interrupted) = interruptible(in_time, || rustix::io::read(&reader, &mut [0_u8; 1]));
+        assert_eq!((read, interrupted), (Err(Errno::INTR), true));
     }
 
     #[test]
     fn a_request_that_returns_in_time_is_not_disturbed() {
-        assert_eq!(deadline::with_deadline(Duration::from_secs(60), || 7), (7, true));
+        assert_eq!(interruptible(|| true, || 7), (7, false));
     }
 }

@@ -3,13 +3,14 @@
 //! **Problem.** A test that takes the last free memory gets a program killed, perhaps itself. **Idea.** One
 //! [`MemoryState`] holds everything that changes from one moment to the next: free and available memory, the time that
 //! programs lose to reclaim, and the limit of a container; [`KernelWatermarks`], at which the kernel begins to reclaim,
-//! are constant. **Why this way.** The parsers are functions from text to values and the decision is made above, so the
-//! memory reserve can be tested without a machine.
+//! are constant, and [`ZoneMemory`] shows zones one by one. **Why this way.** The parsers are functions from text to
+//! values and the decision is made above, so the memory reserve can be tested without a machine.
 
 mod cgroup;
 pub(crate) mod meminfo;
 mod pressure;
 mod watermarks;
+mod zones;
 
 use rampart_memory::Bytes;
 use serde::Serialize;
@@ -18,7 +19,8 @@ pub use self::cgroup::CgroupMemory;
 pub use self::meminfo::MemInfo;
 pub use self::pressure::{Pressure, Stall};
 pub use self::watermarks::KernelWatermarks;
-use crate::roots::{require, text};
+pub use self::zones::ZoneMemory;
+use crate::roots::require;
 use crate::{Error, Roots};
 
 /// Memory at one moment.
@@ -41,12 +43,7 @@ impl MemoryState {
         let path = roots.proc("meminfo");
         let machine =
             MemInfo::parse(&require(&path)?).ok_or(Error::Malformed { path, expected: "MemTotal and MemFree" })?;
-        let optional = |path: &str| text(&roots.proc(path)).ok();
-        Ok(Self {
-            machine,
-            pressure: optional("pressure/memory").and_then(|text| Pressure::parse(&text)),
-            cgroup: CgroupMemory::read(roots, machine.total),
-        })
+        Ok(Self { machine, pressure: Pressure::read(roots), cgroup: CgroupMemory::read(roots, machine.total) })
     }
 
     /// All memory that this process could ever have: the machine's, or its container's limit.

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::Roots;
+use crate::roots::text;
+
 /// Time in which tasks waited for memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Stall {
@@ -25,6 +28,12 @@ pub struct Pressure {
 }
 
 impl Pressure {
+    /// This machine's; `None` on a kernel without PSI or with it switched off.
+    #[must_use]
+    pub fn read(roots: &Roots) -> Option<Self> {
+        Self::parse(&text(&roots.proc("pressure/memory")).ok()?)
+    }
+
     /// Reads the text of `/proc/pressure/memory`; `None` if it is malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

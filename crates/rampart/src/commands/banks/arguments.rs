@@ -31,7 +31,9 @@ pub struct BanksArguments {
 pub enum BanksCommand {
     /// Take memory offline, the blocks that are the cheapest to empty first; without --apply, only show which
     Consolidate(ConsolidateArguments),
-    /// Bring the blocks that `consolidate` took offline online again, each in its former zone
+    /// Keep three pools: blocks for the kernel, blocks for programs, and the rest offline; without --apply, show them
+    Pools(PoolsArguments),
+    /// Bring the blocks that `consolidate` and `pools` changed online again, each in its former zone
     Restore(RestoreArguments),
 }
 
@@ -61,12 +63,44 @@ pub struct ConsolidateArguments {
     pub json: bool,
 }
 
+/// Options of `rampart banks pools`.
+#[derive(Debug, Args)]
+pub struct PoolsArguments {
+    /// Make the pools and keep them until Ctrl-C, then restore all blocks
+    #[arg(long, conflicts_with = "dry_run")]
+    pub apply: bool,
+    /// Only show how the pools would begin (the default)
+    #[arg(long)]
+    pub dry_run: bool,
+    /// How much of each node's memory stays free
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = parse_part)]
+    pub reserve: u32,
+    /// How much of each node's memory stays with the kernel at least
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse_part)]
+    pub core: u32,
+    /// How long memory must lie idle before a block goes offline
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
+    pub dwell: Duration,
+    /// How long to try to empty a block; then it rests, each time longer
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
+    pub deadline: Duration,
+    /// End after this time, as with Ctrl-C
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
+    pub for_: Option<Duration>,
+    /// Print one JSON object a line: each event when it happens
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Options of `rampart banks restore`.
 #[derive(Debug, Args)]
 pub struct RestoreArguments {
     /// Bring other offline blocks online too, in the zone that the kernel chooses
     #[arg(long)]
     pub all: bool,
+    /// How long to try to empty each block that is online in another zone than before
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
+    pub deadline: Duration,
     /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,

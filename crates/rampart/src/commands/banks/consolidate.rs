@@ -7,12 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rampart_banks::{Consolidation, ConsolidationEnd, ConsolidationGoal, MemorySurvey, NextStep};
-use rampart_linux::{HotplugRefusal, HotplugState, MemoryBlock, Roots, hotplug};
+use rampart_linux::{HotplugRefusal, HotplugState, MemoryBlock, Patience, Roots, hotplug};
 use rampart_memory::{Bytes, HotplugBlock};
 use serde::Serialize;
 
 use super::arguments::ConsolidateArguments;
-use super::record::RecordFile;
+use super::mover::BlockMover;
 use super::{Surveyed, look};
 use crate::error::Error;
 use crate::output::progress::StepProgress;
@@ -109,17 +109,17 @@ struct Application<'a> {
     roots: &'a Roots,
     arguments: &'a ConsolidateArguments,
     consolidation: Consolidation,
-    file: RecordFile,
+    mover: BlockMover<'a>,
     stop: Arc<AtomicBool>,
     began: Instant,
 }
 
 impl<'a> Application<'a> {
     fn begin(roots: &'a Roots, arguments: &'a ConsolidateArguments, goal: ConsolidationGoal) -> Result<Self, Error> {
-        let file = RecordFile::open()?;
+        let mover = BlockMover::open(roots)?;
         let stop = signals::stop_flag()?;
         hotplug::write_back();
-        Ok(Self { roots, arguments, consolidation: Consolidation::new(goal), file, stop, began: Instant::now() })
+        Ok(Self { roots, arguments, consolidation: Consolidation::new(goal), mover, stop, began: Instant::now() })
     }
 
     /// Takes blocks offline until there is nothing more to do.
@@ -146,13 +146,10 @@ impl<'a> Application<'a> {
         self.end(report)
     }
 
-    /// Tries one block; its way back is on record before.
     fn attempt(&mut self, seen: &Surveyed, block: HotplugBlock) -> Result<Attempt, Error> {
-        if let Some(found) = seen.blocks.blocks.iter().find(|other| other.number == block) {
-            self.file.record.add(found);
-        }
-        self.file.write()?;
-        let refusal = hotplug::take_offline(self.roots, block, self.arguments.deadline).err();
+        let found = seen.blocks.blocks.iter().find(|other| other.number == block).expect("a block of the survey");
+        let patience = Patience { deadline: self.arguments.deadline, stops: &|| self.stop.load(Ordering::Relaxed) };
+        let refusal = self.mover.take_offline(found, patience)?.err();
         if refusal.is_some() {
             self.consolidation.failed(block, self.began.elapsed());
         }
@@ -171,8 +168,7 @@ impl<'a> Application<'a> {
         };
         let went = report.attempts.iter().filter(|attempt| attempt.refusal.is_none()).map(|attempt| attempt.block);
         report.came_back = went.filter(is_back).collect();
-        self.file.record.keep_offline(&after.blocks);
-        self.file.write()
+        self.mover.end(&after.blocks)
     }
 }
 

@@ -3,7 +3,9 @@
 
 pub mod arguments;
 mod consolidate;
+mod mover;
 mod page;
+mod pools;
 mod record;
 mod restore;
 mod table;
@@ -44,19 +46,24 @@ impl Surveyed {
 /// Looks at all blocks.
 fn look(roots: &Roots, bank: Option<Bytes>) -> Result<Surveyed, Error> {
     let blocks = MemoryBlocks::read(roots).map_err(Error::NoBlocks)?;
-    let banks = match bank {
-        Some(size) => BankLayout { size, source: BankSource::Requested },
-        None => BankLayout::assumed(Bytes::new(blocks.size.get() * blocks.blocks.len() as u64)),
-    };
+    let banks = banks_of(&blocks, bank);
     let censuses = FlagTable::open(roots).and_then(|flags| flags.censuses(blocks.frames()));
     let survey = MemorySurvey::new(&blocks, censuses.as_deref().ok(), banks);
     Ok(Surveyed { blocks, survey, unknown: censuses.err().map(|error| error.to_string()) })
+}
+
+fn banks_of(blocks: &MemoryBlocks, bank: Option<Bytes>) -> BankLayout {
+    match bank {
+        Some(size) => BankLayout { size, source: BankSource::Requested },
+        None => BankLayout::assumed(Bytes::new(blocks.size.get() * blocks.blocks.len() as u64)),
+    }
 }
 
 /// Runs one of the commands, or shows the survey, which returns 0.
 pub fn run(arguments: &BanksArguments) -> Result<u8, Error> {
     match &arguments.command {
         Some(BanksCommand::Consolidate(arguments)) => consolidate::run(arguments),
+        Some(BanksCommand::Pools(arguments)) => pools::run(arguments),
         Some(BanksCommand::Restore(arguments)) => restore::run(arguments),
         None => show(arguments),
     }

@@ -1,15 +1,18 @@
 //! `rampart banks restore`: brings offline blocks online again, each in its former zone.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
 
-use rampart_linux::{BlockZones, HotplugState, MemoryBlock, MemoryBlocks, OnlineUse, Roots, hotplug};
+use rampart_linux::{HotplugState, MemoryBlocks, Patience, Roots};
 use rampart_memory::HotplugBlock;
 use serde::Serialize;
 
 use super::arguments::RestoreArguments;
-use super::record::RecordFile;
+use super::mover::{BlockMover, RestoredBlock};
 use crate::error::Error;
 use crate::output::text;
+use crate::process::signals;
 
 /// What was restored.
 #[derive(Serialize)]
@@ -20,68 +23,27 @@ struct RestoreReport {
     left: Vec<HotplugBlock>,
 }
 
-#[derive(Serialize)]
-struct RestoredBlock {
-    block: HotplugBlock,
-    /// The former zone, if it is on record.
-    former: Option<String>,
-    /// The zone in which it is now; `None` if it is still offline.
-    zone: Option<String>,
-    /// Why it is still offline, or not in its former zone.
-    refusal: Option<String>,
-}
-
-/// Brings blocks online. Returns 0, or 2 if one stayed offline or came into another zone.
+/// Brings blocks online. Returns 0, or 2 if one stayed offline or in another zone.
 pub fn run(arguments: &RestoreArguments) -> Result<u8, Error> {
     let roots = Roots::default();
-    let mut file = RecordFile::open()?;
+    let mut mover = BlockMover::open(&roots)?;
+    let stop = signals::stop_flag()?;
+    let patience = Patience { deadline: arguments.deadline, stops: &|| stop.load(Ordering::Relaxed) };
     let blocks = MemoryBlocks::read(&roots).map_err(Error::NoBlocks)?;
-    let mut report = RestoreReport { schema: "rampart.restore/1", blocks: Vec::new(), left: Vec::new() };
-    for block in blocks.blocks.iter().filter(|block| block.state == HotplugState::Offline) {
-        match file.record.of(block.number) {
-            Some(former) => report.blocks.push(bring_back(&roots, block, former.online_use(), Some(&former.zone))),
-            None if arguments.all => report.blocks.push(bring_back(&roots, block, OnlineUse::Any, None)),
-            None => report.left.push(block.number),
-        }
-    }
-    let after = MemoryBlocks::read(&roots).map_err(Error::NoBlocks)?;
-    report.blocks.iter_mut().for_each(|block| block.zone = zone_of(&after, block.block));
-    file.record.keep_offline(&after);
-    file.write()?;
+    let others = blocks
+        .blocks
+        .iter()
+        .filter(|block| block.state == HotplugState::Offline && mover.record().of(block.number).is_none());
+    let others: BTreeSet<HotplugBlock> = others.map(|block| block.number).collect();
+    let (wanted, left) = if arguments.all { (others, BTreeSet::new()) } else { (BTreeSet::new(), others) };
+    let restored = mover.restore(&wanted, patience)?;
+    let report = RestoreReport { schema: "rampart.restore/1", blocks: restored, left: left.into_iter().collect() };
     if arguments.json {
         text::print_json(&report)?;
     } else {
         text::print(&shown(&report))?;
     }
     Ok(if report.blocks.iter().all(RestoredBlock::is_back) { 0 } else { 2 })
-}
-
-/// Brings a block online, if not in its former zone, then in any: memory in the wrong zone is better than none.
-fn bring_back(roots: &Roots, block: &MemoryBlock, for_: OnlineUse, former: Option<&str>) -> RestoredBlock {
-    let refusal = hotplug::bring_online(roots, block.number, for_)
-        .or_else(|refusal| hotplug::bring_online(roots, block.number, OnlineUse::Any).and(Err(refusal)));
-    RestoredBlock {
-        block: block.number,
-        former: former.map(str::to_owned),
-        zone: None,
-        refusal: refusal.err().map(|refusal| refusal.to_string()),
-    }
-}
-
-/// The zone of an online block.
-fn zone_of(blocks: &MemoryBlocks, number: HotplugBlock) -> Option<String> {
-    let found = blocks.blocks.iter().find(|block| block.number == number && block.state == HotplugState::Online)?;
-    Some(match &found.zones {
-        BlockZones::In(zone) => zone.clone(),
-        BlockZones::Several => "several".to_owned(),
-        BlockZones::Choices(_) | BlockZones::Unknown => "unknown".to_owned(),
-    })
-}
-
-impl RestoredBlock {
-    fn is_back(&self) -> bool {
-        self.zone.is_some() && (self.former.is_none() || self.former == self.zone)
-    }
 }
 
 fn shown(report: &RestoreReport) -> String {

@@ -1,4 +1,4 @@
-//! A deadline for a system call: a signal to the thread that waits in it.
+//! A limit for a system call: a signal to the thread that waits in it.
 #![allow(unsafe_code)]
 
 use std::mem::zeroed;
@@ -7,33 +7,36 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// A signal that comes just before the system call begins is lost, so it is sent again.
-const AGAIN: Duration = Duration::from_millis(20);
+/// How often it is asked whether the work may go on. A signal that comes just before a system call begins is lost, so
+/// it is sent again as often.
+const MOMENT: Duration = Duration::from_millis(20);
 
-/// Does `work`, and interrupts its system calls from `limit` on. Returns whether it ended before.
-pub fn with_deadline<T>(limit: Duration, work: impl FnOnce() -> T) -> (T, bool) {
+/// Does `work`, and interrupts its system calls as soon as `may_go_on`, which another thread asks, says no. Returns
+/// whether it was interrupted.
+pub fn interruptible<T>(may_go_on: impl Fn() -> bool + Sync, work: impl FnOnce() -> T) -> (T, bool) {
     catch_alarm();
     // SAFETY: pthread_self(3) has no conditions.
     let waiting = unsafe { libc::pthread_self() };
-    let in_time = AtomicBool::new(true);
+    let interrupted = AtomicBool::new(false);
     let (done, end) = channel::<()>();
     let result = thread::scope(|scope| {
-        let in_time = &in_time;
+        let (interrupted, may_go_on) = (&interrupted, &may_go_on);
         scope.spawn(move || {
-            let mut rest = limit;
-            while end.recv_timeout(rest) == Err(RecvTimeoutError::Timeout) {
-                in_time.store(false, Ordering::Relaxed);
+            while end.recv_timeout(MOMENT) == Err(RecvTimeoutError::Timeout) {
+                if !interrupted.load(Ordering::Relaxed) && may_go_on() {
+                    continue;
+                }
+                interrupted.store(true, Ordering::Relaxed);
                 // SAFETY: `waiting` is the thread that runs this scope, and a scope ends after its threads, so the
                 // thread lives. The signal has a handler.
                 unsafe { libc::pthread_kill(waiting, libc::SIGALRM) };
-                rest = AGAIN;
             }
         });
         let result = work();
         drop(done);
         result
     });
-    (result, in_time.into_inner())
+    (result, interrupted.into_inner())
 }
 
 extern "C" fn do_nothing(_signal: libc::c_int) {}

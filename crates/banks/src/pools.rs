@@ -1,0 +1,323 @@
+//! Three pools of memory blocks on a stock kernel: which block moves from one to another, and when [Panwar15, 4.2].
+//!
+//! **Problem.** One page of the kernel keeps a whole block online. If the kernel may allocate everywhere, after some
+//! hours such a page lies in most blocks. **Idea.** Linux has a zone that takes no memory of the kernel
+//! (`ZONE_MOVABLE`). So the kernel gets a *core* of blocks, programs get blocks of that zone (the *user* pool), and the
+//! rest is *offline*. Blocks move between the pools as memory is needed, or lies idle for a while. **Why this way.** It
+//! is Adaptive-Buddy by hotplug, without a change to the kernel. All decisions are pure functions of what was seen and
+//! of the time.
+//!
+//! Each node has pools of its own. Three thresholds of free memory, as parts of the reserve of a node: below an eighth
+//! in a pool, or half in both together, the pool grows; a block goes offline only if a quarter stays free in its pool,
+//! and the whole reserve in both. The distance between these, and a time for which memory must lie idle, keep blocks
+//! from going back and forth.
+
+mod node;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use rampart_linux::HotplugState;
+use rampart_linux::memory_state::ZoneMemory;
+use rampart_memory::{Bytes, HotplugBlock, Node};
+use serde::Serialize;
+
+use self::node::NodeMemory;
+use crate::attempts::FailedAttempts;
+use crate::costs::BankCosts;
+use crate::survey::{BlockSurvey, MemorySurvey};
+
+/// A demand that nobody could meet is not looked at again for this time.
+const REST: Duration = Duration::from_secs(1);
+
+/// Searches that find nothing take at most this part of the time: one in so many.
+const SEARCH_SHARE: u32 = 20;
+
+/// How the pools are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolSettings {
+    /// This share of each node's memory stays free, in per cent.
+    pub reserve_percent: u32,
+    /// At least this share of each node's memory stays with the kernel, in per cent.
+    pub core_percent: u32,
+    /// Memory must lie idle so long before a block goes offline.
+    pub dwell: Duration,
+}
+
+/// A pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, displaydoc::Display)]
+#[serde(rename_all = "snake_case")]
+pub enum Pool {
+    /// kernel core
+    Kernel,
+    /// user pool
+    User,
+    /// offline
+    Offline,
+}
+
+/// What a node needs, by its free memory alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PoolDemand {
+    /// A pool needs another block.
+    Grow(Pool, Node),
+    /// Memory lies idle.
+    Shrink(Node),
+}
+
+/// A block that goes to another pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolMove {
+    /// The block.
+    pub block: HotplugBlock,
+    /// Where it goes.
+    pub to: Pool,
+}
+
+/// The pools of all nodes.
+#[derive(Clone, Debug)]
+pub struct Pools {
+    settings: PoolSettings,
+    /// The size of a block.
+    block: Bytes,
+    /// All memory of each node, online or not.
+    nodes: BTreeMap<Node, Bytes>,
+    phase: Phase,
+    /// No block of a node goes offline before this time.
+    waits_until: BTreeMap<Node, Duration>,
+    /// No demand is looked at again before this time.
+    rests_until: BTreeMap<PoolDemand, Duration>,
+    failed: FailedAttempts,
+    /// Blocks with retired frames go offline first and come back last.
+    bad: BTreeSet<HotplugBlock>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The pools are made: idle memory goes at once.
+    Building,
+    /// They exist: memory must lie idle for a while.
+    Keeping,
+}
+
+/// A machine's memory at one moment, without its blocks: quick to read.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolsSeen<'a> {
+    /// All zones.
+    pub zones: &'a [ZoneMemory],
+    /// Whether programs wait for memory.
+    pub pressed: bool,
+}
+
+impl Pools {
+    /// The pools of a machine with these blocks; the use of their frames need not be known.
+    #[must_use]
+    pub fn new(settings: PoolSettings, survey: &MemorySurvey) -> Self {
+        let mut nodes = BTreeMap::new();
+        for block in &survey.blocks {
+            let memory = nodes.entry(node_of(block)).or_insert(Bytes::ZERO);
+            *memory = Bytes::new(memory.get() + survey.block.get());
+        }
+        Self {
+            settings,
+            block: survey.block,
+            nodes,
+            phase: Phase::Building,
+            waits_until: BTreeMap::new(),
+            rests_until: BTreeMap::new(),
+            failed: FailedAttempts::default(),
+            bad: BTreeSet::new(),
+        }
+    }
+
+    /// Decides what is needed most: memory for the kernel, then for programs, then less memory.
+    pub fn demand(&mut self, seen: PoolsSeen<'_>, now: Duration) -> Option<PoolDemand> {
+        let nodes: Vec<Node> = self.nodes.keys().copied().collect();
+        let demands = nodes.into_iter().flat_map(|node| self.demands_of(node, seen, now)).collect::<Vec<_>>();
+        let rests = |demand: &PoolDemand| self.rests_until.get(demand).is_some_and(|until| now < *until);
+        demands.into_iter().filter(|demand| !rests(demand)).min()
+    }
+
+    fn demands_of(&mut self, node: Node, seen: PoolsSeen<'_>, now: Duration) -> Vec<PoolDemand> {
+        let (memory, reserve) = (NodeMemory::of(node, seen.zones), self.reserve(node));
+        let mut demands = self.growth(node, seen);
+        if seen.pressed || memory.free() < self.block.get() + reserve.get() / 2 {
+            self.waits_until.insert(node, now + self.settings.dwell);
+        } else if self.phase == Phase::Building || now >= self.waits_until.get(&node).copied().unwrap_or_default() {
+            demands.push(PoolDemand::Shrink(node));
+        }
+        demands
+    }
+
+    /// The growth that a node needs.
+    fn growth(&self, node: Node, seen: PoolsSeen<'_>) -> Vec<PoolDemand> {
+        let (memory, reserve) = (NodeMemory::of(node, seen.zones), self.reserve(node));
+        let kernel = memory.kernel.free < memory.kernel.low(reserve);
+        let user = memory.user.free < memory.user.low(reserve) || memory.free() < reserve.get() / 2 || seen.pressed;
+        let grow = |pool, wanted: bool| wanted.then_some(PoolDemand::Grow(pool, node));
+        [grow(Pool::Kernel, kernel), grow(Pool::User, user)].into_iter().flatten().collect()
+    }
+
+    /// Whether a pool of any node needs to grow: more urgent than any block that goes offline.
+    #[must_use]
+    pub fn lacks_memory(&self, seen: PoolsSeen<'_>) -> bool {
+        self.nodes.keys().any(|node| !self.growth(*node, seen).is_empty())
+    }
+
+    /// Decides which block meets a demand; `None` if none does. Whether a block can be emptied is known only if the
+    /// survey knows the use of frames.
+    #[must_use]
+    pub fn step(
+        &self,
+        demand: PoolDemand,
+        zones: &[ZoneMemory],
+        survey: &MemorySurvey,
+        now: Duration,
+    ) -> Option<PoolMove> {
+        match demand {
+            PoolDemand::Grow(pool, node) => {
+                let block = self.offline_block((pool, node), zones, survey, now);
+                let stolen = || if pool == Pool::Kernel { self.stolen(node, zones, survey, now) } else { None };
+                block.or_else(stolen).map(|block| PoolMove { block, to: pool })
+            }
+            PoolDemand::Shrink(node) => self.shrink(node, zones, survey, now),
+        }
+    }
+
+    /// Notes that a block went to its pool.
+    pub fn moved(&mut self, moved: PoolMove, survey: &MemorySurvey, now: Duration) {
+        self.failed.forget(moved.block);
+        let block = survey.blocks.iter().find(|block| block.number == moved.block);
+        let Some(block) = block else { return };
+        if block.uses.retired > Bytes::ZERO {
+            self.bad.insert(moved.block);
+        }
+        let node = node_of(block);
+        if moved.to == Pool::Offline {
+            // A pool that could not grow now can.
+            for pool in [Pool::Kernel, Pool::User] {
+                self.rests_until.remove(&PoolDemand::Grow(pool, node));
+            }
+        } else {
+            self.waits_until.insert(node, now + self.settings.dwell);
+        }
+    }
+
+    /// Notes that a block did not go.
+    pub fn failed(&mut self, block: HotplugBlock, now: Duration) {
+        self.failed.note(block, now);
+    }
+
+    /// Notes that an attempt to meet a demand was given up for something more urgent.
+    pub fn interrupted(&mut self, demand: PoolDemand, now: Duration) {
+        self.rests_until.insert(demand, now + REST);
+    }
+
+    /// Notes that no block meets a demand, after a search of this length.
+    pub fn unmet(&mut self, demand: PoolDemand, search: Duration, now: Duration) {
+        let rest = match demand {
+            PoolDemand::Grow(..) => REST,
+            PoolDemand::Shrink(_) => self.settings.dwell,
+        };
+        self.rests_until.insert(demand, now + rest.max(search * SEARCH_SHARE));
+        if matches!(demand, PoolDemand::Shrink(_)) {
+            self.phase = Phase::Keeping;
+        }
+    }
+
+    fn reserve(&self, node: Node) -> Bytes {
+        self.part(node, self.settings.reserve_percent)
+    }
+
+    fn part(&self, node: Node, percent: u32) -> Bytes {
+        Bytes::new(self.nodes[&node].get() / 100 * u64::from(percent))
+    }
+
+    fn of_node<'a>(
+        &'a self,
+        node: Node,
+        survey: &'a MemorySurvey,
+        now: Duration,
+    ) -> impl Iterator<Item = &'a BlockSurvey> {
+        survey.blocks.iter().filter(move |block| node_of(block) == node && self.failed.next(block.number) <= now)
+    }
+
+    /// An offline block: for the kernel the lowest, for programs the highest, so that each pool stays together. Bad
+    /// memory comes back only where little else is free.
+    fn offline_block(
+        &self,
+        (pool, node): (Pool, Node),
+        zones: &[ZoneMemory],
+        survey: &MemorySurvey,
+        now: Duration,
+    ) -> Option<HotplugBlock> {
+        let is_short = NodeMemory::of(node, zones).free() < self.reserve(node).get() / 2;
+        let offline = self.of_node(node, survey, now).filter(|block| block.state == HotplugState::Offline);
+        let good = offline.map(|block| block.number).filter(|number| is_short || !self.bad.contains(number));
+        let place = |number: HotplugBlock| if pool == Pool::Kernel { number.0 } else { u32::MAX - number.0 };
+        good.min_by_key(|number| (self.bad.contains(number), place(*number)))
+    }
+
+    /// The block of the user pool with most free memory [Panwar15, 4.2].
+    fn stolen(&self, node: Node, zones: &[ZoneMemory], survey: &MemorySurvey, now: Duration) -> Option<HotplugBlock> {
+        let free = NodeMemory::of(node, zones).user.free;
+        let fits = |block: &&BlockSurvey| free >= block.uses.free.get() + block.uses.movable.get();
+        let users = self.of_node(node, survey, now).filter(|block| block.obstacle.is_none() && block.is_movable_only());
+        users.filter(fits).max_by_key(|block| (block.uses.free, Reverse(block.number))).map(|block| block.number)
+    }
+
+    /// A block that goes offline, of the kernel core if that may shrink. It goes to the user pool instead if too little
+    /// would stay free, or if that pool has no room yet for what programs have in the core.
+    fn shrink(&self, node: Node, zones: &[ZoneMemory], survey: &MemorySurvey, now: Duration) -> Option<PoolMove> {
+        let memory = NodeMemory::of(node, zones);
+        let costs = BankCosts::of(survey);
+        let free_after = |block: &BlockSurvey| memory.free().saturating_sub(self.taken(block));
+        let candidates = self.of_node(node, survey, now).filter(|block| block.obstacle.is_none());
+        let best = candidates
+            .filter(|block| self.spares(node, &memory, block))
+            .filter(|block| !block.is_movable_only() || free_after(block) >= self.reserve(node).get())
+            .min_by_key(|block| (block.is_movable_only(), costs.of_block(block), Reverse(block.number)))?;
+        let room = memory.user.free.saturating_sub(memory.user.floor(self.reserve(node)));
+        let is_bad = best.uses.retired > Bytes::ZERO;
+        let has_room = is_bad || best.is_movable_only() || movable_in_core(survey, node) <= room;
+        let to = if has_room && free_after(best) >= self.reserve(node).get() { Pool::Offline } else { Pool::User };
+        Some(PoolMove { block: best.number, to })
+    }
+
+    /// Free memory that a block takes with it: its own, and as much as moves out of it.
+    fn taken(&self, block: &BlockSurvey) -> u64 {
+        block.uses.free.get() + block.uses.movable.get()
+    }
+
+    /// Whether enough stays free in its pool and in both without this block.
+    fn spares(&self, node: Node, memory: &NodeMemory, block: &BlockSurvey) -> bool {
+        let reserve = self.reserve(node);
+        let (user_floor, kernel_floor) = (memory.user.floor(reserve), memory.kernel.floor(reserve));
+        if block.is_movable_only() {
+            return memory.user.free >= user_floor + self.taken(block);
+        }
+        // What moves out of the core goes to the user pool, as far as there is room.
+        let room = memory.user.free.saturating_sub(user_floor);
+        let stays = block.uses.movable.get().saturating_sub(room);
+        memory.kernel.managed >= self.block.get() + self.part(node, self.settings.core_percent).get()
+            && memory.kernel.free >= kernel_floor + block.uses.free.get() + stays
+            && memory.free() >= reserve.get() / 2 + self.taken(block)
+    }
+}
+
+/// What programs have in blocks of the core that can be emptied, in bytes.
+fn movable_in_core(survey: &MemorySurvey, node: Node) -> u64 {
+    let core = survey
+        .blocks
+        .iter()
+        .filter(|block| node_of(block) == node && block.obstacle.is_none() && !block.is_movable_only());
+    core.map(|block| block.uses.movable.get()).sum()
+}
+
+/// The node of a block; a kernel without NUMA has one.
+fn node_of(block: &BlockSurvey) -> Node {
+    block.node.unwrap_or(Node(0))
+}

@@ -1,0 +1,63 @@
+//! The memory of one node's pools, and its thresholds.
+
+use rampart_linux::memory_state::ZoneMemory;
+use rampart_memory::{Bytes, Node};
+
+/// The memory of the two pools that are online.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeMemory {
+    /// The kernel core.
+    pub kernel: PoolMemory,
+    /// The user pool.
+    pub user: PoolMemory,
+}
+
+/// The memory of a pool, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolMemory {
+    /// All that the kernel gives out.
+    pub managed: u64,
+    /// Free.
+    pub free: u64,
+    /// Below this, the kernel reclaims.
+    pub high: u64,
+}
+
+impl NodeMemory {
+    /// Sums a node's zones. `DMA` is left out: the kernel keeps most of it back for old devices. So is `Device`.
+    pub fn of(node: Node, zones: &[ZoneMemory]) -> Self {
+        let mut memory = Self::default();
+        for zone in zones.iter().filter(|zone| zone.node == node) {
+            match zone.name.as_str() {
+                "Movable" => memory.user.add(zone),
+                "DMA" | "Device" => {}
+                _ => memory.kernel.add(zone),
+            }
+        }
+        memory
+    }
+
+    /// All free memory.
+    pub const fn free(&self) -> u64 {
+        self.kernel.free + self.user.free
+    }
+}
+
+impl PoolMemory {
+    const fn add(&mut self, zone: &ZoneMemory) {
+        self.managed += zone.managed.get();
+        self.free += zone.free.get();
+        self.high += zone.high.get();
+    }
+
+    /// With less free memory than this, the pool grows: an eighth of the reserve, and well above the kernel's own
+    /// threshold.
+    pub fn low(&self, reserve: Bytes) -> u64 {
+        (reserve.get() / 8).max(2 * self.high)
+    }
+
+    /// So much stays free in the pool when a block leaves it.
+    pub fn floor(&self, reserve: Bytes) -> u64 {
+        2 * self.low(reserve)
+    }
+}

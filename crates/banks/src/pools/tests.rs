@@ -1,0 +1,344 @@
+//! The pools on machines that the tests make: each rule, then whole days under load from one seed.
+
+use super::*;
+use crate::{BankLayout, BankSource};
+use proptest::prelude::*;
+use rampart_linux::{BlockZones, Census, FrameClass, MemoryBlock, MemoryBlocks};
+
+/// Frames of a block.
+const FRAMES: u64 = 1000;
+const BLOCK: Bytes = Bytes::new(FRAMES * 4096);
+const SETTINGS: PoolSettings = PoolSettings { reserve_percent: 5, core_percent: 10, dwell: Duration::from_secs(10) };
+
+/// A block: its pool, and its frames in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Made {
+    pool: Option<Pool>,
+    kernel: u64,
+    user: u64,
+    bad: u64,
+}
+
+fn kernel(kernel: u64, user: u64) -> Made {
+    Made { pool: Some(Pool::Kernel), kernel, user, bad: 0 }
+}
+
+fn user(user: u64) -> Made {
+    Made { pool: Some(Pool::User), user, ..Made::default() }
+}
+
+const OFFLINE: Made = Made { pool: Some(Pool::Offline), kernel: 0, user: 0, bad: 0 };
+
+impl Made {
+    fn free(&self) -> u64 {
+        if self.pool == Some(Pool::Offline) { 0 } else { FRAMES - self.kernel - self.user - self.bad }
+    }
+}
+
+/// A machine of one node.
+#[derive(Clone, Debug)]
+struct Machine(Vec<Made>);
+
+impl Machine {
+    fn survey(&self) -> MemorySurvey {
+        let block = |(number, made): (u32, &Made)| MemoryBlock {
+            number: HotplugBlock(number),
+            state: if made.pool == Some(Pool::Offline) { HotplugState::Offline } else { HotplugState::Online },
+            zones: BlockZones::In(if made.pool == Some(Pool::User) { "Movable" } else { "Normal" }.to_owned()),
+            node: Some(Node(0)),
+        };
+        let census = |made: &Made| -> Census {
+            let classes = [
+                (FrameClass::Slab, made.kernel),
+                (FrameClass::Anonymous, made.user),
+                (FrameClass::Poisoned, made.bad),
+                (FrameClass::Free, FRAMES - made.kernel - made.user - made.bad),
+            ];
+            classes.into_iter().collect()
+        };
+        let blocks = MemoryBlocks { size: BLOCK, blocks: (0..).zip(&self.0).map(block).collect() };
+        let censuses: Vec<Census> = self.0.iter().map(census).collect();
+        MemorySurvey::new(&blocks, Some(&censuses), BankLayout { size: BLOCK, source: BankSource::Requested })
+    }
+
+    fn of(&self, pool: Pool) -> impl Iterator<Item = &Made> {
+        self.0.iter().filter(move |made| made.pool == Some(pool))
+    }
+
+    fn free(&self, pool: Pool) -> u64 {
+        self.of(pool).map(Made::free).sum()
+    }
+
+    fn zones(&self) -> Vec<ZoneMemory> {
+        let zone = |name: &str, pool| ZoneMemory {
+            node: Node(0),
+            name: name.to_owned(),
+            managed: Bytes::new(self.of(pool).count() as u64 * BLOCK.get()),
+            free: Bytes::new(self.free(pool) * 4096),
+            high: Bytes::ZERO,
+        };
+        vec![zone("Normal", Pool::Kernel), zone("Movable", Pool::User)]
+    }
+
+    /// Allocates frames as Linux does: for programs of the user pool first. Returns how many there were not.
+    fn allocate(&mut self, mut frames: u64, pools: &[Pool], of: impl Fn(&mut Made) -> &mut u64) -> u64 {
+        for pool in pools {
+            for made in self.0.iter_mut().filter(|made| made.pool == Some(*pool)) {
+                let taken = frames.min(made.free());
+                *of(made) += taken;
+                frames -= taken;
+            }
+        }
+        frames
+    }
+
+    fn allocate_user(&mut self, frames: u64) -> u64 {
+        self.allocate(frames, &[Pool::User, Pool::Kernel], |made| &mut made.user)
+    }
+
+    fn allocate_kernel(&mut self, frames: u64) -> u64 {
+        self.allocate(frames, &[Pool::Kernel], |made| &mut made.kernel)
+    }
+
+    fn release(&mut self, mut frames: u64, from: usize, of: impl Fn(&mut Made) -> &mut u64) {
+        let blocks = self.0.len();
+        for step in 0..blocks {
+            let held = of(&mut self.0[(from + step * 7) % blocks]);
+            let freed = frames.min(*held);
+            *held -= freed;
+            frames -= freed;
+        }
+    }
+
+    /// Does what the kernel does for a move; false if memory in the block cannot move.
+    fn apply(&mut self, moved: PoolMove) -> bool {
+        let place = moved.block.0 as usize;
+        let before = self.0[place];
+        if before.pool != Some(Pool::Offline) {
+            if before.kernel > 0 {
+                return false;
+            }
+            self.0[place] = Made { pool: Some(Pool::Offline), bad: before.bad, ..Made::default() };
+            assert_eq!(self.allocate_user(before.user), 0, "programs lose no memory: {moved:?}");
+        }
+        self.0[place].pool = Some(moved.to);
+        true
+    }
+
+    /// Lets the pools act until they want no more. Returns the moves.
+    fn settle(&mut self, pools: &mut Pools, now: Duration) -> Vec<PoolMove> {
+        let mut moves = Vec::new();
+        while let Some(demand) = pools.demand(PoolsSeen { zones: &self.zones(), pressed: false }, now) {
+            let survey = self.survey();
+            match pools.step(demand, &self.zones(), &survey, now) {
+                None => pools.unmet(demand, Duration::ZERO, now),
+                Some(moved) if self.apply(moved) => {
+                    pools.moved(moved, &survey, now);
+                    moves.push(moved);
+                }
+                Some(moved) => pools.failed(moved.block, now),
+            }
+            assert!(moves.len() < 1000, "no end: {moves:?}");
+        }
+        moves
+    }
+
+    fn count(&self, pool: Pool) -> usize {
+        self.of(pool).count()
+    }
+
+    /// As many blocks as could be offline, with the reserve free.
+    fn optimum(&self) -> u64 {
+        let offline = self.count(Pool::Offline) as u64 * FRAMES;
+        let free = self.free(Pool::Kernel) + self.free(Pool::User) + offline;
+        (free - (self.0.len() as u64 * FRAMES * 5 / 100)) / FRAMES
+    }
+}
+
+fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn pools_of(machine: &Machine) -> Pools {
+    Pools::new(SETTINGS, &machine.survey())
+}
+
+fn to(block: u32, to: Pool) -> PoolMove {
+    PoolMove { block: HotplugBlock(block), to }
+}
+
+/// A machine in use: the kernel in four blocks, programs in the next six, half of each.
+fn in_use() -> Machine {
+    let block = |number| match number {
+        0..4 => kernel(500, 0),
+        4..10 => kernel(0, 500),
+        _ => kernel(0, 0),
+    };
+    Machine((0..40).map(block).collect())
+}
+
+#[test]
+fn a_stock_machine_gets_its_three_pools_at_once() {
+    let mut machine = in_use();
+    let mut pools = pools_of(&machine);
+    machine.settle(&mut pools, at(0));
+    assert_eq!(machine.of(Pool::User).map(|made| made.kernel).sum::<u64>(), 0);
+    assert_eq!(machine.of(Pool::Kernel).map(|made| made.user).sum::<u64>(), 0, "programs have left the core");
+    assert_eq!(machine.count(Pool::Kernel), 4);
+    // The core is at its least size, and the user pool keeps its floor.
+    assert_eq!(machine.count(Pool::Offline) as u64, machine.optimum() - 1);
+    assert_eq!(machine.settle(&mut pools, at(100)), [], "it is at rest");
+}
+
+#[test]
+fn programs_and_the_kernel_get_memory_before_they_lack_it() {
+    let mut machine = in_use();
+    let mut pools = pools_of(&machine);
+    machine.settle(&mut pools, at(0));
+    let offline = machine.count(Pool::Offline);
+    // An eighth of the reserve, 250 frames, is there at any time.
+    for second in 1..=60 {
+        assert_eq!(machine.allocate_user(240), 0, "{second}");
+        machine.settle(&mut pools, at(second));
+    }
+    assert!(machine.count(Pool::Offline) < offline - 12);
+    for second in 61..=80 {
+        assert_eq!(machine.allocate_kernel(240), 0, "{second}");
+        machine.settle(&mut pools, at(second));
+    }
+    assert!(machine.of(Pool::Kernel).all(|made| made.user == 0), "programs never came into the core");
+}
+
+#[test]
+fn the_kernel_takes_the_emptiest_block_of_programs_when_none_is_offline() {
+    let mut made = vec![kernel(1000, 0), user(400), user(100), user(300)];
+    made.extend((0..16).map(|_| user(900)));
+    let machine = Machine(made);
+    let pools = pools_of(&machine);
+    let demand = PoolDemand::Grow(Pool::Kernel, Node(0));
+    let step = |machine: &Machine| pools.step(demand, &machine.zones(), &machine.survey(), at(0));
+    assert_eq!(step(&machine), Some(to(2, Pool::Kernel)));
+    let mut with_offline = machine.clone();
+    with_offline.0.extend([OFFLINE, OFFLINE]);
+    assert_eq!(step(&with_offline), Some(to(20, Pool::Kernel)), "the lowest offline block comes first");
+    let users = PoolDemand::Grow(Pool::User, Node(0));
+    let for_users = |machine: &Machine| pools.step(users, &machine.zones(), &machine.survey(), at(0));
+    assert_eq!((for_users(&machine), for_users(&with_offline)), (None, Some(to(21, Pool::User))));
+}
+
+#[test]
+fn memory_goes_offline_only_after_it_was_idle_for_the_dwell() {
+    let mut machine = in_use();
+    let mut pools = pools_of(&machine);
+    machine.settle(&mut pools, at(0));
+    for _ in 0..25 {
+        assert_eq!(machine.allocate_user(200), 0);
+        machine.settle(&mut pools, at(20));
+    }
+    let offline = machine.count(Pool::Offline);
+    machine.release(5000, 0, |made| &mut made.user);
+    machine.settle(&mut pools, at(29));
+    assert_eq!(machine.count(Pool::Offline), offline);
+    machine.settle(&mut pools, at(31));
+    assert!(machine.count(Pool::Offline) >= offline + 4);
+}
+
+#[test]
+fn programs_that_wait_for_memory_get_it_and_nothing_goes_offline() {
+    let mut machine = in_use();
+    let mut pools = pools_of(&machine);
+    machine.settle(&mut pools, at(0));
+    let zones = machine.zones();
+    let seen = |pressed| PoolsSeen { zones: &zones, pressed };
+    assert_eq!(pools.demand(seen(true), at(50)), Some(PoolDemand::Grow(Pool::User, Node(0))));
+    assert_eq!(pools.demand(seen(false), at(59)), None);
+}
+
+#[test]
+fn bad_memory_goes_first_and_comes_back_last() {
+    let mut machine = in_use();
+    machine.0[20].bad = 1;
+    let mut pools = pools_of(&machine);
+    let moves = machine.settle(&mut pools, at(0));
+    assert_eq!(moves[0], to(20, Pool::Offline));
+    while machine.count(Pool::Offline) > 1 {
+        assert_eq!(machine.allocate_user(240), 0);
+        machine.settle(&mut pools, at(1));
+    }
+    assert_eq!(machine.0[20].pool, Some(Pool::Offline));
+}
+
+#[test]
+fn a_block_that_did_not_go_rests() {
+    let mut machine = in_use();
+    let mut pools = pools_of(&machine);
+    let zones = machine.zones();
+    let demand = PoolDemand::Shrink(Node(0));
+    let first = pools.step(demand, &zones, &machine.survey(), at(5)).unwrap();
+    pools.failed(first.block, at(5));
+    assert_ne!(pools.step(demand, &zones, &machine.survey(), at(5)).unwrap().block, first.block);
+    assert_eq!(pools.step(demand, &zones, &machine.survey(), at(6)).unwrap(), first);
+    machine.settle(&mut pools, at(6));
+}
+
+#[test]
+fn a_long_search_in_vain_is_rare() {
+    let machine = in_use();
+    let mut pools = pools_of(&machine);
+    let zones = machine.zones();
+    let demand = PoolDemand::Shrink(Node(0));
+    let mut asked = |now| pools.demand(PoolsSeen { zones: &zones, pressed: false }, now);
+    // The user pool does not exist yet, and no block is offline.
+    let grow = PoolDemand::Grow(Pool::User, Node(0));
+    assert_eq!(asked(at(0)), Some(grow));
+    pools.unmet(grow, Duration::ZERO, at(0));
+    pools.unmet(demand, at(3), at(0));
+    let mut asked = |now| pools.demand(PoolsSeen { zones: &zones, pressed: false }, now);
+    assert_eq!([asked(Duration::from_millis(500)), asked(at(30))], [None, Some(grow)]);
+    pools.unmet(grow, Duration::ZERO, at(59));
+    let mut asked = |now| pools.demand(PoolsSeen { zones: &zones, pressed: false }, now);
+    assert_eq!([asked(Duration::from_millis(59_900)), asked(Duration::from_millis(60_000))], [None, Some(grow)]);
+}
+
+proptest! {
+    /// Hours of load, in steps of a second: each step allocates or frees at most an eighth of the reserve. Nobody lacks
+    /// memory that is offline or idle in the other pool, programs do not settle in the core, and what lies idle at the
+    /// end is offline.
+    #[test]
+    fn pools_serve_any_slow_load_and_end_near_the_optimum(
+        seed_kernel in 100_u64..900,
+        steps in proptest::collection::vec((-240_i64..240, -60_i64..60, 0_usize..40), 200..600),
+    ) {
+        let mut machine = in_use();
+        machine.0[0].kernel = seed_kernel;
+        let mut pools = pools_of(&machine);
+        machine.settle(&mut pools, at(0));
+        let mut now = 0;
+        for (programs, core, place) in steps {
+            now += 1;
+            if core > 0 {
+                let lacking = machine.allocate_kernel(core.unsigned_abs());
+                prop_assert!(lacking == 0 || machine.free(Pool::User) < FRAMES, "the kernel lacks {lacking} at {now}");
+            } else {
+                machine.release(core.unsigned_abs(), place, |made| &mut made.kernel);
+            }
+            if programs > 0 {
+                let room = machine.free(Pool::User) + machine.count(Pool::Offline) as u64 * FRAMES;
+                let lacking = machine.allocate_user(programs.unsigned_abs().min(room));
+                prop_assert_eq!(lacking, 0, "programs lack memory at {}", now);
+            } else {
+                machine.release(programs.unsigned_abs(), place, |made| &mut made.user);
+            }
+            machine.settle(&mut pools, at(now));
+        }
+        for quiet in 1..=10 {
+            machine.settle(&mut pools, at(now + quiet * 20));
+        }
+        let (offline, optimum) = (machine.count(Pool::Offline) as u64, machine.optimum());
+        let tainted = machine.of(Pool::Kernel).filter(|made| made.kernel > 0).count() as u64;
+        // A block may be lost in each pool by the floors, and the core stays, at least four blocks.
+        prop_assert!(offline + 2 + tainted.max(4) >= optimum, "{offline} of {optimum}, {tainted} tainted");
+        let moves = machine.settle(&mut pools, at(now + 1000));
+        prop_assert!(moves.is_empty(), "it rests: {moves:?}");
+    }
+}

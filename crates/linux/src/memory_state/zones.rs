@@ -1,0 +1,111 @@
+//! `/proc/zoneinfo`: the free memory of each zone of each node.
+
+use rampart_memory::{Bytes, FRAME_BYTES, Node};
+use serde::Serialize;
+
+use crate::Roots;
+use crate::roots::text;
+
+/// A zone that has memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ZoneMemory {
+    /// Its node.
+    pub node: Node,
+    /// Its name, such as `Normal`.
+    pub name: String,
+    /// Memory that the kernel gives out, free or not.
+    pub managed: Bytes,
+    /// Free memory, without what lies ready for single CPUs.
+    pub free: Bytes,
+    /// Below this, the kernel reclaims.
+    pub high: Bytes,
+}
+
+impl ZoneMemory {
+    /// Reads all zones; `None` if this machine does not show them.
+    #[must_use]
+    pub fn read(roots: &Roots) -> Option<Vec<Self>> {
+        Self::parse(&text(&roots.proc("zoneinfo")).ok()?)
+    }
+
+    /// Reads the text of `/proc/zoneinfo`, and leaves out zones without memory; `None` if a number is missing.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Vec<Self>> {
+        let parts = text.split("\nNode ").map(|part| part.strip_prefix("Node ").unwrap_or(part));
+        let zones: Option<Vec<Self>> = parts.map(zone).collect();
+        Some(zones?.into_iter().filter(|zone| zone.managed > Bytes::ZERO).collect())
+    }
+}
+
+/// A zone of the text after the word `Node`: `0, zone   Normal`, then lines `key  PAGES`.
+fn zone(part: &str) -> Option<ZoneMemory> {
+    let (head, rest) = part.split_once('\n')?;
+    let (node, name) = head.split_once(", zone")?;
+    let pages = |key: &str| {
+        let found = rest.lines().find_map(|line| line.trim().strip_prefix(key)?.strip_prefix(' '));
+        found?.trim().parse::<u64>().ok()?.checked_mul(FRAME_BYTES).map(Bytes::new)
+    };
+    Some(ZoneMemory {
+        node: Node(node.parse().ok()?),
+        name: name.trim().to_owned(),
+        managed: pages("managed")?,
+        free: pages("pages free")?,
+        high: pages("high")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SAMPLE: &str = "\
+Node 0, zone      DMA
+  per-node stats
+      nr_inactive_anon 11
+  pages free     3840
+        boost    0
+        min      55
+        low      68
+        high     81
+        managed  3840
+        protection: (0, 3019, 4555, 4555, 4555)
+      nr_free_pages 3841
+  pagesets
+    cpu: 0
+              count:    0
+              high:     512
+              high_min: 512
+Node 1, zone   Normal
+  pages free     769310
+        high     16743
+        present  800000
+        managed  790000
+Node 1, zone  Movable
+  pages free     0
+        high     32
+        managed  0
+";
+
+    #[test]
+    fn each_zone_with_memory_is_read() {
+        let frames = |zone: &ZoneMemory| [zone.free, zone.high, zone.managed].map(Bytes::frames);
+        let zones = ZoneMemory::parse(SAMPLE).unwrap();
+        let seen: Vec<_> = zones.iter().map(|zone| (zone.node.0, zone.name.as_str(), frames(zone))).collect();
+        assert_eq!(seen, [(0, "DMA", [3840, 81, 3840]), (1, "Normal", [769_310, 16_743, 790_000])]);
+    }
+
+    #[test]
+    fn a_zone_without_a_number_is_refused() {
+        for text in ["", "Node 0, zone DMA", "Node x, zone DMA\n", "Node 0, zone DMA\n  pages free 1\n high 2\n"] {
+            assert_eq!(ZoneMemory::parse(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_strange(text in "((Node|pages free|high|managed)?[ ,0-9a-z:-]{0,24}\n){0,8}") {
+            let _ = ZoneMemory::parse(&text);
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! `rampart banks pools`: makes three pools of memory blocks, and keeps them until it is stopped.
+//!
+//! **Problem.** Memory must come back online before programs lack it, also while this process empties a block or
+//! searches one. **Idea.** The quick look, at zones, is repeated every 50 ms; an attempt to empty a block ends as soon
+//! as it shows that memory is needed. The slow look, at all frames, is kept for some steps. **Why this way.** The
+//! kernel gives no notice before it lacks memory for itself; this process is locked in RAM, so that it acts even then.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rampart_banks::{MemorySurvey, Pool, PoolDemand, PoolMove, PoolSettings, Pools, PoolsSeen};
+use rampart_linux::memory_state::{Pressure, ZoneMemory};
+use rampart_linux::{HotplugRefusal, HotplugState, MemoryBlocks, OnlineUse, Patience, Roots, hotplug, own_memory};
+use rampart_memory::{Bytes, HotplugBlock};
+use serde::Serialize;
+
+use super::arguments::PoolsArguments;
+use super::mover::{BlockMover, RestoredBlock};
+use super::{banks_of, look};
+use crate::error::Error;
+use crate::output::text;
+use crate::process::signals;
+
+/// The time between two quick looks.
+const MOMENT: Duration = Duration::from_millis(50);
+
+/// After so long without a move the sizes of the pools are shown.
+const AT_REST: Duration = Duration::from_secs(2);
+
+/// A look at all frames serves for so many times as long as it took.
+const SURVEY_LASTS: u32 = 20;
+
+/// Programs that wait for memory for this share of the time are pressed.
+const PRESSED: f64 = 0.1;
+
+/// What happens, as it is printed.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum PoolEvent {
+    /// A block is in another pool, or stays.
+    Block {
+        block: HotplugBlock,
+        from: Pool,
+        to: Pool,
+        /// Why it stays; `None` if it went.
+        refusal: Option<String>,
+    },
+    /// No block has moved for a while.
+    Rest(PoolSizes),
+    /// Everything is as it was before.
+    Restored { blocks: Vec<RestoredBlock> },
+}
+
+/// The memory of each pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+struct PoolSizes {
+    kernel: Bytes,
+    user: Bytes,
+    offline: Bytes,
+}
+
+impl PoolSizes {
+    fn of(survey: &MemorySurvey) -> Self {
+        let mut sizes = Self::default();
+        for block in &survey.blocks {
+            let size = match pool_of(survey, block.number) {
+                Pool::Kernel => &mut sizes.kernel,
+                Pool::User => &mut sizes.user,
+                Pool::Offline => &mut sizes.offline,
+            };
+            *size = Bytes::new(size.get() + survey.block.get());
+        }
+        sizes
+    }
+}
+
+fn pool_of(survey: &MemorySurvey, number: HotplugBlock) -> Pool {
+    let block = survey.blocks.iter().find(|block| block.number == number).expect("a block of the survey");
+    match block.state {
+        HotplugState::Offline => Pool::Offline,
+        _ if block.is_movable_only() => Pool::User,
+        _ => Pool::Kernel,
+    }
+}
+
+/// Makes the pools and keeps them, or shows how they would begin. Returns 0, or 2 if not all could be restored.
+pub fn run(arguments: &PoolsArguments) -> Result<u8, Error> {
+    let roots = Roots::default();
+    let survey = look(&roots, None)?.known()?;
+    let settings =
+        PoolSettings { reserve_percent: arguments.reserve, core_percent: arguments.core, dwell: arguments.dwell };
+    let pools = Pools::new(settings, &survey);
+    if arguments.apply {
+        return Keeper::begin(&roots, arguments, pools)?.run();
+    }
+    plan(pools, survey, &Printer { json: arguments.json, began: Instant::now() })?;
+    if !arguments.json {
+        text::print("dry run     nothing was changed: --apply does it\n")?;
+    }
+    Ok(0)
+}
+
+/// Shows the moves if each succeeded and programs did nothing.
+fn plan(mut pools: Pools, mut survey: MemorySurvey, printer: &Printer) -> Result<(), Error> {
+    let now = Duration::ZERO;
+    while let Some(demand) = pools.demand(PoolsSeen { zones: &survey.zones(), pressed: false }, now) {
+        let Some(next) = pools.step(demand, &survey.zones(), &survey, now) else {
+            pools.unmet(demand, Duration::ZERO, now);
+            continue;
+        };
+        let from = pool_of(&survey, next.block);
+        survey = expected(&survey, next);
+        pools.moved(next, &survey, now);
+        printer.print(&PoolEvent::Block { block: next.block, from, to: next.to, refusal: None })?;
+    }
+    printer.print(&PoolEvent::Rest(PoolSizes::of(&survey)))
+}
+
+/// The survey once a block is in its new pool.
+fn expected(survey: &MemorySurvey, moved: PoolMove) -> MemorySurvey {
+    let without = survey.without(moved.block);
+    match moved.to {
+        Pool::Offline => without,
+        Pool::User => without.with(moved.block, "Movable"),
+        Pool::Kernel => without.with(moved.block, "Normal"),
+    }
+}
+
+/// Prints events as text or as JSON.
+struct Printer {
+    json: bool,
+    began: Instant,
+}
+
+/// An event with its time.
+#[derive(Serialize)]
+struct Timed<'a> {
+    schema: &'static str,
+    seconds: f64,
+    #[serde(flatten)]
+    event: &'a PoolEvent,
+}
+
+impl Printer {
+    fn print(&self, event: &PoolEvent) -> Result<(), Error> {
+        let seconds = self.began.elapsed().as_secs_f64();
+        if self.json {
+            let line = serde_json::to_string(&Timed { schema: "rampart.pools/1", seconds, event });
+            return text::print(&format!("{}\n", line.expect("events are plain data")));
+        }
+        text::print(&shown(event))
+    }
+}
+
+fn shown(event: &PoolEvent) -> String {
+    match event {
+        PoolEvent::Block { block, from, to, refusal: None } => format!("block {}: from {from} to {to}\n", block.0),
+        PoolEvent::Block { block, from, to, refusal: Some(refusal) } => {
+            format!("block {}: stays in {from}, and does not go to {to}: {refusal}\n", block.0)
+        }
+        PoolEvent::Rest(sizes) => {
+            format!("pools       kernel core {}, user pool {}, offline {}\n", sizes.kernel, sizes.user, sizes.offline)
+        }
+        PoolEvent::Restored { blocks } => {
+            let astray: Vec<&RestoredBlock> = blocks.iter().filter(|block| !block.is_back()).collect();
+            let mut text = format!(
+                "restored    {} of {} blocks are in their former zone\n",
+                blocks.len() - astray.len(),
+                blocks.len()
+            );
+            for block in astray {
+                let zone = block.zone.as_deref().unwrap_or("no zone, offline");
+                let refusal = block.refusal.as_deref().unwrap_or("the kernel chose so");
+                let _ = writeln!(
+                    text,
+                    "block {} is in {zone}: {refusal}; `rampart banks restore` tries again",
+                    block.block.0
+                );
+            }
+            text
+        }
+    }
+}
+
+/// The pools of this machine, kept.
+struct Keeper<'a> {
+    roots: &'a Roots,
+    arguments: &'a PoolsArguments,
+    pools: Pools,
+    mover: BlockMover<'a>,
+    stop: Arc<AtomicBool>,
+    printer: Printer,
+    /// The last look at all frames, when it was, and how long it took.
+    survey: Option<(MemorySurvey, Instant, Duration)>,
+    pressure: PressureWatch,
+}
+
+impl<'a> Keeper<'a> {
+    fn begin(roots: &'a Roots, arguments: &'a PoolsArguments, pools: Pools) -> Result<Self, Error> {
+        let mover = BlockMover::open(roots)?;
+        let stop = signals::stop_flag()?;
+        own_memory::keep_in_ram();
+        hotplug::write_back();
+        Ok(Self {
+            roots,
+            arguments,
+            pools,
+            mover,
+            stop,
+            printer: Printer { json: arguments.json, began: Instant::now() },
+            survey: None,
+            pressure: PressureWatch::default(),
+        })
+    }
+
+    fn run(mut self) -> Result<u8, Error> {
+        let kept = self.keep();
+        // The end comes too if nobody reads what is printed any more: a machine is not left half offline.
+        let patience = Patience { deadline: self.arguments.deadline, stops: &|| false };
+        let blocks = self.mover.restore(&BTreeSet::new(), patience)?;
+        let code = if blocks.iter().all(RestoredBlock::is_back) { 0 } else { 2 };
+        kept?;
+        self.printer.print(&PoolEvent::Restored { blocks })?;
+        Ok(code)
+    }
+
+    /// Meets each demand until it is stopped.
+    fn keep(&mut self) -> Result<(), Error> {
+        let mut last_move = Some(Instant::now());
+        while !self.is_over() {
+            let zones = self.zones()?;
+            let pressed = self.pressure.is_pressed(self.roots);
+            match self.pools.demand(PoolsSeen { zones: &zones, pressed }, self.now()) {
+                Some(demand) if self.meet(demand, &zones)? => last_move = Some(Instant::now()),
+                Some(_) => {}
+                None => thread::sleep(MOMENT),
+            }
+            if last_move.take_if(|moved| moved.elapsed() > AT_REST).is_some() {
+                self.printer.print(&PoolEvent::Rest(PoolSizes::of(&self.blocks()?.1)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.arguments.for_.is_some_and(|limit| self.now() >= limit)
+    }
+
+    fn now(&self) -> Duration {
+        self.printer.began.elapsed()
+    }
+
+    fn zones(&self) -> Result<Vec<ZoneMemory>, Error> {
+        ZoneMemory::read(self.roots).ok_or(Error::NoZones)
+    }
+
+    /// The blocks as they are now, without the use of their frames.
+    fn blocks(&self) -> Result<(MemoryBlocks, MemorySurvey), Error> {
+        let blocks = MemoryBlocks::read(self.roots).map_err(Error::NoBlocks)?;
+        let survey = MemorySurvey::new(&blocks, None, banks_of(&blocks, None));
+        Ok((blocks, survey))
+    }
+
+    /// Moves a block, if one meets the demand. Returns whether one moved.
+    fn meet(&mut self, demand: PoolDemand, zones: &[ZoneMemory]) -> Result<bool, Error> {
+        let began = Instant::now();
+        let (_, quick) = self.blocks()?;
+        if let Some(next) = self.pools.step(demand, zones, &quick, self.now()) {
+            return self.carry_out(demand, next, &quick);
+        }
+        if !matches!(demand, PoolDemand::Grow(Pool::User, _)) {
+            let survey = self.survey()?;
+            if let Some(next) = self.pools.step(demand, zones, &survey, self.now()) {
+                return self.carry_out(demand, next, &survey);
+            }
+        }
+        self.pools.unmet(demand, began.elapsed(), self.now());
+        Ok(false)
+    }
+
+    /// A survey with the use of frames, not much older than it took.
+    fn survey(&mut self) -> Result<MemorySurvey, Error> {
+        let fresh = self.survey.as_ref().filter(|(_, when, took)| when.elapsed() <= *took * SURVEY_LASTS);
+        if let Some((survey, ..)) = fresh {
+            return Ok(survey.clone());
+        }
+        let began = Instant::now();
+        let survey = look(self.roots, None)?.known()?;
+        self.survey = Some((survey.clone(), Instant::now(), began.elapsed()));
+        Ok(survey)
+    }
+
+    fn carry_out(&mut self, demand: PoolDemand, next: PoolMove, survey: &MemorySurvey) -> Result<bool, Error> {
+        let from = pool_of(survey, next.block);
+        let refusal = self.attempt(next)?.err();
+        match &refusal {
+            None => {
+                self.pools.moved(next, survey, self.now());
+                if let Some((survey, ..)) = &mut self.survey {
+                    *survey = expected(survey, next);
+                }
+            }
+            Some(HotplugRefusal::Stopped) => {
+                self.pools.interrupted(demand, self.now());
+                return Ok(false);
+            }
+            Some(_) => {
+                self.pools.failed(next.block, self.now());
+                self.survey = None;
+            }
+        }
+        let went = refusal.is_none();
+        let refusal = refusal.map(|refusal| refusal.to_string());
+        self.printer.print(&PoolEvent::Block { block: next.block, from, to: next.to, refusal })?;
+        Ok(went)
+    }
+
+    fn attempt(&mut self, next: PoolMove) -> Result<Result<(), HotplugRefusal>, Error> {
+        let (blocks, _) = self.blocks()?;
+        let Some(block) = blocks.blocks.iter().find(|block| block.number == next.block) else {
+            return Ok(Err(HotplugRefusal::Busy));
+        };
+        if block.state == HotplugState::Online {
+            let (roots, stop, pools) = (self.roots, &self.stop, &self.pools);
+            let can_grow = blocks.blocks.iter().any(|block| block.state == HotplugState::Offline);
+            let lacks_memory = || {
+                let zones = ZoneMemory::read(roots).unwrap_or_default();
+                can_grow && pools.lacks_memory(PoolsSeen { zones: &zones, pressed: false })
+            };
+            let stops = || stop.load(Ordering::Relaxed) || lacks_memory();
+            let patience = Patience { deadline: self.arguments.deadline, stops: &stops };
+            if let Err(refusal) = self.mover.take_offline(block, patience)? {
+                return Ok(Err(refusal));
+            }
+        }
+        Ok(match next.to {
+            Pool::Offline => Ok(()),
+            Pool::User => self.mover.bring_online(next.block, OnlineUse::Movable),
+            Pool::Kernel => self.mover.bring_online(next.block, OnlineUse::Kernel),
+        })
+    }
+}
+
+/// How long programs have waited for memory.
+#[derive(Debug, Default)]
+struct PressureWatch {
+    last: Option<(Instant, Duration)>,
+}
+
+impl PressureWatch {
+    /// Whether programs waited for a tenth of the time since the last question.
+    fn is_pressed(&mut self, roots: &Roots) -> bool {
+        let Some(pressure) = Pressure::read(roots) else { return false };
+        let (now, total) = (Instant::now(), pressure.some.total);
+        let last = self.last.replace((now, total));
+        last.is_some_and(|(when, waited)| {
+            total.saturating_sub(waited).as_secs_f64() > PRESSED * now.duration_since(when).as_secs_f64()
+        })
+    }
+}

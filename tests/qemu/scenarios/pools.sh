@@ -1,0 +1,101 @@
+# `rampart banks pools` keeps the kernel, programs and idle memory apart while a load comes and goes; every block comes
+# back in its former zone after Ctrl-C and, by `rampart banks restore`, after a kill.
+# memory: 2G
+
+memory=/sys/devices/system/memory
+
+zones() {
+  for folder in "$memory"/memory[0-9]*; do
+    echo "${folder##*memory}" "$(cat "$folder"/state)" "$(cat "$folder"/valid_zones 2>/dev/null)"
+  done | sort -n
+}
+
+offline() {
+  grep -l offline "$memory"/memory[0-9]*/state | wc -l
+}
+
+movable() {
+  zones | grep -c 'online Movable'
+}
+
+as_before() {
+  zones >/tmp/now
+  diff /tmp/before /tmp/now
+}
+
+nobody_was_killed() {
+  ! dmesg | grep -iE 'oom-kill|out of memory|killed process|page allocation failure'
+}
+
+# rested COUNT: waits until the pools have come to rest so often.
+rested() {
+  until [ "$(grep -c '^pools ' /tmp/report)" -ge "$1" ]; do kill -0 $pools || break; done
+}
+
+zones >/tmp/before
+cat /tmp/before
+all=$(wc -l </tmp/before)
+rampart banks pools >/tmp/plan
+code=$?
+tail -n 4 /tmp/plan
+check "a dry run shows the pools and changes nothing" sh -c "[ $code = 0 ] && grep -q '^dry run ' /tmp/plan"
+check "nothing is changed" as_before
+
+rampart banks pools --apply --dwell 2s >/tmp/report 2>&1 &
+pools=$!
+rested 1
+cat /tmp/report
+first=$(offline)
+check "there is a user pool" test "$(movable)" -ge 1
+check "most of the idle memory is offline ($first of $all blocks)" test $((first * 2)) -ge "$all"
+free=$(meminfo MemFree)
+check "the reserve is free ($free KiB)" test $((free * 20)) -ge $((all * 131072))
+
+# A program that takes 1 GiB gets it, block by block.
+dd if=/dev/urandom of=/tmp/data bs=1M count=1000 2>/dev/null
+sum=$(md5sum </tmp/data)
+grown=$(offline)
+zones
+check "blocks came online for it ($first, then $grown offline)" test "$grown" -le $((first - 6))
+check "no memory of programs is in the way of the kernel" nobody_was_killed
+
+# The kernel needs memory of its own: 60,000 files of a file system in RAM, each with an inode and a name.
+mkdir /tmp/many
+(cd /tmp/many && seq 60000 | xargs touch)
+check "the kernel got its memory" nobody_was_killed
+rm -r /tmp/many
+
+# The program ends: its memory goes offline again.
+check "its data are what they were" test "$(md5sum </tmp/data)" = "$sum"
+rm /tmp/data
+waited=0
+until [ "$(offline)" -ge $((first - 2)) ] || [ $waited -ge 120 ]; do
+  sleep 1
+  waited=$((waited + 1))
+done
+zones
+check "the idle memory is offline again ($(offline) of $first before)" test "$(offline)" -ge $((first - 2))
+
+rampart banks consolidate --target 10% --apply >/tmp/second 2>&1
+check "another command is refused meanwhile" test $? = 2
+kill -INT $pools
+wait $pools
+code=$?
+tail -n 5 /tmp/report
+check "Ctrl-C restores all blocks" test "$code" = 0
+check "it says so" grep -qE '^restored    ([0-9]+) of \1 ' /tmp/report
+check "each block is online in its former zone" as_before
+
+# A kill leaves the way back.
+rampart banks pools --apply --dwell 2s >/tmp/report 2>&1 &
+pools=$!
+rested 1
+kill -KILL $pools
+wait $pools 2>/dev/null
+check "a kill leaves blocks offline and for programs" sh -c "[ $(offline) -ge 4 ] && [ $(movable) -ge 1 ]"
+rampart banks restore >/tmp/restored 2>&1
+code=$?
+cat /tmp/restored
+check "restore brings them back" test "$code" = 0
+check "each in its former zone" as_before
+check "nobody was killed" nobody_was_killed
