@@ -7,10 +7,11 @@
 //! is Adaptive-Buddy by hotplug, without a change to the kernel. All decisions are pure functions of what was seen and
 //! of the time.
 //!
-//! Each node has pools of its own. Three thresholds of free memory, as parts of the reserve of a node: below an eighth
-//! in a pool, or half in both together, the pool grows; a block goes offline only if a quarter stays free in its pool,
-//! and the whole reserve in both. The distance between these, and a time for which memory must lie idle, keep blocks
-//! from going back and forth.
+//! Each node has pools of its own. Three thresholds of free memory, as parts of the reserve of a node: a pool grows if
+//! less than an eighth is free for it, or less than half in both; a block goes offline only if a quarter stays free for
+//! its pool, and the whole reserve in both. The distance between these, and a time for which memory must lie idle, keep
+//! blocks from going back and forth. Programs may also use free memory of the core, as far as the kernel lets them: it
+//! keeps a part back for itself, and what lies there can move out again.
 
 mod node;
 #[cfg(test)]
@@ -91,6 +92,8 @@ pub struct Pools {
     /// No demand is looked at again before this time.
     rests_until: BTreeMap<PoolDemand, Duration>,
     failed: FailedAttempts,
+    /// Offline blocks that somebody else brought online: each time they rest longer.
+    returned: FailedAttempts,
     /// Blocks with retired frames go offline first and come back last.
     bad: BTreeSet<HotplugBlock>,
 }
@@ -129,6 +132,7 @@ impl Pools {
             waits_until: BTreeMap::new(),
             rests_until: BTreeMap::new(),
             failed: FailedAttempts::default(),
+            returned: FailedAttempts::default(),
             bad: BTreeSet::new(),
         }
     }
@@ -156,7 +160,7 @@ impl Pools {
     fn growth(&self, node: Node, seen: PoolsSeen<'_>) -> Vec<PoolDemand> {
         let (memory, reserve) = (NodeMemory::of(node, seen.zones), self.reserve(node));
         let kernel = memory.kernel.free < memory.kernel.low(reserve);
-        let user = memory.user.free < memory.user.low(reserve) || memory.free() < reserve.get() / 2 || seen.pressed;
+        let user = memory.room(reserve) < memory.user.low(reserve) || memory.free() < reserve.get() / 2 || seen.pressed;
         let grow = |pool, wanted: bool| wanted.then_some(PoolDemand::Grow(pool, node));
         [grow(Pool::Kernel, kernel), grow(Pool::User, user)].into_iter().flatten().collect()
     }
@@ -211,6 +215,11 @@ impl Pools {
         self.failed.note(block, now);
     }
 
+    /// Notes that somebody else brought an offline block online.
+    pub fn came_back(&mut self, block: HotplugBlock, now: Duration) {
+        self.returned.note(block, now);
+    }
+
     /// Notes that an attempt to meet a demand was given up for something more urgent.
     pub fn interrupted(&mut self, demand: PoolDemand, now: Duration) {
         self.rests_until.insert(demand, now + REST);
@@ -242,7 +251,8 @@ impl Pools {
         survey: &'a MemorySurvey,
         now: Duration,
     ) -> impl Iterator<Item = &'a BlockSurvey> {
-        survey.blocks.iter().filter(move |block| node_of(block) == node && self.failed.next(block.number) <= now)
+        let rests = move |block: HotplugBlock| self.failed.next(block).max(self.returned.next(block)) > now;
+        survey.blocks.iter().filter(move |block| node_of(block) == node && !rests(block.number))
     }
 
     /// An offline block: for the kernel the lowest, for programs the highest, so that each pool stays together. Bad
@@ -297,11 +307,10 @@ impl Pools {
         let reserve = self.reserve(node);
         let (user_floor, kernel_floor) = (memory.user.floor(reserve), memory.kernel.floor(reserve));
         if block.is_movable_only() {
-            return memory.user.free >= user_floor + self.taken(block);
+            return memory.room(reserve) >= user_floor + self.taken(block);
         }
-        // What moves out of the core goes to the user pool, as far as there is room.
-        let room = memory.user.free.saturating_sub(user_floor);
-        let stays = block.uses.movable.get().saturating_sub(room);
+        // What moves out of a block of the core goes to the user pool, as far as there is room.
+        let stays = block.uses.movable.get().saturating_sub(memory.user.free);
         memory.kernel.managed >= self.block.get() + self.part(node, self.settings.core_percent).get()
             && memory.kernel.free >= kernel_floor + block.uses.free.get() + stays
             && memory.free() >= reserve.get() / 2 + self.taken(block)

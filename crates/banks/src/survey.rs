@@ -212,6 +212,7 @@ impl MemorySurvey {
                 managed: self.block,
                 free: block.uses.free,
                 high: Bytes::ZERO,
+                protected: Bytes::ZERO,
             })
             .collect()
     }

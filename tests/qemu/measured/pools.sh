@@ -12,6 +12,11 @@ offline() {
   grep -l offline "$memory"/memory[0-9]*/state | wc -l
 }
 
+# Free and all memory of each zone, in MiB.
+free_by_zone() {
+  awk '/^Node/ { zone = $4 } /pages free/ { free = $3 } /managed/ { printf "%s %d of %d ", zone, free / 256, $2 / 256 }' /proc/zoneinfo
+}
+
 load=$(option load) phases=$(option phases) seed=$(option seed)
 load=${load:-10,50} phases=${phases:-20} seed=${seed:-1}
 all=$(ls -d "$memory"/memory[0-9]* | wc -l)
@@ -20,18 +25,18 @@ mount -o remount,size=100%,nr_inodes=0 /tmp
 rampart banks pools --apply --dwell 2s >/run.log 2>&1 &
 pools=$!
 until grep -q '^pools ' /run.log; do kill -0 $pools || break; done
-ALL_KIB=$((all * 131072)) load "${load%,*}" "${load#*,}" "$phases" "$seed" 15 >/load.log 2>&1 &
+ALL_KIB=$((all * 131072)) load "${load%,*}" "${load#*,}" "$phases" "$seed" 45 >/load.log 2>&1 &
 program=$!
 phase=0
 while [ $phase -lt "$phases" ] && kill -0 $program 2>/dev/null; do
   until grep -q "^phase $phase$" /load.log || ! kill -0 $program 2>/dev/null; do sleep 1; done
-  # The load rests for 15 s: what the pools have done by then counts.
-  sleep 13
+  # The load rests for 45 s, as an emulated machine is slow: what the pools have done by then counts.
+  sleep 43
   gone=$(offline)
   free=$(meminfo MemFree)
   # The reserve is 5 % of all memory.
   best=$(((free + gone * 131072 - all * 131072 / 20) / 131072))
-  report "phase $phase offline $gone optimum $best free $((free / 1024)) MiB"
+  report "phase $phase offline $gone optimum $best free $((free / 1024)) MiB: $(free_by_zone)"
   phase=$((phase + 1))
 done
 wait $program

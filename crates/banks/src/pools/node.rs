@@ -21,6 +21,8 @@ pub struct PoolMemory {
     pub free: u64,
     /// Below this, the kernel reclaims.
     pub high: u64,
+    /// Free memory that the kernel gives to programs when their pool is full.
+    pub open: u64,
 }
 
 impl NodeMemory {
@@ -37,6 +39,11 @@ impl NodeMemory {
         memory
     }
 
+    /// Free memory that programs can get: that of their pool, and what the kernel core can spare.
+    pub fn room(&self, reserve: Bytes) -> u64 {
+        self.user.free + self.kernel.open.min(self.kernel.free.saturating_sub(self.kernel.floor(reserve)))
+    }
+
     /// All free memory.
     pub const fn free(&self) -> u64 {
         self.kernel.free + self.user.free
@@ -44,10 +51,11 @@ impl NodeMemory {
 }
 
 impl PoolMemory {
-    const fn add(&mut self, zone: &ZoneMemory) {
+    fn add(&mut self, zone: &ZoneMemory) {
         self.managed += zone.managed.get();
         self.free += zone.free.get();
         self.high += zone.high.get();
+        self.open += zone.free.get().saturating_sub(zone.protected.get() + zone.high.get());
     }
 
     /// With less free memory than this, the pool grows: an eighth of the reserve, and well above the kernel's own

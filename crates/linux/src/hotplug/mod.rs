@@ -9,6 +9,7 @@
 //! Source: Linux, Documentation/admin-guide/mm/memory-hotplug.rst.
 
 mod interruptible;
+mod rules;
 
 use std::fs::OpenOptions;
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use rampart_memory::HotplugBlock;
 use rustix::io::Errno;
 
 use self::interruptible::interruptible;
+pub use self::rules::onlining_rules;
 use crate::roots::text;
 use crate::{Absence, Roots};
 

@@ -19,7 +19,13 @@ pub struct ZoneMemory {
     pub free: Bytes,
     /// Below this, the kernel reclaims.
     pub high: Bytes,
+    /// So much of the zone the kernel keeps back from memory that could lie in the zone `Movable`
+    /// (`vm.lowmem_reserve_ratio`).
+    pub protected: Bytes,
 }
+
+/// The zones in the order of the kernel's list `protection`, from the lowest.
+const ZONES: [&str; 5] = ["DMA", "DMA32", "Normal", "Movable", "Device"];
 
 impl ZoneMemory {
     /// Reads all zones; `None` if this machine does not show them.
@@ -51,7 +57,23 @@ fn zone(part: &str) -> Option<ZoneMemory> {
         managed: pages("managed")?,
         free: pages("pages free")?,
         high: pages("high")?,
+        protected: protected(name.trim(), rest)?,
     })
+}
+
+/// The entry for `Movable` of the line `protection: (0, 3019, 4555, 4555, 4555)`, which has one for each kind of zone that
+/// the kernel is built with; nothing if it has no such line.
+fn protected(name: &str, zone: &str) -> Option<Bytes> {
+    let Some(line) = zone.lines().find_map(|line| line.trim().strip_prefix("protection: (")) else {
+        return Some(Bytes::ZERO);
+    };
+    let entries: Option<Vec<u64>> = line.trim_end_matches(')').split(", ").map(|entry| entry.parse().ok()).collect();
+    let entries = entries?;
+    // A kernel without the zone `Device` has four entries, and one without DMA fewer: `Movable` is at the end.
+    let from_end = if entries.len() == ZONES.len() { 2 } else { 1 };
+    let entry = entries.len().checked_sub(from_end).and_then(|place| entries.get(place));
+    let is_below = ZONES.iter().position(|zone| *zone == name) < ZONES.iter().position(|zone| *zone == "Movable");
+    entry.filter(|_| is_below).map_or(Some(Bytes::ZERO), |pages| pages.checked_mul(FRAME_BYTES).map(Bytes::new))
 }
 
 #[cfg(test)]
@@ -89,10 +111,10 @@ Node 1, zone  Movable
 
     #[test]
     fn each_zone_with_memory_is_read() {
-        let frames = |zone: &ZoneMemory| [zone.free, zone.high, zone.managed].map(Bytes::frames);
+        let frames = |zone: &ZoneMemory| [zone.free, zone.high, zone.managed, zone.protected].map(Bytes::frames);
         let zones = ZoneMemory::parse(SAMPLE).unwrap();
         let seen: Vec<_> = zones.iter().map(|zone| (zone.node.0, zone.name.as_str(), frames(zone))).collect();
-        assert_eq!(seen, [(0, "DMA", [3840, 81, 3840]), (1, "Normal", [769_310, 16_743, 790_000])]);
+        assert_eq!(seen, [(0, "DMA", [3840, 81, 3840, 4555]), (1, "Normal", [769_310, 16_743, 790_000, 0])]);
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub struct PoolsArguments {
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = parse_part)]
     pub reserve: u32,
     /// How much of each node's memory stays with the kernel at least
-    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse_part)]
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = parse_part)]
     pub core: u32,
     /// How long memory must lie idle before a block goes offline
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]

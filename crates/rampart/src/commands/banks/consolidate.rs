@@ -1,6 +1,7 @@
 //! `rampart banks consolidate`: takes memory offline, block by block, until a target is met.
 
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 use super::arguments::ConsolidateArguments;
 use super::mover::BlockMover;
+use super::pools::culprit;
 use super::{Surveyed, look};
 use crate::error::Error;
 use crate::output::progress::StepProgress;
@@ -37,6 +39,8 @@ struct ConsolidationReport {
     attempts: Vec<Attempt>,
     /// Blocks that went offline and were brought back by somebody else.
     came_back: Vec<HotplugBlock>,
+    /// Rules of udev that may have done so.
+    rules: Vec<PathBuf>,
 }
 
 /// An attempt to empty a block.
@@ -74,6 +78,7 @@ pub fn run(arguments: &ConsolidateArguments) -> Result<u8, Error> {
         ended: ConsolidationEnd::NoCandidate,
         attempts: Vec::new(),
         came_back: Vec::new(),
+        rules: Vec::new(),
     };
     if arguments.apply {
         Application::begin(&roots, arguments, goal)?.run(&mut report)?;
@@ -168,6 +173,9 @@ impl<'a> Application<'a> {
         };
         let went = report.attempts.iter().filter(|attempt| attempt.refusal.is_none()).map(|attempt| attempt.block);
         report.came_back = went.filter(is_back).collect();
+        if !report.came_back.is_empty() {
+            report.rules = hotplug::onlining_rules(Path::new("/"));
+        }
         self.mover.end(&after.blocks)
     }
 }
@@ -186,7 +194,7 @@ fn shown(report: &ConsolidationReport) -> String {
         let _ = writeln!(text, "{:>6}  {:>9}  {result}", attempt.block.0, attempt.to_move.to_string());
     }
     for block in &report.came_back {
-        let _ = writeln!(text, "block {} came online again: another program or a udev rule did that", block.0);
+        let _ = writeln!(text, "block {} came online again: {}", block.0, culprit(&report.rules));
     }
     let would = if report.applied { "" } else { "would be " };
     let _ = writeln!(
@@ -225,6 +233,7 @@ mod tests {
             ended: ConsolidationEnd::Reserve,
             attempts: vec![attempt(5, None), attempt(6, Some("something in it cannot move now"))],
             came_back: vec![HotplugBlock(5)],
+            rules: vec![PathBuf::from("/rules")],
         };
         let lines = |report: &ConsolidationReport| shown(report).lines().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(
@@ -232,7 +241,7 @@ mod tests {
             [
                 "     5      3 MiB  offline",
                 "     6      3 MiB  stays online: something in it cannot move now",
-                "block 5 came online again: another program or a udev rule did that",
+                "block 5 came online again: another program, or udev by /rules",
                 "offline     128 MiB of 1 GiB; the target is 300 MiB",
                 "ended       without another block, too little memory would stay free",
                 "back        `rampart banks restore` brings these blocks online again",

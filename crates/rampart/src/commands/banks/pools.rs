@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -48,6 +49,12 @@ enum PoolEvent {
         to: Pool,
         /// Why it stays; `None` if it went.
         refusal: Option<String>,
+    },
+    /// Something else brought an offline block online.
+    CameBack {
+        block: HotplugBlock,
+        /// Rules of udev that do such a thing.
+        rules: Vec<PathBuf>,
     },
     /// No block has moved for a while.
     Rest(PoolSizes),
@@ -162,6 +169,9 @@ fn shown(event: &PoolEvent) -> String {
         PoolEvent::Block { block, from, to, refusal: Some(refusal) } => {
             format!("block {}: stays in {from}, and does not go to {to}: {refusal}\n", block.0)
         }
+        PoolEvent::CameBack { block, rules } => {
+            format!("block {}: brought online by something else: {}\n", block.0, culprit(rules))
+        }
         PoolEvent::Rest(sizes) => {
             format!("pools       kernel core {}, user pool {}, offline {}\n", sizes.kernel, sizes.user, sizes.offline)
         }
@@ -186,6 +196,17 @@ fn shown(event: &PoolEvent) -> String {
     }
 }
 
+/// What may have brought a block online.
+pub fn culprit(rules: &[PathBuf]) -> String {
+    match rules {
+        [] => "another program, as udev has no rule that does it".to_owned(),
+        rules => {
+            let names: Vec<String> = rules.iter().map(|rule| rule.display().to_string()).collect();
+            format!("another program, or udev by {}", names.join(", "))
+        }
+    }
+}
+
 /// The pools of this machine, kept.
 struct Keeper<'a> {
     roots: &'a Roots,
@@ -197,6 +218,8 @@ struct Keeper<'a> {
     /// The last look at all frames, when it was, and how long it took.
     survey: Option<(MemorySurvey, Instant, Duration)>,
     pressure: PressureWatch,
+    /// The blocks that went offline here.
+    ours: BTreeSet<HotplugBlock>,
 }
 
 impl<'a> Keeper<'a> {
@@ -214,6 +237,7 @@ impl<'a> Keeper<'a> {
             printer: Printer { json: arguments.json, began: Instant::now() },
             survey: None,
             pressure: PressureWatch::default(),
+            ours: BTreeSet::new(),
         })
     }
 
@@ -269,6 +293,7 @@ impl<'a> Keeper<'a> {
     fn meet(&mut self, demand: PoolDemand, zones: &[ZoneMemory]) -> Result<bool, Error> {
         let began = Instant::now();
         let (_, quick) = self.blocks()?;
+        self.notice_returns(&quick)?;
         if let Some(next) = self.pools.step(demand, zones, &quick, self.now()) {
             return self.carry_out(demand, next, &quick);
         }
@@ -280,6 +305,18 @@ impl<'a> Keeper<'a> {
         }
         self.pools.unmet(demand, began.elapsed(), self.now());
         Ok(false)
+    }
+
+    /// Notices blocks that something else brought online.
+    fn notice_returns(&mut self, survey: &MemorySurvey) -> Result<(), Error> {
+        let back = self.ours.extract_if(.., |block| pool_of(survey, *block) != Pool::Offline).collect::<Vec<_>>();
+        for block in back {
+            self.survey = None;
+            self.pools.came_back(block, self.now());
+            let rules = hotplug::onlining_rules(Path::new("/"));
+            self.printer.print(&PoolEvent::CameBack { block, rules })?;
+        }
+        Ok(())
     }
 
     /// A survey with the use of frames, not much older than it took.
@@ -300,6 +337,11 @@ impl<'a> Keeper<'a> {
         match &refusal {
             None => {
                 self.pools.moved(next, survey, self.now());
+                if next.to == Pool::Offline {
+                    self.ours.insert(next.block)
+                } else {
+                    self.ours.remove(&next.block)
+                };
                 if let Some((survey, ..)) = &mut self.survey {
                     *survey = expected(survey, next);
                 }

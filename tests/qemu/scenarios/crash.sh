@@ -1,0 +1,54 @@
+# A kill after each single write to a memory block, each once, while `rampart banks consolidate` and `pools` take blocks
+# offline, bring them online and put them back: `rampart banks restore` always brings each block back in its former zone.
+# memory: 1G
+
+memory=/sys/devices/system/memory
+
+zones() {
+  for folder in "$memory"/memory[0-9]*; do
+    echo "${folder##*memory}" "$(cat "$folder"/state)" "$(cat "$folder"/valid_zones 2>/dev/null)"
+  done | sort -n
+}
+
+# restored WHAT: restores, and adds to $lost unless all is as before.
+restored() {
+  rampart banks restore >/tmp/restored 2>&1 || { cat /tmp/restored && lost="$lost $1"; }
+  zones >/tmp/now
+  diff /tmp/before /tmp/now || lost="$lost $1"
+}
+
+zones >/tmp/before
+lost=
+write=1
+while killafter $write "$memory/" rampart banks consolidate --target 60% --reserve 2% --apply >/tmp/report 2>&1; do
+  restored $write
+  write=$((write + 1))
+done
+cat /tmp/report
+restored end
+check "consolidate is killed after each of several writes ($((write - 1)))" test $write -ge 4
+check "restore brings everything back each time${lost:+, but after write$lost}" test -z "$lost"
+
+# load: once the pools are at rest, a program takes memory and gives it back.
+load() {
+  until grep -q '^pools ' /tmp/report; do kill -0 "$1" 2>/dev/null || return; done
+  dd if=/dev/zero of=/tmp/data bs=1M count=350 2>/dev/null
+  rm /tmp/data
+}
+
+lost= grown=0
+write=1
+while :; do
+  killafter $write "$memory/" rampart banks pools --apply --dwell 1s --for 12s >/tmp/report 2>&1 &
+  killed=$!
+  load $killed
+  wait $killed || break
+  grep -q 'from offline to user pool' /tmp/report && grown=$((grown + 1))
+  restored $write
+  write=$((write + 1))
+done
+cat /tmp/report
+restored end
+check "pools is killed after each of several writes ($((write - 1)))" test $write -ge 8
+check "in $grown of these runs a pool had grown" test $grown -ge 2
+check "restore brings everything back each time${lost:+, but after write$lost}" test -z "$lost"
