@@ -1,7 +1,7 @@
 # What testers find of faults from outside, and after how long: a row for each kind of fault and each tester,
 #   row KIND TESTER FAULTS FOUND NAMED SECONDS
-# FAULTS are those that acted in a tested frame; NAMED are those whose frame, line and bit are right; SECONDS is how long
-# after the faults began the last of FOUND was reported.
+# FAULTS are those that acted in a tested frame; NAMED are those whose frame, line and bit are right; SECONDS is how
+# long after the faults began the last of FOUND was reported.
 # memory: 192M
 # cpus: 1
 # packages: memtester

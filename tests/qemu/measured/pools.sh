@@ -1,5 +1,5 @@
-# How much memory `rampart banks pools` takes offline under a load that comes and goes, beside what could be offline. The
-# kernel's command line chooses: load=LOW,HIGH (per cent of memory), phases=N, seed=N.
+# How much memory `rampart banks pools` takes offline under a load that comes and goes, beside what could be offline.
+# The kernel's command line chooses: load=LOW,HIGH (per cent of memory), phases=N, seed=N.
 # memory: 4G
 
 memory=/sys/devices/system/memory

@@ -1,5 +1,6 @@
 # A kill after each single write to a memory block, each once, while `rampart banks consolidate` and `pools` take blocks
-# offline, bring them online and put them back: `rampart banks restore` always brings each block back in its former zone.
+# offline, bring them online and put them back. `rampart banks restore` always brings each block back in its former
+# zone.
 # memory: 1G
 
 memory=/sys/devices/system/memory

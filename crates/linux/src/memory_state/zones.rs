@@ -61,8 +61,8 @@ fn zone(part: &str) -> Option<ZoneMemory> {
     })
 }
 
-/// The entry for `Movable` of the line `protection: (0, 3019, 4555, 4555, 4555)`, which has one for each kind of zone that
-/// the kernel is built with; nothing if it has no such line.
+/// The entry for `Movable` of the line `protection: (0, 3019, 4555, 4555, 4555)`, which has one for each kind of zone
+/// that the kernel is built with; nothing if it has no such line.
 fn protected(name: &str, zone: &str) -> Option<Bytes> {
     let Some(line) = zone.lines().find_map(|line| line.trim().strip_prefix("protection: (")) else {
         return Some(Bytes::ZERO);
