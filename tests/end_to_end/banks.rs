@@ -113,3 +113,51 @@ fn a_dry_run_shows_the_pools_and_changes_nothing() {
     let sizes: u64 = ["kernel", "user", "offline"].map(|pool| bytes(&rest[pool])).iter().sum();
     assert_eq!(sizes, bytes(&blocks["block"]) * blocks["blocks"].as_array().unwrap().len() as u64);
 }
+
+/// A trace of so many blocks of order 9, alternately of a program and of the kernel.
+fn trace(blocks: u64) -> Vec<u8> {
+    let event = |block: u64| {
+        let (order, migratetype) = (9_u64, block % 2);
+        let words = [block | order << 40 | migratetype << 44 | 1 << 47, block * 512];
+        words.into_iter().flat_map(u64::to_le_bytes).collect::<Vec<_>>()
+    };
+    (0..blocks).flat_map(event).collect()
+}
+
+#[test]
+fn a_trace_is_replayed_alike_from_one_seed() {
+    let rampart = Rampart::new();
+    let path = rampart.folder().join("trace");
+    std::fs::write(&path, trace(40)).unwrap();
+    let arguments =
+        ["banks", "replay", path.to_str().unwrap(), "--memory", "256MiB", "--bank", "32MiB", "--loops", "2", "--json"];
+    let (first, second) = (rampart.run(&arguments), rampart.run(&arguments));
+    let report = first.json();
+    assert_eq!((first.code, &report["schema"]), (Some(0), &"rampart.replay/1".into()));
+    assert_eq!((&report["requests"], &report["banks"]), (&80.into(), &8.into()));
+    assert_eq!(first.out, second.out);
+    let last = report["samples"].as_array().unwrap().last().unwrap();
+    assert!(bytes(&last["removable"]) >= 4 && bytes(&last["removable"]) < 8, "{last}");
+}
+
+#[test]
+fn what_is_no_trace_of_page_allocation_is_refused_in_one_line() {
+    let rampart = Rampart::new();
+    let path = rampart.folder().join("trace");
+    let name = path.to_str().unwrap();
+    for (content, options) in [
+        (vec![], &[][..]),
+        (trace(1)[..9].to_vec(), &[]),
+        (vec![0xff; 32], &[]),
+        (vec![0x28, 0xb5, 0x2f, 0xfd, 0], &[]),
+        (trace(2), &["--memory", "100MiB", "--bank", "64MiB"]),
+        (trace(2), &["--bank", "1MiB"]),
+        (trace(2), &["--loops", "0"]),
+    ] {
+        std::fs::write(&path, content).unwrap();
+        let refused = rampart.run(&[&["banks", "replay", name], options].concat());
+        assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");
+    }
+    let nothing = rampart.run(&["banks", "replay", "/nowhere/trace"]);
+    assert_eq!((nothing.code, nothing.err.lines().count()), (Some(2), 1), "{nothing:?}");
+}

@@ -6,20 +6,29 @@
 //! act: a [`Consolidation`] decides which block is emptied next, and an [`OfflineRecord`] keeps the way back. **Why
 //! this way.** All three are pure functions of what [`rampart_linux`] read, so a test can make any machine.
 //!
-//! Libraries: `displaydoc` (a verdict's doc comment is its text), `serde` (reports).
+//! And compare: [`replay()`] lets an allocator serve recorded page allocations ([`PageEvent`]), and counts its banks.
+//!
+//! Libraries: `displaydoc` and `thiserror` (the doc comment of a verdict or an error is its text), `rand` and
+//! `rand_chacha` (a seed gives the same numbers on every platform and version), `serde` (reports).
 
 #![forbid(unsafe_code)]
 
 mod attempts;
 mod consolidation;
 mod costs;
+mod error;
 mod layout;
+mod page_trace;
 mod pools;
 mod record;
+mod replay;
 mod survey;
 
 pub use consolidation::{Consolidation, ConsolidationEnd, ConsolidationGoal, NextStep};
+pub use error::Error;
 pub use layout::{BankLayout, BankSource};
+pub use page_trace::{EVENT_BYTES, PageChange, PageEvent, read_page_trace};
 pub use pools::{Pool, PoolDemand, PoolMove, PoolSettings, Pools, PoolsSeen};
 pub use record::{OfflineBlock, OfflineRecord};
+pub use replay::{BankAverages, BankSample, ReplayReport, ReplaySettings, replay};
 pub use survey::{BlockObstacle, BlockSurvey, MemorySurvey, MemoryTotals};

@@ -106,6 +106,15 @@ pub enum Error {
     },
     /// nothing was guarded, and --require-guard was given: {0}
     NothingGuarded(String),
+    /// {path} is not a trace of page allocation: {why}
+    PageTrace {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
+    /// {0}
+    Banks(#[from] rampart_banks::Error),
     /// {path} is not a trace of accesses: {why}
     Trace {
         /// The file.

@@ -31,7 +31,10 @@ const ROOMS: &[(&str, &[&str])] = &[
             "median",
         ],
     ),
-    ("crates/banks/src", &["pools", "consolidation", "costs", "attempts", "record", "survey", "layout"]),
+    (
+        "crates/banks/src",
+        &["replay", "page_trace", "pools", "consolidation", "costs", "attempts", "record", "survey", "layout", "error"],
+    ),
     (
         "crates/buddy/src",
         &["buddy", "zone", "allocator", "request", "layout", "watermarks", "mark", "migratetype", "error"],

@@ -4,4 +4,5 @@ pub mod daemon;
 pub mod dimm;
 pub mod files;
 pub mod network;
+pub mod page_trace;
 pub mod store;

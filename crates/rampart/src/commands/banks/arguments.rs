@@ -31,6 +31,8 @@ pub struct BanksArguments {
 pub enum BanksCommand {
     /// Take memory offline, the blocks that are the cheapest to empty first; without --apply, only show which
     Consolidate(ConsolidateArguments),
+    /// Replay recorded page allocations on a simulated machine, and count the banks that could go
+    Replay(ReplayArguments),
     /// Keep three pools: blocks for the kernel, blocks for programs, and the rest offline; without --apply, show them
     Pools(PoolsArguments),
     /// Bring the blocks that `consolidate` and `pools` changed online again, each in its former zone
@@ -88,6 +90,35 @@ pub struct PoolsArguments {
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     pub for_: Option<Duration>,
     /// Print one JSON object a line: each event when it happens
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `rampart banks replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArguments {
+    /// Traces, replayed one after the other
+    #[arg(value_name = "TRACE", required = true)]
+    pub traces: Vec<PathBuf>,
+    /// The memory of the simulated machine
+    #[arg(long, value_name = "SIZE", default_value = "4GiB")]
+    pub memory: Bytes,
+    /// The size of a bank, a power of two of at least 4MiB [default: 256MiB, and 128MiB with up to 4GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_power_of_two)]
+    pub bank: Option<Bytes>,
+    /// How often all traces are replayed
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub loops: u32,
+    /// How much of the kernel's memory that is in use at the end of a trace stays for good
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse_part)]
+    pub survivors: u32,
+    /// How much memory stays free when banks go offline
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = parse_part)]
+    pub reserve: u32,
+    /// The seed of all random choices
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: u64,
+    /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
 }

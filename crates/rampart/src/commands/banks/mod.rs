@@ -7,6 +7,7 @@ mod mover;
 mod page;
 mod pools;
 mod record;
+mod replay;
 mod restore;
 mod table;
 
@@ -63,6 +64,7 @@ fn banks_of(blocks: &MemoryBlocks, bank: Option<Bytes>) -> BankLayout {
 pub fn run(arguments: &BanksArguments) -> Result<u8, Error> {
     match &arguments.command {
         Some(BanksCommand::Consolidate(arguments)) => consolidate::run(arguments),
+        Some(BanksCommand::Replay(arguments)) => replay::run(arguments),
         Some(BanksCommand::Pools(arguments)) => pools::run(arguments),
         Some(BanksCommand::Restore(arguments)) => restore::run(arguments),
         None => show(arguments),

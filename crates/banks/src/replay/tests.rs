@@ -1,0 +1,114 @@
+//! Replays of traces that the tests make.
+
+use super::*;
+use proptest::prelude::*;
+
+const SETTINGS: ReplaySettings = ReplaySettings {
+    memory: Bytes::from_mib(256),
+    bank: Bytes::from_mib(32),
+    loops: 1,
+    survivors_percent: 0,
+    reserve_percent: 5,
+    seed: 1,
+};
+
+fn event(micros: u64, frame: u64, order: u8, change: PageChange) -> PageEvent {
+    PageEvent {
+        micros,
+        frame: Frame::new(frame).unwrap(),
+        order: BlockOrder::new(order).unwrap(),
+        change,
+        cpu: 0,
+        process: 1,
+    }
+}
+
+const MOVABLE: PageChange = PageChange::Allocated(Migratetype::Movable);
+const UNMOVABLE: PageChange = PageChange::Allocated(Migratetype::Unmovable);
+
+fn last(report: &ReplayReport) -> BankSample {
+    *report.samples.last().unwrap()
+}
+
+#[test]
+fn a_page_of_the_kernel_keeps_its_bank_and_one_of_a_program_does_not() {
+    let empty = [event(0, 1, 0, MOVABLE), event(1, 1, 0, PageChange::Freed)];
+    let seen = last(&replay(&[empty.to_vec()], SETTINGS).unwrap());
+    assert_eq!((seen.removable, seen.empty, seen.optimum, seen.offlinable), (8, 8, 7, 7));
+    let program = last(&replay(&[vec![event(0, 1, 10, MOVABLE)]], SETTINGS).unwrap());
+    assert_eq!((program.removable, program.empty, program.free), (8, 7, Bytes::from_mib(252)));
+    let kernel = last(&replay(&[vec![event(0, 1, 0, UNMOVABLE)]], SETTINGS).unwrap());
+    assert_eq!((kernel.removable, kernel.empty, kernel.offlinable), (7, 7, 7));
+}
+
+#[test]
+fn what_moves_is_that_of_the_emptiest_banks() {
+    // Seven banks in use by a few pages each: with 5 % kept free, all but one can go.
+    let trace: Vec<PageEvent> = (0..7).map(|block| event(block, block, 10, MOVABLE)).collect();
+    let seen = last(&replay(&[trace], SETTINGS).unwrap());
+    assert_eq!((seen.optimum, seen.offlinable), (6, 6));
+    assert!(seen.to_move <= Bytes::from_mib(28), "{seen:?}");
+}
+
+#[test]
+fn a_free_that_the_trace_lacks_is_made_up_and_one_without_its_allocation_is_counted() {
+    let trace = vec![event(0, 1, 3, MOVABLE), event(1, 1, 3, MOVABLE), event(2, 9, 0, PageChange::Freed)];
+    let report = replay(&[trace], SETTINGS).unwrap();
+    assert_eq!((report.requests, report.refused, report.unknown_frees), (2, 0, 1));
+    assert_eq!(last(&report).free, Bytes::new((256 << 20) - 8 * 4096));
+}
+
+#[test]
+fn survivors_are_those_of_the_rule() {
+    let trace = vec![event(0, 1, 10, MOVABLE), event(1, 2000, 10, UNMOVABLE), event(2, 9000, 0, PageChange::Freed)];
+    let free_at_end = |survivors_percent, loops| {
+        let settings = ReplaySettings { survivors_percent, loops, ..SETTINGS };
+        last(&replay(std::slice::from_ref(&trace), settings).unwrap()).free
+    };
+    // The second time, the movable block of the first is still there.
+    assert_eq!([free_at_end(0, 1), free_at_end(0, 2)], [248, 244].map(Bytes::from_mib));
+    assert_eq!([free_at_end(100, 2), free_at_end(100, 3)], [240, 236].map(Bytes::from_mib));
+}
+
+#[test]
+fn a_machine_that_is_full_refuses_and_goes_on() {
+    let trace: Vec<PageEvent> = (0..80).map(|block| event(block, block * 1024, 10, MOVABLE)).collect();
+    let report = replay(&[trace], SETTINGS).unwrap();
+    assert!(report.refused > 16 && last(&report).free <= Bytes::from_mib(8), "{report:?}");
+}
+
+#[test]
+fn what_is_no_machine_is_refused() {
+    let refused = |memory, bank| {
+        let settings = ReplaySettings { memory: Bytes::from_mib(memory), bank: Bytes::from_mib(bank), ..SETTINGS };
+        replay(&[], settings).unwrap_err().to_string()
+    };
+    for (memory, bank) in [(0, 32), (16, 32), (48, 32), (256, 2), (256, 48)] {
+        assert!(refused(memory, bank).starts_with("a machine is made up of whole banks"), "{memory} {bank}");
+    }
+}
+
+proptest! {
+    /// The counts of each bank are those of the blocks in use, and the same seed gives the same replay.
+    #[test]
+    fn no_frame_is_lost_or_counted_twice(
+        steps in proptest::collection::vec((0_u64..60, 0_u8..=10, 0_usize..3, any::<bool>()), 1..400),
+        survivors_percent in 0_u32..=100
+    ) {
+        let event = |(micros, (frame, order, kind, frees)): (u64, (u64, u8, usize, bool))| {
+            let change = if frees { PageChange::Freed } else { PageChange::Allocated(Migratetype::ALL[kind]) };
+            event(micros, frame, order, change)
+        };
+        let trace: Vec<PageEvent> = (0..).zip(steps).map(event).collect();
+        let settings = ReplaySettings { survivors_percent, loops: 2, ..SETTINGS };
+        let mut replay_ = Replay::new(settings).unwrap();
+        for _ in 0..2 {
+            replay_.run(&trace);
+            let held: u64 = replay_.cached.iter().chain(&replay_.kept).map(|held| held.block.count()).sum();
+            prop_assert_eq!(replay_.frames() - replay_.free_frames(), held);
+        }
+        let again = replay(std::slice::from_ref(&trace), settings).unwrap();
+        prop_assert_eq!(&again.samples, &replay_.report.samples);
+        prop_assert!(again.samples.iter().all(|seen| seen.offlinable <= seen.optimum && seen.empty <= seen.removable));
+    }
+}
