@@ -159,7 +159,8 @@ impl Pools {
     /// The growth that a node needs.
     fn growth(&self, node: Node, seen: PoolsSeen<'_>) -> Vec<PoolDemand> {
         let (memory, reserve) = (NodeMemory::of(node, seen.zones), self.reserve(node));
-        let kernel = memory.kernel.free < memory.kernel.low(reserve);
+        // A node may have no memory for the kernel at all, such as one of CXL memory: that is as its owner wants it.
+        let kernel = memory.kernel.managed > 0 && memory.kernel.free < memory.kernel.low(reserve);
         let user = memory.room(reserve) < memory.user.low(reserve) || memory.free() < reserve.get() / 2 || seen.pressed;
         let grow = |pool, wanted: bool| wanted.then_some(PoolDemand::Grow(pool, node));
         [grow(Pool::Kernel, kernel), grow(Pool::User, user)].into_iter().flatten().collect()
@@ -289,7 +290,10 @@ impl Pools {
         let best = candidates
             .filter(|block| self.spares(node, &memory, block))
             .filter(|block| !block.is_movable_only() || free_after(block) >= self.reserve(node).get())
-            .min_by_key(|block| (block.is_movable_only(), costs.of_block(block), Reverse(block.number)))?;
+            .min_by_key(|block| {
+                let is_good = block.uses.retired == Bytes::ZERO;
+                (is_good, block.is_movable_only(), costs.of_block(block), Reverse(block.number))
+            })?;
         let room = memory.user.free.saturating_sub(memory.user.floor(self.reserve(node)));
         let is_bad = best.uses.retired > Bytes::ZERO;
         let has_room = is_bad || best.is_movable_only() || movable_in_core(survey, node) <= room;

@@ -273,6 +273,28 @@ fn bad_memory_goes_first_and_comes_back_last() {
 }
 
 #[test]
+fn a_block_of_programs_that_turns_bad_goes_before_idle_memory_of_the_core() {
+    let mut made: Vec<Made> = (0..6).map(|_| kernel(100, 0)).collect();
+    made.extend((0..14).map(|_| kernel(0, 0)));
+    made.extend((0..20).map(|_| user(100)));
+    made[25].bad = 1;
+    let machine = Machine(made);
+    let step = pools_of(&machine).step(PoolDemand::Shrink(Node(0)), &machine.zones(), &machine.survey(), at(0));
+    assert_eq!(step, Some(to(25, Pool::Offline)));
+}
+
+#[test]
+fn a_node_without_memory_for_the_kernel_gets_none() {
+    let mut machine = Machine((0..40).map(|_| user(100)).collect());
+    let mut pools = pools_of(&machine);
+    for second in 0..60 {
+        let left = machine.allocate_user(600);
+        let moves = machine.settle(&mut pools, at(second));
+        assert!(moves.iter().all(|moved| moved.to != Pool::Kernel), "{left} {moves:?}");
+    }
+}
+
+#[test]
 fn a_block_that_did_not_go_rests() {
     let mut machine = in_use();
     let mut pools = pools_of(&machine);
