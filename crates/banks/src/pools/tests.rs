@@ -283,6 +283,98 @@ fn a_block_of_programs_that_turns_bad_goes_before_idle_memory_of_the_core() {
     assert_eq!(step, Some(to(25, Pool::Offline)));
 }
 
+/// Zones with so many free frames, of which programs get none of the kernel's.
+fn closed_zones(kernel: u64, user: u64) -> Vec<ZoneMemory> {
+    let zone = |name: &str, free: u64, protected: u64| ZoneMemory {
+        node: Node(0),
+        name: name.to_owned(),
+        managed: Bytes::new(20 * BLOCK.get()),
+        free: Bytes::new(free * 4096),
+        high: Bytes::ZERO,
+        protected: Bytes::new(protected * 4096),
+    };
+    vec![zone("Normal", kernel, kernel), zone("Movable", user, 0)]
+}
+
+#[test]
+fn a_pool_keeps_a_quarter_of_the_reserve_when_a_block_leaves_it() {
+    let mut made = vec![kernel(1000, 0); 20];
+    made.extend([user(500); 20]);
+    let machine = Machine(made);
+    let step = |kernel, user| {
+        let zones = closed_zones(kernel, user);
+        pools_of(&machine).step(PoolDemand::Shrink(Node(0)), &zones, &machine.survey(), at(0)).is_some()
+    };
+    // A block takes 1000 frames with it, and a quarter of the reserve is 500.
+    assert_eq!([step(3000, 1499), step(3000, 1500)], [false, true]);
+    // The whole reserve, 2000, in both.
+    assert_eq!([step(1000, 1999), step(1000, 2000)], [false, true]);
+}
+
+#[test]
+fn a_pool_grows_at_an_eighth_of_the_reserve_or_at_half_in_both() {
+    let machine = in_use();
+    let demand = |kernel, user| {
+        pools_of(&machine).demand(PoolsSeen { zones: &closed_zones(kernel, user), pressed: false }, at(0))
+    };
+    let grow = |pool| Some(PoolDemand::Grow(pool, Node(0)));
+    assert_eq!([demand(249, 1700), demand(250, 1700)], [grow(Pool::Kernel), None]);
+    assert_eq!([demand(1700, 249), demand(1700, 250)], [grow(Pool::User), None]);
+    assert_eq!([demand(500, 499), demand(500, 500)], [grow(Pool::User), None]);
+}
+
+#[test]
+fn a_pool_that_could_not_grow_does_as_soon_as_a_block_is_offline() {
+    let machine = in_use();
+    let (mut pools, zones) = (pools_of(&machine), closed_zones(3000, 0));
+    let grow = PoolDemand::Grow(Pool::User, Node(0));
+    let asked = |pools: &mut Pools| pools.demand(PoolsSeen { zones: &zones, pressed: false }, at(0));
+    assert_eq!(asked(&mut pools), Some(grow));
+    pools.unmet(grow, Duration::ZERO, at(0));
+    assert_eq!(asked(&mut pools), Some(PoolDemand::Shrink(Node(0))));
+    pools.moved(to(30, Pool::Offline), &machine.survey(), at(0));
+    assert_eq!(asked(&mut pools), Some(grow));
+}
+
+#[test]
+fn the_core_keeps_its_share_although_the_kernel_uses_less() {
+    let mut machine = Machine(vec![kernel(0, 0); 40]);
+    machine.0[0].kernel = 10;
+    let mut pools = pools_of(&machine);
+    machine.settle(&mut pools, at(0));
+    assert_eq!(machine.count(Pool::Kernel), 4);
+}
+
+#[test]
+fn bad_memory_stays_offline_unless_memory_is_short() {
+    let mut made = vec![kernel(600, 0); 4];
+    made.extend([user(900); 35]);
+    made.push(Made { bad: 1, ..kernel(0, 0) });
+    let mut machine = Machine(made);
+    let mut pools = pools_of(&machine);
+    let bad = to(39, Pool::Offline);
+    pools.moved(bad, &machine.survey(), at(0));
+    assert!(machine.apply(bad));
+    let step =
+        |zones: &[ZoneMemory]| pools.step(PoolDemand::Grow(Pool::User, Node(0)), zones, &machine.survey(), at(0));
+    assert_eq!([step(&closed_zones(900, 100)), step(&closed_zones(899, 100))], [None, Some(to(39, Pool::User))]);
+}
+
+#[test]
+fn a_block_of_programs_is_taken_only_if_what_lies_in_it_fits_elsewhere() {
+    let mut made = vec![kernel(1000, 0); 4];
+    made.extend([user(1000); 35]);
+    made.push(user(400));
+    let mut machine = Machine(made);
+    let step = |machine: &Machine| {
+        let zones = machine.zones();
+        pools_of(machine).step(PoolDemand::Grow(Pool::Kernel, Node(0)), &zones, &machine.survey(), at(0))
+    };
+    assert_eq!(step(&machine), None);
+    machine.0[10].user = 600;
+    assert_eq!(step(&machine), Some(to(39, Pool::Kernel)));
+}
+
 #[test]
 fn a_node_without_memory_for_the_kernel_gets_none() {
     let mut machine = Machine((0..40).map(|_| user(100)).collect());

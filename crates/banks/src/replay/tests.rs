@@ -71,6 +71,23 @@ fn survivors_are_those_of_the_rule() {
 }
 
 #[test]
+fn cached_memory_lives_on_only_where_a_quarter_of_the_machine_is_free() {
+    let trace: Vec<PageEvent> = (0..52).map(|block| event(block, block * 1024, 10, MOVABLE)).collect();
+    let mut replay = Replay::new(SETTINGS).unwrap();
+    replay.run(&trace);
+    let cached: u64 = replay.cached.iter().map(|held| held.block.count()).sum();
+    assert!(replay.free_frames() > replay.frames() / 4 && cached > replay.frames() / 2, "{cached}");
+}
+
+#[test]
+fn only_banks_without_memory_of_the_kernel_can_go() {
+    let mut replay = Replay::new(SETTINGS).unwrap();
+    replay.banks.iter_mut().skip(2).for_each(|bank| bank.kernel = 1);
+    let seen = replay.sample();
+    assert_eq!((seen.removable, seen.optimum, seen.offlinable), (2, 7, 2));
+}
+
+#[test]
 fn a_machine_that_is_full_refuses_and_goes_on() {
     let trace: Vec<PageEvent> = (0..80).map(|block| event(block, block * 1024, 10, MOVABLE)).collect();
     let report = replay(&[trace], SETTINGS).unwrap();
