@@ -13,7 +13,7 @@
 
 use std::collections::HashMap;
 
-use rampart_buddy::{Buddy, Cpu, End, Migratetype, PageAllocator, Request, Zone, ZoneKind};
+use rampart_buddy::{Buddy, Cpu, End, FreeLists, Migratetype, Request, Zone, ZoneKind};
 use rampart_memory::{BlockOrder, Bytes, FRAME_BYTES, Frame, FrameBlock, FrameRange, Node};
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use rampart_buddy::{Allocated, Buddy, Cpu, End, Migratetype, PageAllocator, Request, Zone, ZoneKind};
+use rampart_buddy::{Allocated, Buddy, Cpu, End, FreeLists, Migratetype, Request, Zone, ZoneKind};
 use rampart_memory::{BlockOrder, Frame, FrameRange, Node, Tested};
 
 const FRAMES_PER_NODE: u64 = 8 << 20;

@@ -1,13 +1,14 @@
 //! The allocator of a whole machine, and the order in which a request tries its zones.
 
-use std::fmt;
+use alloc::vec::Vec;
+use core::fmt;
 
 use rampart_memory::{Frame, FrameBlock, Node};
 
 use crate::zone::ZoneAllocator;
 use crate::{
-    Allocated, AllocatorStatistics, Cpu, End, Error, FramePlace, ListName, Mark, PageAllocator, Request, Watermarks,
-    Zone, ZoneIndex,
+    Allocated, AllocatorStatistics, Cpu, End, Error, FramePlace, FreeLists, ListName, Mark, Request, Watermarks, Zone,
+    ZoneIndex,
 };
 
 /// The buddy system as in Linux.
@@ -15,7 +16,7 @@ use crate::{
 /// Each operation takes a bounded number of steps, whatever the size of the machine: at most eleven splits or merges, a
 /// batch of [`LOCAL_BATCH`](crate::LOCAL_BATCH) frames, the blocks of one pageblock. The exceptions: a request that
 /// finds nothing and the retirement of a frame on the list of a CPU empty the lists of all CPUs first, and
-/// [`PageAllocator::remark`] visits every frame.
+/// [`FreeLists::remark`] visits every frame.
 pub struct Buddy<M> {
     zones: Vec<ZoneAllocator<M>>,
     /// The first and the last frame of each zone and its index in `zones`, ascending.
@@ -86,7 +87,9 @@ impl<M: Mark> Buddy<M> {
     }
 }
 
-impl<M: Mark> PageAllocator<M> for Buddy<M> {
+impl<M: Mark> FreeLists for Buddy<M> {
+    type Mark = M;
+
     /// Tries the zones down to the low watermark, then down to min, or to the last frame if the request is urgent; then
     /// once more with the frames of the lists of the CPUs (`__alloc_pages_slowpath` in mm/page_alloc.c, Linux 3.1).
     fn allocate(&mut self, request: Request) -> Option<Allocated<M>> {
@@ -101,6 +104,15 @@ impl<M: Mark> PageAllocator<M> for Buddy<M> {
     fn claim(&mut self, block: FrameBlock) -> Option<M> {
         let zone = self.zone_of(block.first())?;
         self.zones[zone].claim(block)
+    }
+
+    fn carve(&mut self, block: FrameBlock) -> Option<M> {
+        let zone = self.zone_of(block.first())?;
+        self.zones[zone].carve(block)
+    }
+
+    fn drain(&mut self) -> u64 {
+        self.drain_all()
     }
 
     fn put(&mut self, block: FrameBlock, mark: M, end: End) {
@@ -202,7 +214,7 @@ fn zonelists(zones: &[Zone]) -> Vec<(Node, Vec<usize>)> {
         let mut order: Vec<usize> = (0..zones.len()).collect();
         order.sort_by_key(|&zone| {
             let Zone { node, kind, frames } = zones[zone];
-            (node < own, node, std::cmp::Reverse(kind), frames.start())
+            (node < own, node, core::cmp::Reverse(kind), frames.start())
         });
         (own, order)
     };
@@ -228,7 +240,7 @@ mod tests {
     /// Returns the zones that large blocks come from, until there are none.
     fn zones_of_requests(buddy: &mut Buddy<()>, node: u32) -> Vec<usize> {
         let request_of_64 = Request { node: Node(node), ..request(6, Movable) };
-        let mut zones: Vec<usize> = std::iter::from_fn(|| buddy.allocate(request_of_64))
+        let mut zones: Vec<usize> = core::iter::from_fn(|| buddy.allocate(request_of_64))
             .map(|got| match got.from {
                 AllocationOrigin::Global(list) => list.zone.0,
                 AllocationOrigin::Local(_) => panic!("only single frames are kept by CPUs"),

@@ -4,8 +4,8 @@
 //! whose tests are old, puts them back tested, and must see the effect of allocation on them. **Idea.** [`Buddy`]
 //! implements the allocator of Linux as a library: zones, orders, migratetypes, per-CPU lists and watermarks. Each free
 //! block has a [`Mark`], such as the time of its last test, that merging never makes newer. **Why this way.** It makes
-//! no system call and reads no clock, so a simulated machine that uses it is determined by one seed. Other crates use
-//! it through the trait [`PageAllocator`], which a different allocator may implement.
+//! no system call and reads no clock, so a simulated machine that uses it is determined by one seed. Programs use
+//! an allocator through [`PageAllocator`], a tester through [`FreeLists`].
 //!
 //! It keeps the parts of Linux that shape the lists ([Rahman16, 2.3.2 and 4.1]; [Panwar15, 2.1] and 2.2). It leaves out
 //! parts that no caller needs: reclaim and compaction, the reserve that keeps requests for a high zone out of the low
@@ -13,12 +13,16 @@
 //!
 //! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message).
 
+#![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
 
 mod allocator;
 mod buddy;
 mod error;
 mod layout;
+mod locked;
 mod mark;
 mod migratetype;
 mod request;
@@ -27,10 +31,11 @@ mod testing;
 mod watermarks;
 mod zone;
 
-pub use allocator::{AllocatorStatistics, FramePlace, PageAllocator};
+pub use allocator::{AllocatorStatistics, FramePlace, FreeLists, PageAllocator};
 pub use buddy::Buddy;
 pub use error::Error;
 pub use layout::{Cpu, End, ListName, Zone, ZoneIndex, ZoneKind};
+pub use locked::Locked;
 pub use mark::Mark;
 pub use migratetype::Migratetype;
 pub use request::{Allocated, AllocationOrigin, Request};

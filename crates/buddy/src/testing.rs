@@ -2,7 +2,7 @@
 
 use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange, Node, Tested, Timestamp};
 
-use crate::{Buddy, Cpu, End, ListName, Migratetype, PageAllocator, Request, Zone, ZoneIndex, ZoneKind};
+use crate::{Buddy, Cpu, End, FreeLists, ListName, Migratetype, Request, Zone, ZoneIndex, ZoneKind};
 
 pub const CPU: Cpu = Cpu(0);
 

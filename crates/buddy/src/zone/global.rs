@@ -81,7 +81,7 @@ impl<M: Mark> ZoneAllocator<M> {
 #[cfg(test)]
 mod tests {
     use crate::testing::{CPU, at, block, free_blocks, list, machine, request, urgent};
-    use crate::{AllocationOrigin, End, Migratetype::Movable, PageAllocator};
+    use crate::{AllocationOrigin, End, FreeLists, Migratetype::Movable};
 
     #[test]
     fn a_block_is_split_from_the_smallest_that_is_large_enough() {

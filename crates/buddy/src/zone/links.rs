@@ -5,6 +5,8 @@
 //! heads of the lists are slots behind those of the frames, and each list is a ring through its head, as in Linux. So
 //! an element can be removed without knowing its list, and no end is a special case.
 
+use alloc::vec::Vec;
+
 use crate::End;
 
 /// A slot of the array: a frame or the head of a list.
@@ -52,7 +54,7 @@ impl Links {
 
     /// Returns all elements, from an end on.
     pub fn from(&self, list: Head, end: End) -> impl Iterator<Item = u32> {
-        std::iter::successors(self.at(list, end), move |&slot| self.element(self.step(slot, end)))
+        core::iter::successors(self.at(list, end), move |&slot| self.element(self.step(slot, end)))
     }
 
     /// Puts an element that is on no list at an end of a list.

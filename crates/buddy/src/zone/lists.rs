@@ -1,5 +1,8 @@
 //! The lists of a zone and the states of their blocks, without a policy.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use rampart_memory::BlockOrder;
 
 use super::links::{Head, Links};

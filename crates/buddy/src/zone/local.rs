@@ -85,7 +85,7 @@ mod tests {
     use super::{LOCAL_BATCH, LOCAL_HIGH};
     use crate::Migratetype::{Movable, Unmovable};
     use crate::testing::{CPU, at, block, free_blocks, list, machine, request};
-    use crate::{AllocationOrigin, Cpu, End, PageAllocator, Request, ZoneIndex};
+    use crate::{AllocationOrigin, Cpu, End, FreeLists, Request, ZoneIndex};
 
     const ZONE: ZoneIndex = ZoneIndex(0);
 
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_request_that_finds_nothing_gets_what_other_cpus_have_at_hand() {
         let mut buddy = machine(1024);
-        let held: Vec<_> = std::iter::from_fn(|| buddy.allocate(request(0, Movable))).collect();
+        let held: Vec<_> = core::iter::from_fn(|| buddy.allocate(request(0, Movable))).collect();
         held.iter().take(40).for_each(|got| buddy.free(got.block, Cpu(1), got.mark, End::Front));
         assert_eq!(buddy.local_frames(ZONE, Cpu(1)), 40);
         assert!(buddy.allocate(request(5, Movable)).is_some(), "32 of the 40 merge");

@@ -17,6 +17,9 @@ mod retire;
 mod state;
 mod steal;
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use rampart_memory::{BlockOrder, Frame, FrameBlock};
 
 pub use local::{LOCAL_BATCH, LOCAL_HIGH};
@@ -126,6 +129,26 @@ impl<M: Mark> ZoneAllocator<M> {
             return None;
         }
         let (order, _, mark) = self.lists.remove(slot);
+        self.lists.set(slot, State::held(order));
+        Some(mark)
+    }
+
+    /// Takes exactly this block out of the free block that it lies in.
+    pub fn carve(&mut self, block: FrameBlock) -> Option<M> {
+        let wanted = self.slot(block.first());
+        let (mut slot, Begins::Free(migratetype, mut order)) = self.beginning(wanted)? else { return None };
+        if order < block.order() {
+            return None;
+        }
+        let (.., mark) = self.lists.remove(slot);
+        while order > block.order() {
+            order = order.below().expect("it is above another order");
+            let upper = slot + span(order);
+            let (kept, rest) = if wanted < upper { (slot, upper) } else { (upper, slot) };
+            self.lists.insert(rest, order, migratetype, mark, End::Front);
+            self.statistics.splits += 1;
+            slot = kept;
+        }
         self.lists.set(slot, State::held(order));
         Some(mark)
     }

@@ -58,7 +58,7 @@ impl<M: Mark> ZoneAllocator<M> {
 mod tests {
     use crate::Migratetype::Movable;
     use crate::testing::{CPU, at, block, frame, free_blocks, list, machine, request};
-    use crate::{End, FramePlace, PageAllocator, ZoneIndex};
+    use crate::{End, FramePlace, FreeLists, ZoneIndex};
 
     /// The parts of block 0 of order 3 without frame 5.
     const AROUND_5: [(u64, u8); 3] = [(0, 2), (4, 0), (6, 1)];

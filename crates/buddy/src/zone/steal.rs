@@ -64,7 +64,7 @@ impl<M: Mark> ZoneAllocator<M> {
 mod tests {
     use crate::Migratetype::{Movable, Reclaimable, Unmovable};
     use crate::testing::{CPU, at, block, free_blocks, list, machine, order, request, urgent};
-    use crate::{AllocationOrigin, End, Migratetype, PageAllocator};
+    use crate::{AllocationOrigin, End, FreeLists, Migratetype};
     use rampart_memory::{FrameBlock, Tested};
 
     /// Returns the free blocks of the first zone, as (first frame, order number, type).

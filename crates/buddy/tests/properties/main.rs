@@ -6,7 +6,7 @@ mod world;
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use rampart_buddy::{Cpu, End, FramePlace, LOCAL_BATCH, LOCAL_HIGH, ListName, PageAllocator, ZoneIndex};
+use rampart_buddy::{Cpu, End, FramePlace, FreeLists, LOCAL_BATCH, LOCAL_HIGH, ListName, ZoneIndex};
 use rampart_memory::{BlockOrder, Frame, FrameBlock};
 
 use world::{CPUS, Step, World, step};

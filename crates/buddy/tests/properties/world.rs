@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use rampart_buddy::{
-    Buddy, Cpu, End, FramePlace, ListName, Migratetype, PageAllocator, Request, Zone, ZoneIndex, ZoneKind,
+    Buddy, Cpu, End, FramePlace, FreeLists, ListName, Migratetype, Request, Zone, ZoneIndex, ZoneKind,
 };
 use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange, Node, Tested, Timestamp};
 

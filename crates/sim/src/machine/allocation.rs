@@ -1,6 +1,6 @@
 //! Allocation with COMeT's hook: a program gets only frames with a good test [Rahman16, 4.1].
 
-use rampart_buddy::{Cpu, End, FramePlace, Migratetype, PageAllocator, Request};
+use rampart_buddy::{Cpu, End, FramePlace, FreeLists, Migratetype, Request};
 use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameSource, Node, Tested};
 use rand::RngExt;
 

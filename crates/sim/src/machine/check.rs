@@ -1,6 +1,6 @@
 //! Checks the invariants frame by frame, for tests: slow and complete.
 
-use rampart_buddy::{FramePlace, PageAllocator};
+use rampart_buddy::{FramePlace, FreeLists};
 use rampart_memory::{Frame, FrameState};
 
 use super::SimulatedMachine;

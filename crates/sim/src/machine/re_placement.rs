@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rampart_buddy::PageAllocator;
+use rampart_buddy::FreeLists;
 use rampart_memory::{Frame, RePlacementCounts, Tested, Timestamp};
 
 use super::SimulatedMachine;

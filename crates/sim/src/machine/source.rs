@@ -1,6 +1,6 @@
 //! The machine as a source of frames: the interface of [Rahman16, A.1].
 
-use rampart_buddy::{End, FramePlace, ListName, Migratetype, PageAllocator, ZoneIndex};
+use rampart_buddy::{End, FramePlace, FreeLists, ListName, Migratetype, ZoneIndex};
 use rampart_memory::{
     BlockOrder, BlockVerdict, Frame, FrameBlock, FrameDemand, FrameRange, FrameSource, FreeList, Node,
     RePlacementCounts, Tested, Timestamp,

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use rampart_buddy::{Cpu, Migratetype, PageAllocator, Request};
+use rampart_buddy::{Cpu, FreeLists, Migratetype, Request};
 use rampart_memory::{BlockOrder, Frame, Tested, Timestamp};
 use rand::RngExt;
 
