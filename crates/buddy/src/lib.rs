@@ -19,6 +19,7 @@
 extern crate alloc;
 
 mod allocator;
+mod bank;
 mod buddy;
 mod error;
 mod layout;
@@ -32,6 +33,7 @@ mod watermarks;
 mod zone;
 
 pub use allocator::{AllocatorStatistics, FramePlace, FreeLists, PageAllocator};
+pub use bank::{BankPart, BankPools, BankSize, Pool};
 pub use buddy::Buddy;
 pub use error::Error;
 pub use layout::{Cpu, End, ListName, Zone, ZoneIndex, ZoneKind};
