@@ -177,7 +177,7 @@ impl<M> fmt::Debug for Buddy<M> {
     }
 }
 
-fn check(zones: &[Zone], cpus: u32) -> Result<(), Error> {
+pub(crate) fn check(zones: &[Zone], cpus: u32) -> Result<(), Error> {
     if zones.is_empty() {
         return Err(Error::NoZone);
     }

@@ -13,6 +13,8 @@ pub enum Error {
     TooManyCpus(u32),
     /// two zones have frame {0} in common: give each frame to one zone
     Overlap(Frame),
+    /// the memory for the allocator's own structures is too small: `FullestNeeds` says how much it takes
+    TooLittleMemory,
     /// a zone of {0} frames is too large: give at most 2147483648, or cut it in two
     TooLarge(u64),
 }

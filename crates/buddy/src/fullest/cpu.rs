@@ -1,0 +1,129 @@
+//! What a CPU keeps for itself of a zone.
+
+use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+
+use super::part::CHUNK_FRAMES;
+use super::word::WORD_FRAMES;
+use crate::{Migratetype, Pool};
+
+/// Words of a chunk.
+pub const CHUNK_WORDS: usize = CHUNK_FRAMES / WORD_FRAMES;
+
+/// A CPU adds its count of free frames to its zone's when it differs by so many.
+pub const FOLD: i64 = 64;
+
+/// Who gets the page, which decides in which banks it may lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageUser {
+    /// The kernel: the page cannot move.
+    Kernel,
+    /// A program: it can.
+    Program,
+}
+
+impl PageUser {
+    pub const fn of(migratetype: Migratetype) -> Self {
+        match migratetype {
+            Migratetype::Movable => Self::Program,
+            Migratetype::Unmovable | Migratetype::Reclaimable => Self::Kernel,
+        }
+    }
+
+    /// Returns the pool that is made for it.
+    pub const fn pool(self) -> Pool {
+        match self {
+            Self::Kernel => Pool::Kernel,
+            Self::Program => Pool::User,
+        }
+    }
+}
+
+/// A word from which a CPU allocates, and thus a chunk that it has for itself; 0 is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reservation(u64);
+
+impl Reservation {
+    pub const NONE: Self = Self(0);
+
+    pub fn of(word: usize) -> Self {
+        Self(word as u64 + 1)
+    }
+
+    #[inline]
+    pub fn word(self) -> Option<usize> {
+        self.0.checked_sub(1).map(|word| usize::try_from(word).expect("it was an index"))
+    }
+
+    pub fn chunk(self) -> Option<usize> {
+        self.word().map(|word| word / CHUNK_WORDS)
+    }
+}
+
+/// What one CPU keeps of one zone. It has a cache line of its own.
+///
+/// Only the thread on that CPU changes the counts, so they take no atomic operation, only loads and stores.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct CpuState {
+    reserved: [AtomicU64; 2],
+    /// Free frames not yet added to the zone's count.
+    free: AtomicI64,
+    allocated: AtomicU64,
+    freed: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl CpuState {
+    /// Forgets everything.
+    pub(super) fn clear(&self) {
+        self.reserved.iter().for_each(|word| word.store(0, Relaxed));
+        self.free.store(0, Relaxed);
+        [&self.allocated, &self.freed, &self.refused].iter().for_each(|count| count.store(0, Relaxed));
+    }
+
+    #[inline]
+    pub(super) fn reservation(&self, user: PageUser) -> Reservation {
+        Reservation(self.reserved[user as usize].load(SeqCst))
+    }
+
+    /// Replaces a reservation; false if another thread has ended it.
+    pub(super) fn reserve(&self, user: PageUser, old: Reservation, new: Reservation) -> bool {
+        self.reserved[user as usize].compare_exchange(old.0, new.0, SeqCst, SeqCst).is_ok()
+    }
+
+    pub(super) fn has_reserved(&self, chunk: usize) -> bool {
+        [PageUser::Kernel, PageUser::Program].iter().any(|&user| self.reservation(user).chunk() == Some(chunk))
+    }
+
+    /// Counts frames that became free or were taken; returns what the zone's count is to change by.
+    #[inline]
+    pub(super) fn count_free(&self, change: i64) -> Option<i64> {
+        let free = self.free.load(Relaxed) + change;
+        let fold = free.abs() >= FOLD;
+        self.free.store(if fold { 0 } else { free }, Relaxed);
+        fold.then_some(free)
+    }
+
+    pub(super) fn unfolded(&self) -> i64 {
+        self.free.load(Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn count_allocated(&self) {
+        self.allocated.store(self.allocated.load(Relaxed) + 1, Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn count_freed(&self) {
+        self.freed.store(self.freed.load(Relaxed) + 1, Relaxed);
+    }
+
+    pub(super) fn count_refused(&self) {
+        self.refused.store(self.refused.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// Returns the blocks allocated and freed, and the requests refused.
+    pub(super) fn counts(&self) -> (u64, u64, u64) {
+        (self.allocated.load(Relaxed), self.freed.load(Relaxed), self.refused.load(Relaxed))
+    }
+}

@@ -1,0 +1,245 @@
+//! `FullestBank`: an allocator without lists of blocks, which fills the fullest bank first.
+//!
+//! **Problem.** `AdaptiveBuddy` keeps the pages of the kernel in few banks, but when it takes a bank out of a pool, it
+//! moves each free block of the bank: its worst allocation took 21 µs [Panwar15, table 6.1]. And its lists need a lock.
+//! **Idea.** A bit for each frame says whether it is free, so a bank changes its pool by one store, whatever lies in it.
+//! Buddies need no merging: a block is free if its bits are set. Each bank counts its free frames, and the fullest bank
+//! with room gets the next page, so the others empty by themselves. A CPU *reserves* 2 MiB (a *chunk*) and allocates
+//! there alone; so an allocation or a free of one page is one atomic operation on one word. **Why this way.** The bits
+//! are the only truth. Reservations, maps of chunks, counts and lists of banks are hints: they can be late, never wrong
+//! enough to give a frame twice, and a search that finds nothing by them looks at the bits before it refuses.
+//!
+//! The parts: [`word`] has the bits of 64 frames; `take`, `give` and `claim` change them; `pools` chooses the bank;
+//! [`lists`] has the banks by fullness; [`cpu`] what a CPU keeps for itself.
+//!
+//! A whole chunk that is free is one bit in a map, and its words are zero. So blocks of 2 and 4 MiB are one operation
+//! too, and the bits of a chunk change hands by one bit.
+//!
+//! Steps, at most: an allocation looks at 8 banks of each of two pools and at 8 broken chunks in each. Only if it finds
+//! nothing, it looks at every word once, and again while another thread moves several words. `LLFree` [Wrenger23]
+//! has the bits and the reservations too, but neither pools nor an order of banks.
+
+mod claim;
+mod cpu;
+mod give;
+mod lists;
+mod memory;
+mod part;
+mod pools;
+mod take;
+mod word;
+mod zone;
+
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use rampart_memory::{Frame, FrameBlock, Node};
+
+pub use cpu::CpuState;
+pub use memory::{FullestMemory, FullestNeeds};
+pub use part::PartState;
+pub use zone::FullestZone;
+
+use crate::buddy::check;
+use crate::{
+    AllocatorStatistics, BankPart, BankPools, BankSize, Cpu, Error, FramePlace, PageAllocator, Request, Watermarks, Zone,
+    ZoneIndex,
+};
+use cpu::PageUser;
+use memory::ZoneNeeds;
+use zone::ZoneMemory;
+
+/// An allocator that fills the fullest bank first, shared by threads without a lock on its usual path.
+///
+/// It keeps no record of blocks, only of frames. So it notices that frames are given back that are not held, but not
+/// that only a part of a block is.
+#[derive(Debug)]
+pub struct FullestBank<'a> {
+    zones: &'a [FullestZone<'a>],
+    zonelists: &'a [u32],
+    cpus: usize,
+}
+
+impl<'a> FullestBank<'a> {
+    /// Returns an allocator for a machine of these zones and CPUs. All frames are free.
+    ///
+    /// # Errors
+    /// If there is no zone or no CPU, if zones overlap or are too large, if a slice of `memory` is too short.
+    pub fn new(zones: &[Zone], cpus: u32, bank: BankSize, memory: FullestMemory<'a>) -> Result<Self, Error> {
+        check(zones, cpus)?;
+        let needs = FullestNeeds::of(zones, cpus, bank);
+        let FullestMemory { zones: states, zonelists, words, retired, whole, some, parts, cpus: cpu_states } = memory;
+        let lengths = [
+            (states.len(), needs.zones),
+            (zonelists.len(), needs.zonelists),
+            (words.len().min(retired.len()), needs.words),
+            (whole.len().min(some.len()), needs.maps),
+            (parts.len(), needs.parts),
+            (cpu_states.len(), needs.cpus),
+        ];
+        if lengths.iter().any(|(length, needed)| length < needed) {
+            return Err(Error::TooLittleMemory);
+        }
+        words[..needs.words].iter().chain(&retired[..needs.words]).for_each(|word| word.store(0, Relaxed));
+        whole[..needs.maps].iter().chain(&some[..needs.maps]).for_each(|word| word.store(0, Relaxed));
+        cpu_states[..needs.cpus].iter().for_each(CpuState::clear);
+        let machine = zones.iter().map(|zone| zone.frames.count()).sum();
+        let (mut word, mut map, mut part) = (0, 0, 0);
+        let cpus = cpus as usize;
+        for (index, (zone, state)) in zones.iter().zip(states.iter_mut()).enumerate() {
+            let need = ZoneNeeds::of(zone, bank);
+            let memory = ZoneMemory {
+                words: &words[word..word + need.words],
+                retired: &retired[word..word + need.words],
+                whole: &whole[map..map + need.maps],
+                some: &some[map..map + need.maps],
+                parts: &parts[part..part + need.parts],
+                cpus: &cpu_states[index * cpus..(index + 1) * cpus],
+            };
+            *state = FullestZone::default();
+            state.begin(*zone, bank, Watermarks::of(zone.frames.count(), machine), memory);
+            (word, map, part) = (word + need.words, map + need.maps, part + need.parts);
+        }
+        fill_zonelists(zones, zonelists);
+        Ok(Self { zones: &states[..zones.len()], zonelists: &zonelists[..needs.zonelists], cpus })
+    }
+
+    /// Returns the zones that a request for a node tries, in order: as [`Buddy`](crate::Buddy) does.
+    #[inline]
+    fn zonelist(&self, node: Node) -> &[u32] {
+        let count = self.zones.len();
+        let of = |list: usize| &self.zonelists[list * count..(list + 1) * count];
+        let has = |list: &usize| self.zones[*list].node().is_some_and(|own| own >= node);
+        if count == 1 {
+            return of(0);
+        }
+        // A node without memory has the list of the node after it, or of the first.
+        let next = (0..count).filter(has).min_by_key(|list| self.zones[*list].node());
+        of(next.or_else(|| (0..count).min_by_key(|list| self.zones[*list].node())).unwrap_or(0))
+    }
+
+    #[inline]
+    fn first(&self, request: &Request, floor: impl Fn(Watermarks) -> u64) -> Option<FrameBlock> {
+        let (user, cpu) = (PageUser::of(request.migratetype), request.cpu.0 as usize);
+        assert!(cpu < self.cpus, "the machine has this CPU");
+        self.zonelist(request.node).iter().find_map(|&zone| {
+            let zone = &self.zones[zone as usize];
+            let slot = zone.allocate(request.order, user, cpu, floor(zone.watermarks()))?;
+            Some(zone.block(slot, request.order))
+        })
+    }
+
+    #[cold]
+    fn allocate_below_low(&self, request: &Request) -> Option<FrameBlock> {
+        let allocated = self.first(request, |marks| if request.urgent { 0 } else { marks.min });
+        if allocated.is_none() {
+            self.zones[0].cpu(request.cpu).count_refused();
+        }
+        allocated
+    }
+
+    #[inline]
+    fn zone_of(&self, frame: Frame) -> Option<&FullestZone<'a>> {
+        self.zones.iter().find(|zone| zone.contains(frame))
+    }
+
+    /// Returns the zone of a part, its index, and the part's number in it.
+    fn part_in_zone(&self, part: usize) -> (&FullestZone<'a>, ZoneIndex, usize) {
+        let mut number = part;
+        for (index, zone) in self.zones.iter().enumerate() {
+            match number.checked_sub(zone.parts()) {
+                None => return (zone, ZoneIndex(index), number),
+                Some(rest) => number = rest,
+            }
+        }
+        panic!("the machine has no part {part} of a bank");
+    }
+}
+
+impl PageAllocator for FullestBank<'_> {
+    #[inline]
+    fn allocate(&self, request: Request) -> Option<FrameBlock> {
+        self.first(&request, |marks| marks.low).or_else(|| self.allocate_below_low(&request))
+    }
+
+    #[inline]
+    fn free(&self, block: FrameBlock, cpu: Cpu) {
+        let Some(zone) = self.zone_of(block.first()) else {
+            panic!("the block {block} is given back but lies in no zone");
+        };
+        let state = zone.cpu(cpu);
+        let freed = zone.give(zone.slot(block.first()), block.order(), Some(state));
+        zone.count_free(state, freed);
+        state.count_freed();
+    }
+
+    fn claim(&self, block: FrameBlock) -> bool {
+        let zone = self.zone_of(block.first());
+        zone.is_some_and(|zone| zone.claim(zone.slot(block.first()), block.order()))
+    }
+
+    fn retire(&self, frame: Frame) -> FramePlace {
+        self.zone_of(frame).map_or(FramePlace::Absent, |zone| zone.retire(zone.slot(frame)))
+    }
+
+    fn place(&self, frame: Frame) -> FramePlace {
+        self.zone_of(frame).map_or(FramePlace::Absent, |zone| zone.place(zone.slot(frame)))
+    }
+
+    fn zone(&self, zone: ZoneIndex) -> Option<Zone> {
+        self.zones.get(zone.0).and_then(FullestZone::zone)
+    }
+
+    fn free_frames(&self, zone: ZoneIndex) -> u64 {
+        self.zones[zone.0].free_frames()
+    }
+
+    fn watermarks(&self, zone: ZoneIndex) -> Watermarks {
+        self.zones[zone.0].watermarks()
+    }
+
+    fn statistics(&self) -> AllocatorStatistics {
+        self.zones.iter().fold(AllocatorStatistics::default(), |sum, zone| {
+            let (allocated, freed, refused) = zone.cpu_counts();
+            let (steals, retired) = (zone.steals.load(SeqCst), zone.retired.load(SeqCst));
+            sum + AllocatorStatistics { allocated, freed, refused, steals, retired, ..AllocatorStatistics::default() }
+        })
+    }
+}
+
+impl BankPools for FullestBank<'_> {
+    fn parts(&self) -> usize {
+        self.zones.iter().map(FullestZone::parts).sum()
+    }
+
+    fn part(&self, part: usize) -> BankPart {
+        let (zone, index, part) = self.part_in_zone(part);
+        zone.bank_part(part, index)
+    }
+
+    fn isolate(&self, part: usize) -> bool {
+        let (zone, _, part) = self.part_in_zone(part);
+        zone.isolate(part)
+    }
+
+    fn rejoin(&self, part: usize) {
+        let (zone, _, part) = self.part_in_zone(part);
+        zone.rejoin(part);
+    }
+}
+
+/// Fills in the zonelist of the node of each zone: its own zones, the highest kind first, then those of the nodes after
+/// it, then those of the nodes before it.
+fn fill_zonelists(zones: &[Zone], lists: &mut [u32]) {
+    for (list, own) in lists.chunks_exact_mut(zones.len()).zip(zones) {
+        for (place, zone) in list.iter_mut().zip(0..) {
+            *place = zone;
+        }
+        list.sort_unstable_by_key(|&zone| {
+            let Zone { node, kind, frames } = zones[zone as usize];
+            (node < own.node, node, core::cmp::Reverse(kind), frames.start())
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! The state of a part of a bank, and its place on a list.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+
+use super::word::SAMPLED;
+use crate::Pool;
+
+/// Frames of a chunk: 2 MiB.
+pub const CHUNK_FRAMES: usize = 512;
+
+/// Buckets of fullness: 0 is full, the last is empty.
+pub const BUCKETS: u32 = 17;
+
+/// No part, and no bucket.
+pub const NONE: u32 = u32::MAX;
+
+/// What all threads share of a part of a bank. It has a cache line of its own.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct PartState {
+    /// Free chunks in the upper half, sampled free frames outside of them in the lower.
+    counts: AtomicU64,
+    /// The pool, and flags.
+    state: AtomicU32,
+    /// The bucket whose list it is on. This and the links change only under the lock of the zone's lists.
+    pub(super) bucket: AtomicU32,
+    pub(super) next: AtomicU32,
+    pub(super) previous: AtomicU32,
+    /// Its chunks: set once.
+    chunks: AtomicU32,
+}
+
+impl Default for PartState {
+    fn default() -> Self {
+        Self {
+            counts: AtomicU64::new(0),
+            state: AtomicU32::new(PartFlags::of(Pool::Offline).0),
+            bucket: AtomicU32::new(NONE),
+            next: AtomicU32::new(NONE),
+            previous: AtomicU32::new(NONE),
+            chunks: AtomicU32::new(1),
+        }
+    }
+}
+
+/// The pool of a part, whether it is isolated, and whether it is partial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartFlags(u32);
+
+impl PartFlags {
+    const ISOLATED: u32 = 1 << 2;
+    const PARTIAL: u32 = 1 << 3;
+
+    pub const fn of(pool: Pool) -> Self {
+        Self(pool as u32)
+    }
+
+    /// A partial part, which is the kernel's for good.
+    pub const fn partial() -> Self {
+        Self(Pool::Kernel as u32 | Self::PARTIAL)
+    }
+
+    pub const fn isolated(self) -> Self {
+        Self(self.0 | Self::ISOLATED)
+    }
+
+    pub const fn pool(self) -> Pool {
+        match self.0 & 3 {
+            0 => Pool::Kernel,
+            1 => Pool::User,
+            _ => Pool::Offline,
+        }
+    }
+
+    pub const fn is_isolated(self) -> bool {
+        self.0 & Self::ISOLATED != 0
+    }
+
+    pub const fn is_partial(self) -> bool {
+        self.0 & Self::PARTIAL != 0
+    }
+}
+
+impl PartState {
+    /// Sets the state of a part that no other thread knows yet.
+    pub(super) fn begin(&self, chunks: u32, flags: PartFlags) {
+        self.counts.store(0, Relaxed);
+        self.chunks.store(chunks, Relaxed);
+        self.state.store(flags.0, Relaxed);
+        self.bucket.store(NONE, Relaxed);
+    }
+
+    pub(super) fn flags(&self) -> PartFlags {
+        PartFlags(self.state.load(SeqCst))
+    }
+
+    pub(super) fn set_flags(&self, flags: PartFlags) {
+        self.state.swap(flags.0, SeqCst);
+    }
+
+    /// Changes the counts by this many free chunks and sampled frames.
+    #[inline]
+    pub(super) fn add(&self, chunks: i32, samples: i32) {
+        let change = (i64::from(chunks) << 32) + i64::from(samples);
+        self.counts.fetch_add(change.cast_unsigned(), SeqCst);
+    }
+
+    /// Returns the number of free chunks.
+    pub(super) fn free_chunks(&self) -> u32 {
+        u32::try_from(self.counts.load(SeqCst) >> 32).expect("the upper half")
+    }
+
+    /// Returns the number of chunks.
+    pub(super) fn chunks(&self) -> u32 {
+        self.chunks.load(Relaxed)
+    }
+
+    /// Returns the bucket that it belongs to by its counts.
+    pub(super) fn fullness(&self) -> u32 {
+        let counts = self.counts.load(Relaxed);
+        let samples = (counts & u64::from(u32::MAX)) + (counts >> 32) * (CHUNK_FRAMES / SAMPLED) as u64;
+        let all = u64::from(self.chunks()) * (CHUNK_FRAMES / SAMPLED) as u64;
+        let bucket = samples.min(all) * u64::from(BUCKETS - 1) / all;
+        u32::try_from(bucket).expect("at most BUCKETS")
+    }
+
+    pub(super) fn is_listed(&self) -> bool {
+        self.bucket.load(SeqCst) != NONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_read_back_as_they_were_written() {
+        for pool in [Pool::Kernel, Pool::User, Pool::Offline] {
+            let flags = PartFlags::of(pool);
+            assert_eq!((flags.pool(), flags.is_isolated(), flags.is_partial()), (pool, false, false));
+            assert_eq!((flags.isolated().pool(), flags.isolated().is_isolated()), (pool, true));
+        }
+        assert!(PartFlags::partial().is_partial() && PartFlags::partial().pool() == Pool::Kernel);
+    }
+
+    #[test]
+    fn the_bucket_is_the_share_of_free_frames() {
+        let part = PartState::default();
+        part.begin(32, PartFlags::of(Pool::User));
+        assert_eq!(part.fullness(), 0);
+        part.add(16, 0);
+        assert_eq!(part.fullness(), 8);
+        part.add(-1, 32);
+        assert_eq!((part.fullness(), part.free_chunks()), (8, 15), "a broken chunk counts by its frames");
+        part.add(0, -1);
+        assert_eq!(part.fullness(), 7);
+        part.add(17, -31);
+        assert_eq!((part.fullness(), part.free_chunks()), (16, 32));
+    }
+}

@@ -1,0 +1,256 @@
+//! Finds the part for a request, and moves parts between the pools.
+
+use core::sync::atomic::Ordering::SeqCst;
+
+use rampart_memory::{BlockOrder, Frame, FrameRange};
+
+use super::cpu::{CpuState, PageUser};
+use super::part::{CHUNK_FRAMES, NONE, PartFlags};
+use super::take::{CHUNK_ORDER, admits};
+use super::zone::{FullestZone, set_in};
+use crate::{BankPart, Pool, ZoneIndex};
+
+/// A part moves to another bucket when its counts differ by so many.
+const FAR: u32 = 2;
+
+impl FullestZone<'_> {
+    /// Allocates a block if `floor` frames stay free.
+    #[inline]
+    pub(super) fn allocate(&self, order: BlockOrder, user: PageUser, cpu: usize, floor: u64) -> Option<usize> {
+        if !self.has_spare(order.frames(), floor) {
+            return None;
+        }
+        let cpu = &self.memory.cpus[cpu];
+        let slot = self.take_reserved(order, (cpu, user)).or_else(|| self.search(order, (cpu, user)))?;
+        self.count_free(cpu, -(1 << order.number()));
+        cpu.count_allocated();
+        Some(slot)
+    }
+
+    /// Finds a block outside of the CPU's own chunk. The order of the pools: the user's own, the fullest bank first;
+    /// offline banks; those of the other user [Panwar15, 4.1.2 and 4.2].
+    fn search(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
+        let user = cpu.1;
+        self.search_near(order, cpu)
+            .or_else(|| self.search_pool(user.pool(), order, cpu))
+            .or_else(|| self.search_offline(order, cpu))
+            .or_else(|| match user {
+                PageUser::Program => self.search_pool(Pool::Kernel, order, cpu),
+                PageUser::Kernel => self.steal(order, cpu),
+            })
+            .or_else(|| self.until_settled(|| self.search_everywhere(order, cpu)))
+    }
+
+    /// Stays in the part that the CPU allocates from.
+    fn search_near(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
+        let own = cpu.1.pool();
+        let part = self.part_of(cpu.0.reservation(cpu.1).chunk()?);
+        self.take_in_part(part, order, cpu, |flags| flags.pool() == own && !flags.is_isolated())
+    }
+
+    fn search_pool(&self, pool: Pool, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
+        let (candidates, count) = self.lists.lock().candidates(self.memory.parts, pool, true);
+        candidates[..count].iter().find_map(|&part| {
+            let found = self.take_in_part(part as usize, order, cpu, |flags| admits(cpu.1, flags));
+            if found.is_none() {
+                self.unlist_if_exhausted(part);
+            }
+            found
+        })
+    }
+
+    /// Brings parts online, the kernel's from below and the programs' from above.
+    fn search_offline(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
+        // One is enough, unless other CPUs fill it at once.
+        (0..self.memory.parts.len()).find_map(|_| {
+            let mut lists = self.lists.lock();
+            let part = lists.offline(cpu.1 == PageUser::Program)?;
+            lists.unlink(self.memory.parts, part);
+            self.part(part as usize).set_flags(PartFlags::of(cpu.1.pool()));
+            lists.link(self.memory.parts, part);
+            drop(lists);
+            self.take_in_part(part as usize, order, cpu, |flags| admits(cpu.1, flags))
+        })
+    }
+
+    /// Takes the programs' bank with the most free frames for the kernel, as a whole: it cannot be emptied any more
+    /// [Panwar15, 4.1.2].
+    fn steal(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
+        let (candidates, count) = self.lists.lock().candidates(self.memory.parts, Pool::User, false);
+        candidates[..count].iter().find_map(|&part| {
+            if !self.has_block(part as usize, order) || !self.make_kernels(part) {
+                return None;
+            }
+            self.take_in_part(part as usize, order, cpu, |flags| admits(cpu.1, flags))
+        })
+    }
+
+    /// Moves a part of the programs to the kernel's pool; false if it is not theirs.
+    fn make_kernels(&self, part: u32) -> bool {
+        let mut lists = self.lists.lock();
+        let state = self.part(part as usize);
+        let theirs = state.flags() == PartFlags::of(Pool::User);
+        if theirs {
+            lists.unlink(self.memory.parts, part);
+            state.set_flags(PartFlags::of(Pool::Kernel));
+            lists.link(self.memory.parts, part);
+        }
+        drop(lists);
+        if theirs {
+            self.steals.fetch_add(1, SeqCst);
+            self.end_reservations(part as usize, Some(PageUser::Program));
+        }
+        theirs
+    }
+
+    /// Looks into each chunk of each part. Only a search that has looked here may fail.
+    #[cold]
+    fn search_everywhere(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
+        (0..self.memory.parts.len()).find_map(|part| {
+            let flags = self.part(part).flags();
+            if flags.is_isolated() {
+                return None;
+            }
+            self.end_reservations(part, None);
+            let mut broken = if order.number() < CHUNK_ORDER { self.chunks_of(part) } else { 0..0 };
+            let in_broken = broken.find_map(|chunk| self.take_in_chunk(chunk, order));
+            let found = in_broken.or_else(|| {
+                self.take_in_part(part, order, cpu, |flags| !flags.is_isolated() && flags.pool() != Pool::Offline)
+            })?;
+            if self.part(part).flags().is_isolated() {
+                self.give(found, order, None);
+                return None;
+            }
+            if cpu.1 == PageUser::Kernel {
+                self.make_kernels(u32::try_from(part).expect("few parts"));
+            }
+            Some(found)
+        })
+    }
+
+    /// Makes an offline part the programs'.
+    pub(super) fn bring_online(&self, part: usize) {
+        let state = self.part(part);
+        if state.flags().pool() != Pool::Offline {
+            return;
+        }
+        let mut lists = self.lists.lock();
+        if state.flags().pool() == Pool::Offline {
+            let number = u32::try_from(part).expect("few parts");
+            lists.unlink(self.memory.parts, number);
+            state.set_flags(PartFlags::of(Pool::User));
+            lists.link(self.memory.parts, number);
+        }
+    }
+
+    /// Moves a part to the offline pool if all of it is free.
+    pub(super) fn offline_if_empty(&self, part: usize) {
+        let state = self.part(part);
+        let may = |flags: PartFlags| !flags.is_partial() && flags.pool() != Pool::Offline;
+        if state.free_chunks() != state.chunks() || !may(state.flags()) {
+            return;
+        }
+        let number = u32::try_from(part).expect("few parts");
+        let mut lists = self.lists.lock();
+        let before = state.flags();
+        if !may(before) {
+            return;
+        }
+        lists.unlink(self.memory.parts, number);
+        // Whoever takes a chunk looks at the pool afterwards; so either it sees this or we see that it took one.
+        state.set_flags(PartFlags::of(Pool::Offline));
+        let empty = set_in(self.memory.whole, self.chunks_of(part)).count() == state.chunks() as usize;
+        if !empty {
+            state.set_flags(before);
+        }
+        if empty || !before.is_isolated() {
+            lists.link(self.memory.parts, number);
+        }
+    }
+
+    /// Puts a part on its list if it is on none.
+    pub(super) fn list(&self, part: usize) {
+        if self.part(part).is_listed() {
+            return;
+        }
+        let mut lists = self.lists.lock();
+        let state = self.part(part);
+        if !state.is_listed() && !state.flags().is_isolated() {
+            lists.link(self.memory.parts, u32::try_from(part).expect("few parts"));
+        }
+    }
+
+    /// Takes a part without a free frame off its list.
+    fn unlist_if_exhausted(&self, part: u32) {
+        let chunks = self.chunks_of(part as usize);
+        let is_exhausted = || {
+            set_in(self.memory.some, chunks.clone()).next().is_none()
+                && set_in(self.memory.whole, chunks.clone()).next().is_none()
+        };
+        if is_exhausted() {
+            let mut lists = self.lists.lock();
+            lists.unlink(self.memory.parts, part);
+            // Whoever frees a frame looks at the list afterwards.
+            if !is_exhausted() && !self.part(part as usize).flags().is_isolated() {
+                lists.link(self.memory.parts, part);
+            }
+        }
+    }
+
+    /// Moves a part to the bucket that its counts say, if that is far from where it is and nobody uses the lists.
+    pub(super) fn relist(&self, part: usize) {
+        let state = self.part(part);
+        let (old, new) = (state.bucket.load(SeqCst), state.fullness());
+        if old == NONE || old.abs_diff(new) < FAR {
+            return;
+        }
+        if let Some(mut lists) = self.lists.try_lock()
+            && state.is_listed()
+        {
+            let number = u32::try_from(part).expect("few parts");
+            lists.unlink(self.memory.parts, number);
+            lists.link(self.memory.parts, number);
+        }
+    }
+
+    /// Stops allocation from a part of the programs.
+    pub(super) fn isolate(&self, part: usize) -> bool {
+        let state = self.part(part);
+        let mut lists = self.lists.lock();
+        let flags = state.flags();
+        if flags != PartFlags::of(Pool::User) {
+            return false;
+        }
+        lists.unlink(self.memory.parts, u32::try_from(part).expect("few parts"));
+        state.set_flags(flags.isolated());
+        drop(lists);
+        self.end_reservations(part, None);
+        true
+    }
+
+    /// Ends the isolation of a part.
+    pub(super) fn rejoin(&self, part: usize) {
+        let state = self.part(part);
+        let mut lists = self.lists.lock();
+        if state.flags().is_isolated() {
+            state.set_flags(PartFlags::of(Pool::User));
+            lists.link(self.memory.parts, u32::try_from(part).expect("few parts"));
+        }
+    }
+
+    /// Returns the state of a part, for the zone of this index.
+    pub(super) fn bank_part(&self, part: usize, zone: ZoneIndex) -> BankPart {
+        let state = self.part(part);
+        let frames = self.part_frames(part);
+        let whole = set_in(self.memory.whole, self.chunks_of(part)).count() as u64 * CHUNK_FRAMES as u64;
+        let words = self.chunks_of(part).flat_map(|chunk| self.words_of(chunk));
+        let broken: u64 = words.map(|word| u64::from(self.word(word).load(SeqCst).count_ones())).sum();
+        BankPart {
+            zone,
+            frames: Frame::new(frames.start).and_then(|first| FrameRange::new(first, frames.end - frames.start)).expect("a part has frames"),
+            free: whole + broken,
+            pool: state.flags().pool(),
+            is_partial: state.flags().is_partial(),
+        }
+    }
+}
