@@ -2,9 +2,10 @@
 //!
 //! Others may use the machine, so ratios count; each comparison alternates (ours, theirs, ours, theirs).
 //!
-//! Libraries: `humantime` (durations on the command line), `plotters` (drawings), `rusqlite` (the database load of
+//! Libraries: `buddy_system_allocator` (a peer), `humantime` (durations on the command line), `plotters` (drawings), `rusqlite` (the database load of
 //! `soak`), `serde_json` (reports), `tempfile`.
 
+mod banks;
 mod codes;
 mod diagnostic;
 mod guard;
@@ -27,7 +28,8 @@ use std::process::ExitCode;
 /// A bench: its name, its purpose, and its function.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 16] = [
+const BENCHES: [Bench; 17] = [
+    ("banks", "[LLFREE] speed of page allocators, beside LLFree if the folder of its source is given", banks::run),
     ("codes", "speed of the codes of pages beside a plain read and memcpy", codes::run),
     (
         "guard",

@@ -13,8 +13,10 @@
 
 use std::collections::HashMap;
 
-use rampart_buddy::{Buddy, Cpu, End, FreeLists, Migratetype, Request, Zone, ZoneKind};
-use rampart_memory::{BlockOrder, Bytes, FRAME_BYTES, Frame, FrameBlock, FrameRange, Node};
+use rampart_buddy::{
+    BankSize, Buddy, Cpu, FullestBank, FullestSlices, Locked, Migratetype, PageAllocator, Request, Zone, ZoneKind,
+};
+use rampart_memory::{Bytes, FRAME_BYTES, Frame, FrameBlock, FrameRange, Node};
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -29,9 +31,21 @@ const CPUS: u32 = 2;
 /// The banks are counted so often in each trace.
 const SAMPLES: usize = 40;
 
+/// The allocator of the simulated machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AllocatorName {
+    /// The buddy system of Linux: it knows no banks.
+    Buddy,
+    /// Ours: it keeps the kernel's pages in few banks and fills the fullest first.
+    Fullest,
+}
+
 /// The machine, and how long it runs.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplaySettings {
+    /// Its allocator.
+    pub allocator: AllocatorName,
     /// Its memory: whole banks.
     pub memory: Bytes,
     /// The size of a bank, a power of two of at least 4 MiB.
@@ -116,9 +130,9 @@ struct Held {
 }
 
 /// A replay under way.
-struct Replay {
+struct Replay<'a> {
     settings: ReplaySettings,
-    allocator: Buddy<()>,
+    allocator: &'a dyn PageAllocator,
     banks: Vec<BankUse>,
     /// Blocks in use by the first frame that they have in the trace.
     live: HashMap<Frame, Held>,
@@ -130,12 +144,43 @@ struct Replay {
     report: ReplayReport,
 }
 
-/// Replays traces on the buddy system of Linux.
+/// Replays traces.
 ///
 /// # Errors
 /// [`Error::Banks`], [`Error::Machine`].
 pub fn replay(traces: &[Vec<PageEvent>], settings: ReplaySettings) -> Result<ReplayReport, Error> {
-    let mut replay = Replay::new(settings)?;
+    let (frames, bank) = frames(settings)?;
+    let zones = zones(frames);
+    match settings.allocator {
+        AllocatorName::Buddy => {
+            let buddy = Buddy::new(&zones, CPUS, ()).map_err(Error::Machine)?;
+            replay_on(&Locked::new(buddy), traces, settings)
+        }
+        AllocatorName::Fullest => {
+            let mut slices = FullestSlices::of(&zones, CPUS, bank);
+            let mut vacant = slices.vacant_zones();
+            let memory = slices.lend(&mut vacant);
+            let fullest = FullestBank::new(&zones, CPUS, bank, memory).map_err(Error::Machine)?;
+            replay_on(&fullest, traces, settings)
+        }
+    }
+}
+
+/// Returns the frames of the machine, and the size of its banks.
+fn frames(settings: ReplaySettings) -> Result<(u64, BankSize), Error> {
+    let (frames, bank) = (settings.memory.get() / FRAME_BYTES, settings.bank.get() / FRAME_BYTES);
+    match BankSize::of_frames(bank) {
+        Some(size) if frames >= bank && settings.memory.get().is_multiple_of(settings.bank.get()) => Ok((frames, size)),
+        _ => Err(Error::Banks),
+    }
+}
+
+fn replay_on(
+    allocator: &dyn PageAllocator,
+    traces: &[Vec<PageEvent>],
+    settings: ReplaySettings,
+) -> Result<ReplayReport, Error> {
+    let mut replay = Replay::new(settings, allocator)?;
     for _ in 0..settings.loops {
         traces.iter().for_each(|trace| replay.run(trace));
     }
@@ -143,17 +188,12 @@ pub fn replay(traces: &[Vec<PageEvent>], settings: ReplaySettings) -> Result<Rep
     Ok(replay.report)
 }
 
-impl Replay {
-    fn new(settings: ReplaySettings) -> Result<Self, Error> {
-        let (memory, bank) = (settings.memory.get(), settings.bank.get());
-        let is_bank = bank.is_power_of_two() && bank >= BlockOrder::MAX.bytes().get();
-        if !is_bank || memory < bank || !memory.is_multiple_of(bank) {
-            return Err(Error::Banks);
-        }
-        let banks = memory / bank;
+impl<'a> Replay<'a> {
+    fn new(settings: ReplaySettings, allocator: &'a dyn PageAllocator) -> Result<Self, Error> {
+        let banks = settings.memory.get() / settings.bank.get();
         Ok(Self {
             settings,
-            allocator: Buddy::new(&zones(memory / FRAME_BYTES), CPUS, ()).map_err(Error::Machine)?,
+            allocator,
             banks: vec![BankUse::default(); usize::try_from(banks).map_err(|_| Error::Banks)?],
             live: HashMap::new(),
             cached: Vec::new(),
@@ -196,11 +236,11 @@ impl Replay {
         self.report.requests += 1;
         let cpu = Cpu(u32::from(event.cpu) % CPUS);
         let request = Request { order: event.order, migratetype, cpu, node: Node(0), urgent: false };
-        let Some(allocated) = self.allocator.allocate(request) else {
+        let Some(block) = self.allocator.allocate(request) else {
             self.report.refused += 1;
             return;
         };
-        let held = Held { block: allocated.block, migratetype };
+        let held = Held { block, migratetype };
         self.count(held, u64::wrapping_add);
         self.live.insert(event.frame, held);
     }
@@ -214,7 +254,7 @@ impl Replay {
 
     fn give_back(&mut self, held: Held) {
         self.count(held, u64::wrapping_sub);
-        self.allocator.free(held.block, Cpu(0), (), End::Front);
+        self.allocator.free(held.block, Cpu(0));
     }
 
     fn count(&mut self, held: Held, change: impl FnOnce(u64, u64) -> u64) {

@@ -37,7 +37,7 @@ pub use allocator::{AllocatorStatistics, FramePlace, FreeLists, PageAllocator};
 pub use bank::{BankPart, BankPools, BankSize, Pool};
 pub use buddy::Buddy;
 pub use error::Error;
-pub use fullest::{CpuState, FullestBank, FullestMemory, FullestNeeds, FullestZone, PartState};
+pub use fullest::{CpuState, FullestBank, FullestMemory, FullestNeeds, FullestSlices, FullestZone, PartState};
 pub use layout::{Cpu, End, ListName, Zone, ZoneIndex, ZoneKind};
 pub use locked::Locked;
 pub use mark::Mark;

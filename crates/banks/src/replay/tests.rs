@@ -2,8 +2,10 @@
 
 use super::*;
 use proptest::prelude::*;
+use rampart_memory::BlockOrder;
 
 const SETTINGS: ReplaySettings = ReplaySettings {
+    allocator: AllocatorName::Buddy,
     memory: Bytes::from_mib(256),
     bank: Bytes::from_mib(32),
     loops: 1,
@@ -21,6 +23,10 @@ fn event(micros: u64, frame: u64, order: u8, change: PageChange) -> PageEvent {
         cpu: 0,
         process: 1,
     }
+}
+
+fn buddy() -> Locked<Buddy<()>> {
+    Locked::new(Buddy::new(&zones(SETTINGS.memory.get() / FRAME_BYTES), CPUS, ()).unwrap())
 }
 
 const MOVABLE: PageChange = PageChange::Allocated(Migratetype::Movable);
@@ -73,7 +79,8 @@ fn survivors_are_those_of_the_rule() {
 #[test]
 fn cached_memory_lives_on_only_where_a_quarter_of_the_machine_is_free() {
     let trace: Vec<PageEvent> = (0..52).map(|block| event(block, block * 1024, 10, MOVABLE)).collect();
-    let mut replay = Replay::new(SETTINGS).unwrap();
+    let buddy = buddy();
+    let mut replay = Replay::new(SETTINGS, &buddy).unwrap();
     replay.run(&trace);
     let cached: u64 = replay.cached.iter().map(|held| held.block.count()).sum();
     assert!(replay.free_frames() > replay.frames() / 4 && cached > replay.frames() / 2, "{cached}");
@@ -81,7 +88,8 @@ fn cached_memory_lives_on_only_where_a_quarter_of_the_machine_is_free() {
 
 #[test]
 fn only_banks_without_memory_of_the_kernel_can_go() {
-    let mut replay = Replay::new(SETTINGS).unwrap();
+    let buddy = buddy();
+    let mut replay = Replay::new(SETTINGS, &buddy).unwrap();
     replay.banks.iter_mut().skip(2).for_each(|bank| bank.kernel = 1);
     let seen = replay.sample();
     assert_eq!((seen.removable, seen.optimum, seen.offlinable), (2, 7, 2));
@@ -92,6 +100,22 @@ fn a_machine_that_is_full_refuses_and_goes_on() {
     let trace: Vec<PageEvent> = (0..80).map(|block| event(block, block * 1024, 10, MOVABLE)).collect();
     let report = replay(&[trace], SETTINGS).unwrap();
     assert!(report.refused > 16 && last(&report).free <= Bytes::from_mib(8), "{report:?}");
+}
+
+/// [Panwar15, figure 5.2]: pages of the kernel among those of programs.
+#[test]
+fn an_allocator_with_pools_leaves_most_banks_without_the_kernel() {
+    let trace: Vec<PageEvent> = (0..24_000)
+        .map(|page| event(page, page, 0, if page % 50 == 0 { UNMOVABLE } else { MOVABLE }))
+        // Programs end; the kernel keeps its pages.
+        .chain((0..24_000).filter(|page| page % 50 != 0).map(|page| event(24_000 + page, page, 0, PageChange::Freed)))
+        .collect();
+    let removable = |allocator, loops| {
+        let settings = ReplaySettings { allocator, loops, survivors_percent: 100, ..SETTINGS };
+        last(&replay(std::slice::from_ref(&trace), settings).unwrap()).removable
+    };
+    assert_eq!(removable(AllocatorName::Fullest, 4), 7);
+    assert!(removable(AllocatorName::Buddy, 4) < 7);
 }
 
 #[test]
@@ -118,7 +142,8 @@ proptest! {
         };
         let trace: Vec<PageEvent> = (0..).zip(steps).map(event).collect();
         let settings = ReplaySettings { survivors_percent, loops: 2, ..SETTINGS };
-        let mut replay_ = Replay::new(settings).unwrap();
+        let buddy = buddy();
+        let mut replay_ = Replay::new(settings, &buddy).unwrap();
         for _ in 0..2 {
             replay_.run(&trace);
             let held: u64 = replay_.cached.iter().chain(&replay_.kept).map(|held| held.block.count()).sum();

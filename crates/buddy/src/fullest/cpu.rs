@@ -66,6 +66,8 @@ impl Reservation {
 #[repr(align(64))]
 pub struct CpuState {
     reserved: [AtomicU64; 2],
+    /// The part of each user's last block, plus one, and how empty it was then, in the lowest byte.
+    near: [AtomicU64; 2],
     /// Free frames not yet added to the zone's count.
     free: AtomicI64,
     allocated: AtomicU64,
@@ -76,7 +78,7 @@ pub struct CpuState {
 impl CpuState {
     /// Forgets everything.
     pub(super) fn clear(&self) {
-        self.reserved.iter().for_each(|word| word.store(0, Relaxed));
+        self.reserved.iter().chain(&self.near).for_each(|word| word.store(0, Relaxed));
         self.free.store(0, Relaxed);
         [&self.allocated, &self.freed, &self.refused].iter().for_each(|count| count.store(0, Relaxed));
     }
@@ -84,6 +86,17 @@ impl CpuState {
     #[inline]
     pub(super) fn reservation(&self, user: PageUser) -> Reservation {
         Reservation(self.reserved[user as usize].load(SeqCst))
+    }
+
+    /// Returns the part that a user's last block came from, and its bucket then.
+    pub(super) fn near(&self, user: PageUser) -> Option<(usize, u32)> {
+        let near = self.near[user as usize].load(Relaxed);
+        let part = (near >> u8::BITS).checked_sub(1)?;
+        Some((usize::try_from(part).expect("it was an index"), u32::from(near.to_le_bytes()[0])))
+    }
+
+    pub(super) fn set_near(&self, user: PageUser, part: usize, bucket: u32) {
+        self.near[user as usize].store((part as u64 + 1) << u8::BITS | u64::from(bucket), Relaxed);
     }
 
     /// Replaces a reservation; false if another thread has ended it.

@@ -13,6 +13,7 @@ use super::zone::{CHUNK_SAMPLES, FullestZone, clear, is_set, set};
 impl FullestZone<'_> {
     /// Gives a held block back, but for its retired frames, and returns how many frames became free. `cpu` is the CPU
     /// on which it is freed, if any: its reserved chunk stays its own.
+    #[inline]
     pub(super) fn give(&self, slot: usize, order: BlockOrder, cpu: Option<&CpuState>) -> i64 {
         let retired = self.retired.load(SeqCst);
         let given = self.give_good(slot, order, retired > 0, cpu);
@@ -25,6 +26,7 @@ impl FullestZone<'_> {
         given - i64::try_from(late).expect("at most a block")
     }
 
+    #[inline]
     fn give_good(&self, slot: usize, order: BlockOrder, any_retired: bool, cpu: Option<&CpuState>) -> i64 {
         let frames = 1 << order.number();
         if order.number() >= CHUNK_ORDER {

@@ -1,5 +1,7 @@
 //! The memory that the caller hands in.
 
+use alloc::vec;
+use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
 
 use super::cpu::{CHUNK_WORDS, CpuState};
@@ -78,4 +80,43 @@ pub struct FullestMemory<'a> {
     pub parts: &'a [PartState],
     /// The CPUs, for each zone.
     pub cpus: &'a [CpuState],
+}
+
+/// The slices of [`FullestMemory`], allocated.
+#[derive(Debug)]
+pub struct FullestSlices {
+    zones: usize,
+    zonelists: Vec<u32>,
+    /// Words of free frames, of retired ones, of whole chunks, and of chunks with free frames.
+    bits: [Vec<AtomicU64>; 4],
+    parts: Vec<PartState>,
+    cpus: Vec<CpuState>,
+}
+
+impl FullestSlices {
+    /// Allocates what a machine of these zones and CPUs needs.
+    #[must_use]
+    pub fn of(zones: &[Zone], cpus: u32, bank: BankSize) -> Self {
+        let needs = FullestNeeds::of(zones, cpus, bank);
+        let bits = |words: usize| (0..words).map(|_| AtomicU64::default()).collect();
+        Self {
+            zones: needs.zones,
+            zonelists: vec![0; needs.zonelists],
+            bits: [bits(needs.words), bits(needs.words), bits(needs.maps), bits(needs.maps)],
+            parts: (0..needs.parts).map(|_| PartState::default()).collect(),
+            cpus: (0..needs.cpus).map(|_| CpuState::default()).collect(),
+        }
+    }
+
+    /// Returns zones for [`lend`](Self::lend).
+    #[must_use]
+    pub fn vacant_zones<'a>(&self) -> Vec<FullestZone<'a>> {
+        (0..self.zones).map(|_| FullestZone::default()).collect()
+    }
+
+    /// Returns all slices, for [`FullestBank::new`](super::FullestBank::new).
+    pub fn lend<'a>(&'a mut self, zones: &'a mut [FullestZone<'a>]) -> FullestMemory<'a> {
+        let Self { zonelists, bits: [words, retired, whole, some], parts, cpus, .. } = self;
+        FullestMemory { zones, zonelists, words, retired, whole, some, parts, cpus }
+    }
 }

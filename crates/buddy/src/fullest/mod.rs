@@ -35,14 +35,14 @@ use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use rampart_memory::{Frame, FrameBlock, Node};
 
 pub use cpu::CpuState;
-pub use memory::{FullestMemory, FullestNeeds};
+pub use memory::{FullestMemory, FullestNeeds, FullestSlices};
 pub use part::PartState;
 pub use zone::FullestZone;
 
 use crate::buddy::check;
 use crate::{
-    AllocatorStatistics, BankPart, BankPools, BankSize, Cpu, Error, FramePlace, PageAllocator, Request, Watermarks, Zone,
-    ZoneIndex,
+    AllocatorStatistics, BankPart, BankPools, BankSize, Cpu, Error, FramePlace, PageAllocator, Request, Watermarks,
+    Zone, ZoneIndex,
 };
 use cpu::PageUser;
 use memory::ZoneNeeds;

@@ -11,6 +11,13 @@ pub const CHUNK_FRAMES: usize = 512;
 /// Buckets of fullness: 0 is full, the last is empty.
 pub const BUCKETS: u32 = 17;
 
+/// The logarithms of the samples of a chunk and of the last bucket.
+const CHUNK_SAMPLES_SHIFT: u32 = 5;
+const LAST_BUCKET_SHIFT: u32 = 4;
+
+const _: () =
+    assert!(SAMPLED << CHUNK_SAMPLES_SHIFT == CHUNK_FRAMES && BUCKETS == (1 << LAST_BUCKET_SHIFT) + 1, "shifts");
+
 /// No part, and no bucket.
 pub const NONE: u32 = u32::MAX;
 
@@ -26,7 +33,7 @@ pub struct PartState {
     pub(super) bucket: AtomicU32,
     pub(super) next: AtomicU32,
     pub(super) previous: AtomicU32,
-    /// Its chunks: set once.
+    /// The logarithm of its chunks: set once.
     chunks: AtomicU32,
 }
 
@@ -38,7 +45,7 @@ impl Default for PartState {
             bucket: AtomicU32::new(NONE),
             next: AtomicU32::new(NONE),
             previous: AtomicU32::new(NONE),
-            chunks: AtomicU32::new(1),
+            chunks: AtomicU32::new(0),
         }
     }
 }
@@ -85,7 +92,8 @@ impl PartState {
     /// Sets the state of a part that no other thread knows yet.
     pub(super) fn begin(&self, chunks: u32, flags: PartFlags) {
         self.counts.store(0, Relaxed);
-        self.chunks.store(chunks, Relaxed);
+        assert!(chunks.is_power_of_two(), "a bank is a power of two of chunks");
+        self.chunks.store(chunks.trailing_zeros(), Relaxed);
         self.state.store(flags.0, Relaxed);
         self.bucket.store(NONE, Relaxed);
     }
@@ -112,16 +120,15 @@ impl PartState {
 
     /// Returns the number of chunks.
     pub(super) fn chunks(&self) -> u32 {
-        self.chunks.load(Relaxed)
+        1 << self.chunks.load(Relaxed)
     }
 
     /// Returns the bucket that it belongs to by its counts.
     pub(super) fn fullness(&self) -> u32 {
         let counts = self.counts.load(Relaxed);
-        let samples = (counts & u64::from(u32::MAX)) + (counts >> 32) * (CHUNK_FRAMES / SAMPLED) as u64;
-        let all = u64::from(self.chunks()) * (CHUNK_FRAMES / SAMPLED) as u64;
-        let bucket = samples.min(all) * u64::from(BUCKETS - 1) / all;
-        u32::try_from(bucket).expect("at most BUCKETS")
+        let samples = (counts & u64::from(u32::MAX)) + ((counts >> 32) << CHUNK_SAMPLES_SHIFT);
+        let bucket = samples >> (self.chunks.load(Relaxed) + CHUNK_SAMPLES_SHIFT - LAST_BUCKET_SHIFT);
+        u32::try_from(bucket).map_or(BUCKETS - 1, |bucket| bucket.min(BUCKETS - 1))
     }
 
     pub(super) fn is_listed(&self) -> bool {

@@ -39,12 +39,19 @@ impl FullestZone<'_> {
                 PageUser::Kernel => self.steal(order, cpu),
             })
             .or_else(|| self.until_settled(|| self.search_everywhere(order, cpu)))
+            .inspect(|slot| {
+                let part = self.part_of(slot / CHUNK_FRAMES);
+                cpu.0.set_near(user, part, self.part(part).fullness());
+            })
     }
 
-    /// Stays in the part that the CPU allocates from.
+    /// Stays in the part that the CPU allocated from last, unless that has become emptier since.
     fn search_near(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
         let own = cpu.1.pool();
-        let part = self.part_of(cpu.0.reservation(cpu.1).chunk()?);
+        let (part, bucket) = cpu.0.near(cpu.1)?;
+        if self.part(part).fullness() > bucket {
+            return None;
+        }
         self.take_in_part(part, order, cpu, |flags| flags.pool() == own && !flags.is_isolated())
     }
 
@@ -247,7 +254,9 @@ impl FullestZone<'_> {
         let broken: u64 = words.map(|word| u64::from(self.word(word).load(SeqCst).count_ones())).sum();
         BankPart {
             zone,
-            frames: Frame::new(frames.start).and_then(|first| FrameRange::new(first, frames.end - frames.start)).expect("a part has frames"),
+            frames: Frame::new(frames.start)
+                .and_then(|first| FrameRange::new(first, frames.end - frames.start))
+                .expect("a part has frames"),
             free: whole + broken,
             pool: state.flags().pool(),
             is_partial: state.flags().is_partial(),

@@ -234,7 +234,8 @@ impl FullestZone<'_> {
 
     /// Ends the reservations of a user, or of all, in a part.
     pub(super) fn end_reservations(&self, part: usize, only: Option<PageUser>) {
-        let users = [PageUser::Kernel, PageUser::Program].into_iter().filter(move |user| only.is_none_or(|o| o == *user));
+        let users =
+            [PageUser::Kernel, PageUser::Program].into_iter().filter(move |user| only.is_none_or(|o| o == *user));
         for (cpu, user) in users.flat_map(|user| self.memory.cpus.iter().map(move |cpu| (cpu, user))) {
             let old = cpu.reservation(user);
             if let Some(chunk) = old.chunk().filter(|&chunk| self.part_of(chunk) == part)

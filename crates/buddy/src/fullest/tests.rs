@@ -1,8 +1,6 @@
 //! Tests on small machines, against a set of free frames.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicU64;
-use std::vec::Vec;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -16,51 +14,10 @@ use crate::{Pool, ZoneKind::Dma, ZoneKind::Normal};
 const BANK: BankSize = BankSize::of_frames(2048).unwrap();
 const CPUS: u32 = 2;
 
-/// The memory of an allocator, to be lent.
-struct Slices {
-    zones: usize,
-    zonelists: Vec<u32>,
-    words: [Vec<AtomicU64>; 4],
-    parts: Vec<PartState>,
-    cpus: Vec<CpuState>,
-}
-
-impl Slices {
-    fn of(zones: &[Zone], cpus: u32, bank: BankSize) -> Self {
-        let needs = FullestNeeds::of(zones, cpus, bank);
-        let words = |count: usize| (0..count).map(|_| AtomicU64::new(!0)).collect();
-        Self {
-            zones: needs.zones,
-            zonelists: vec![0; needs.zonelists],
-            words: [words(needs.words), words(needs.words), words(needs.maps), words(needs.maps)],
-            parts: (0..needs.parts).map(|_| PartState::default()).collect(),
-            cpus: (0..needs.cpus).map(|_| CpuState::default()).collect(),
-        }
-    }
-
-    fn vacant<'a>(&self) -> Vec<FullestZone<'a>> {
-        (0..self.zones).map(|_| FullestZone::default()).collect()
-    }
-
-    fn lend<'a>(&'a mut self, zones: &'a mut [FullestZone<'a>]) -> FullestMemory<'a> {
-        let [words, retired, whole, some] = &self.words;
-        FullestMemory {
-            zones,
-            zonelists: &mut self.zonelists,
-            words,
-            retired,
-            whole,
-            some,
-            parts: &self.parts,
-            cpus: &self.cpus,
-        }
-    }
-}
-
 /// Runs a test on a machine of these zones.
 fn on(zones: &[Zone], test: impl FnOnce(&FullestBank<'_>)) {
-    let mut slices = Slices::of(zones, CPUS, BANK);
-    let mut vacant = slices.vacant();
+    let mut slices = FullestSlices::of(zones, CPUS, BANK);
+    let mut vacant = slices.vacant_zones();
     let memory = slices.lend(&mut vacant);
     test(&FullestBank::new(zones, CPUS, BANK, memory).unwrap());
 }
@@ -247,10 +204,10 @@ fn a_frame_of_a_whole_free_chunk_is_not_held() {
 #[test]
 fn too_little_memory_is_refused() {
     let zones = [zone(0, Normal, 0, 4096)];
-    let mut slices = Slices::of(&zones, CPUS, BANK);
-    slices.parts.pop();
-    let mut vacant = slices.vacant();
-    let memory = slices.lend(&mut vacant);
+    let mut slices = FullestSlices::of(&zones, CPUS, BANK);
+    let mut vacant = slices.vacant_zones();
+    let lent = slices.lend(&mut vacant);
+    let memory = FullestMemory { parts: &lent.parts[1..], ..lent };
     assert_eq!(FullestBank::new(&zones, CPUS, BANK, memory).err(), Some(Error::TooLittleMemory));
 }
 
@@ -293,7 +250,12 @@ fn step() -> impl Strategy<Value = Step> {
 impl Model {
     fn new(zones: &[Zone]) -> Self {
         let frames = zones.iter().flat_map(|zone| zone.frames.start().number()..=zone.frames.last().number());
-        Self { free: frames.map(frame).collect(), held: Vec::new(), retired: BTreeSet::new(), isolated: BTreeSet::new() }
+        Self {
+            free: frames.map(frame).collect(),
+            held: Vec::new(),
+            retired: BTreeSet::new(),
+            isolated: BTreeSet::new(),
+        }
     }
 
     fn is_free(&self, block: FrameBlock) -> bool {
@@ -392,7 +354,8 @@ impl Model {
             prop_assert!(!state.is_partial || state.pool == Pool::Kernel);
         }
         for (block, migratetype) in &self.held {
-            let part = (0..allocator.parts()).find(|&part| allocator.part(part).frames.contains(block.first())).unwrap();
+            let part =
+                (0..allocator.parts()).find(|&part| allocator.part(part).frames.contains(block.first())).unwrap();
             let kernels = allocator.part(part).pool == Pool::Kernel;
             prop_assert!(*migratetype == Movable || kernels, "{} of the kernel lies among programs", block);
         }

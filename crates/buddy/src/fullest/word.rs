@@ -80,7 +80,7 @@ mod tests {
 
         #[test]
         fn large_blocks_have_their_share_of_the_samples(bit in 0_u32..4, number in 4_u8..=6) {
-            let first = bit * 16 & !((1 << number) - 1);
+            let first = (bit * 16) & !((1 << number) - 1);
             prop_assert_eq!(samples(run(order(number)) << first) as usize, (1 << number) / SAMPLED);
         }
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use rampart_banks::AllocatorName;
 use rampart_memory::Bytes;
 
 use crate::parsing::{parse_power_of_two, parse_time};
@@ -94,12 +95,33 @@ pub struct PoolsArguments {
     pub json: bool,
 }
 
+/// The allocators that `rampart banks replay` knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ReplayAllocator {
+    /// The buddy system of Linux
+    Buddy,
+    /// Keep the kernel's pages in few banks, and fill the fullest bank first
+    Fullest,
+}
+
+impl From<ReplayAllocator> for AllocatorName {
+    fn from(allocator: ReplayAllocator) -> Self {
+        match allocator {
+            ReplayAllocator::Buddy => Self::Buddy,
+            ReplayAllocator::Fullest => Self::Fullest,
+        }
+    }
+}
+
 /// Options of `rampart banks replay`.
 #[derive(Debug, Args)]
 pub struct ReplayArguments {
     /// Traces, replayed one after the other
     #[arg(value_name = "TRACE", required = true)]
     pub traces: Vec<PathBuf>,
+    /// The allocator of the simulated machine
+    #[arg(long, value_enum, default_value_t = ReplayAllocator::Buddy)]
+    pub allocator: ReplayAllocator,
     /// The memory of the simulated machine
     #[arg(long, value_name = "SIZE", default_value = "4GiB")]
     pub memory: Bytes,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rampart_banks::{BankLayout, BankSource, PageEvent, ReplayReport, ReplaySettings, replay};
+use rampart_banks::{AllocatorName, BankLayout, BankSource, PageEvent, ReplayReport, ReplaySettings, replay};
 use rampart_linux::{MemoryState, Roots, own_memory};
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use crate::output::text;
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
-    allocator: &'static str,
+    allocator: AllocatorName,
     layout: BankLayout,
     settings: Settings,
     #[serde(flatten)]
@@ -45,6 +45,7 @@ pub fn run(arguments: &ReplayArguments) -> Result<u8, Error> {
         None => BankLayout::assumed(arguments.memory),
     };
     let settings = ReplaySettings {
+        allocator: arguments.allocator.into(),
         memory: arguments.memory,
         bank: banks.size,
         loops: arguments.loops,
@@ -56,7 +57,7 @@ pub fn run(arguments: &ReplayArguments) -> Result<u8, Error> {
     if arguments.json {
         text::print_json(&Document {
             schema: "rampart.replay/1",
-            allocator: "buddy",
+            allocator: settings.allocator,
             layout: banks,
             settings: Settings {
                 memory: settings.memory,
@@ -73,6 +74,13 @@ pub fn run(arguments: &ReplayArguments) -> Result<u8, Error> {
     Ok(0)
 }
 
+const fn named(allocator: AllocatorName) -> &'static str {
+    match allocator {
+        AllocatorName::Buddy => "buddy system of Linux",
+        AllocatorName::Fullest => "fullest bank first",
+    }
+}
+
 #[expect(clippy::cast_precision_loss, reason = "simulated seconds for people")]
 fn shown(report: &ReplayReport, settings: ReplaySettings, banks: BankLayout) -> String {
     let average = &report.average;
@@ -87,8 +95,11 @@ fn shown(report: &ReplayReport, settings: ReplaySettings, banks: BankLayout) -> 
     let source = if banks.source == BankSource::Assumed { " (assumed)" } else { "" };
     let _ = writeln!(
         text,
-        "machine     {} in {} banks of {}{source}, buddy system of Linux",
-        settings.memory, report.banks, banks.size
+        "machine     {} in {} banks of {}{source}, {}",
+        settings.memory,
+        report.banks,
+        banks.size,
+        named(settings.allocator)
     );
     let _ = writeln!(
         text,

@@ -1,0 +1,184 @@
+//! Nanoseconds per allocation and free of our page allocators, beside LLFree and a lock-based buddy allocator.
+//!
+//! Each allocator manages 8 GiB in one zone, with banks of 256 MiB where it knows banks. All take turns.
+
+mod loops;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use buddy_system_allocator::FrameAllocator;
+use rampart_buddy::{
+    BankSize, Buddy, Cpu, FullestBank, FullestSlices, Locked, Migratetype, PageAllocator, Request, Zone, ZoneKind,
+};
+use rampart_linux::cpu::{CpuNumber, bind};
+use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange, Node};
+
+use crate::median::median;
+use loops::{CASES, Pages, Times};
+
+/// Frames of the machine: 8 GiB.
+const FRAMES: usize = 2 << 20;
+
+/// 256 MiB.
+const BANK: BankSize = BankSize::of_frames(65_536).expect("a power of two");
+
+const CPUS: u32 = 2;
+
+/// Each allocator has so many turns.
+const TURNS: usize = 10;
+
+struct Shared<A>(A);
+
+impl<A: PageAllocator> Pages for Shared<A> {
+    fn get(&self, order: u8, cpu: u32) -> Option<u64> {
+        let order = BlockOrder::new(order).expect("a good order");
+        let request = Request { order, migratetype: Migratetype::Movable, cpu: Cpu(cpu), node: Node(0), urgent: false };
+        self.0.allocate(request).map(|block| block.first().number())
+    }
+
+    fn put(&self, first: u64, order: u8, cpu: u32) {
+        let block = Frame::new(first).and_then(|first| FrameBlock::new(first, BlockOrder::new(order)?));
+        self.0.free(block.expect("a block that it gave"), Cpu(cpu));
+    }
+}
+
+/// `buddy_system_allocator`, whose frame allocator has no lock of its own.
+struct Plain(Mutex<FrameAllocator<12>>);
+
+impl Pages for Plain {
+    fn get(&self, order: u8, _: u32) -> Option<u64> {
+        self.0.lock().expect("no thread panics").alloc(1 << order).map(|first| first as u64)
+    }
+
+    fn put(&self, first: u64, order: u8, _: u32) {
+        let first = usize::try_from(first).expect("a frame of the machine");
+        self.0.lock().expect("no thread panics").dealloc(first, 1 << order);
+    }
+}
+
+fn pin(cpu: u32) {
+    if let Err(error) = bind(CpuNumber(cpu)) {
+        eprintln!("bench: a thread is not pinned: {error}");
+    }
+}
+
+fn zones() -> [Zone; 1] {
+    let frames = Frame::new(0).and_then(|first| FrameRange::new(first, FRAMES as u64));
+    [Zone { node: Node(0), kind: ZoneKind::Normal, frames: frames.expect("a machine of 8 GiB") }]
+}
+
+fn fullest(case: (u8, u32)) -> Times {
+    let mut slices = FullestSlices::of(&zones(), CPUS, BANK);
+    let mut vacant = slices.vacant_zones();
+    let memory = slices.lend(&mut vacant);
+    let allocator = FullestBank::new(&zones(), CPUS, BANK, memory).expect("a good machine");
+    loops::measure(&Shared(allocator), FRAMES, case, pin)
+}
+
+fn linux(case: (u8, u32)) -> Times {
+    let buddy = Buddy::new(&zones(), CPUS, ()).expect("a good machine");
+    loops::measure(&Shared(Locked::new(buddy)), FRAMES, case, pin)
+}
+
+fn plain(case: (u8, u32)) -> Times {
+    let mut frames = FrameAllocator::new();
+    frames.add_frame(0, FRAMES);
+    loops::measure(&Plain(Mutex::new(frames)), FRAMES, case, pin)
+}
+
+/// `[LLFREE]` the folder of LLFree's source.
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    let peer = arguments.first().map(|folder| build(Path::new(folder))).transpose()?;
+    let mut names = vec!["FullestBank", "Buddy, with lists of CPUs", "buddy_system_allocator"];
+    names.extend(peer.is_some().then_some("LLFree"));
+    let mut times = vec![vec![Vec::new(); CASES.len()]; names.len()];
+    for turn in 0..TURNS {
+        for (place, case) in CASES.into_iter().enumerate() {
+            for (allocator, measure) in [fullest, linux, plain].into_iter().enumerate() {
+                times[allocator][place].push(measure(case));
+            }
+        }
+        if let Some(peer) = &peer {
+            for (place, measured) in measure_peer(peer)?.into_iter().enumerate() {
+                times[3][place].push(measured);
+            }
+        }
+        eprint!("\r{} of {TURNS} turns", turn + 1);
+    }
+    eprintln!();
+    print(&names, &times);
+    Ok(())
+}
+
+fn print(names: &[&str], times: &[Vec<Vec<Times>>]) {
+    println!("8 GiB, banks of 256 MiB; ns per operation and thread: median [least, most] of {TURNS} turns.");
+    println!("Slowest: 99.9 % of allocations between random frees take less, without the time of reading the clock.");
+    for (place, (order, threads)) in CASES.into_iter().enumerate() {
+        println!("\norder {order}, {threads} {}", if threads == 1 { "thread" } else { "threads" });
+        for (name, times) in names.iter().zip(times) {
+            let show = |of: fn(&Times) -> f64| {
+                let mut all: Vec<f64> = times[place].iter().map(of).collect();
+                all.sort_unstable_by(f64::total_cmp);
+                format!("{:7.1} [{:.1}, {:.1}]", median(all.clone()), all[0], all[all.len() - 1])
+            };
+            let (allocate, free, slowest) = (show(|t| t.allocate), show(|t| t.free), show(|t| t.slowest));
+            println!("  {name:26} allocate {allocate:24} free {free:24} slowest {slowest}");
+        }
+        if let [ours, .., theirs] = times
+            && names.contains(&"LLFree")
+        {
+            let ratio = |of: fn(&Times) -> f64| {
+                let pairs = ours[place].iter().zip(&theirs[place]).map(|(ours, theirs)| of(ours) / of(theirs));
+                median(pairs.collect())
+            };
+            println!(
+                "  FullestBank / LLFree       allocate {:.2}  free {:.2}",
+                ratio(|t| t.allocate),
+                ratio(|t| t.free)
+            );
+        }
+    }
+}
+
+/// Builds a program that measures LLFree, from its source.
+fn build(llfree: &Path) -> Result<PathBuf, String> {
+    let source = llfree.join("core").canonicalize().map_err(|error| format!("{}: {error}", llfree.display()))?;
+    let folder = std::env::temp_dir().join("rampart-bench-llfree");
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap_or(&folder)).map_err(|error| error.to_string())?;
+        std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    write(
+        "Cargo.toml",
+        &format!(
+            "[package]\nname = \"llfree-driver\"\nedition = \"2024\"\n\n[dependencies]\nlibc = \"0.2\"\n\
+             llfree = {{ path = {source:?}, features = [\"std\"] }}\n\n\
+             [profile.release]\nlto = \"fat\"\ncodegen-units = 1\n\n[workspace]\n"
+        ),
+    )?;
+    write("src/main.rs", include_str!("llfree_driver.rs"))?;
+    write("src/loops.rs", include_str!("loops.rs"))?;
+    // Its own build uses instructions that only some machines have; so may this one.
+    let native = "-C target-cpu=native";
+    let mut cargo = Command::new("cargo");
+    let built = cargo.args(["build", "--release"]).env("RUSTFLAGS", native).current_dir(&folder).status();
+    if !built.map_err(|error| error.to_string())?.success() {
+        return Err(String::from("LLFree cannot be built: give the folder of a clone of github.com/luhsra/llfree-rs"));
+    }
+    Ok(folder.join("target/release/llfree-driver"))
+}
+
+fn measure_peer(program: &Path) -> Result<Vec<Times>, String> {
+    let output = Command::new(program).arg(FRAMES.to_string()).output().map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let times = |line: &str| {
+        let mut numbers = line.split(' ').map(str::parse::<f64>);
+        let mut next = || numbers.next()?.ok();
+        Some(Times { allocate: next()?, free: next()?, slowest: next()? })
+    };
+    let times: Vec<Times> = text.lines().filter_map(times).collect();
+    if times.len() == CASES.len() { Ok(times) } else { Err(format!("LLFree's program failed: {text}")) }
+}
