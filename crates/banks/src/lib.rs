@@ -30,5 +30,5 @@ pub use layout::{BankLayout, BankSource};
 pub use page_trace::{EVENT_BYTES, PageChange, PageEvent, read_page_trace};
 pub use pools::{Pool, PoolDemand, PoolMove, PoolSettings, Pools, PoolsSeen};
 pub use record::{OfflineBlock, OfflineRecord};
-pub use replay::{AllocatorName, BankAverages, BankSample, ReplayReport, ReplaySettings, replay};
+pub use replay::{AllocatorName, BankAverages, BankSample, MigrationCounts, ReplayReport, ReplaySettings, replay};
 pub use survey::{BlockObstacle, BlockSurvey, MemorySurvey, MemoryTotals};

@@ -11,10 +11,13 @@
 //! chosen share for good. A tenth of what the kernel has kept for good comes back at the end of each trace. From one
 //! seed.
 
+mod migration;
+
 use std::collections::HashMap;
 
 use rampart_buddy::{
-    BankSize, Buddy, Cpu, FullestBank, FullestSlices, Locked, Migratetype, PageAllocator, Request, Zone, ZoneKind,
+    BankPools, BankSize, Buddy, Cpu, FullestBank, FullestSlices, Locked, Migratetype, PageAllocator, Pool, Request,
+    Zone, ZoneKind,
 };
 use rampart_memory::{Bytes, FRAME_BYTES, Frame, FrameBlock, FrameRange, Node};
 use rand::seq::SliceRandom as _;
@@ -24,6 +27,8 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::page_trace::{PageChange, PageEvent};
+
+pub use migration::MigrationCounts;
 
 /// The CPUs of the simulated machine; those of a trace are mapped onto them.
 const CPUS: u32 = 2;
@@ -56,6 +61,8 @@ pub struct ReplaySettings {
     pub survivors_percent: u32,
     /// This share of the memory stays free, in per cent.
     pub reserve_percent: u32,
+    /// Whether pages move to empty banks, if the allocator has pools.
+    pub migrates: bool,
     /// The seed.
     pub seed: u64,
 }
@@ -77,6 +84,8 @@ pub struct BankSample {
     pub optimum: u64,
     /// What must move for that.
     pub to_move: Bytes,
+    /// Banks that the allocator has in its offline pool now; `None` if it has no pools.
+    pub offline: Option<u64>,
 }
 
 /// The result of a replay.
@@ -92,6 +101,8 @@ pub struct ReplayReport {
     pub refused: u64,
     /// Frees of blocks that the trace had not allocated.
     pub unknown_frees: u64,
+    /// What was moved to empty banks.
+    pub migration: MigrationCounts,
     /// The samples, in order.
     pub samples: Vec<BankSample>,
     /// Their averages.
@@ -113,6 +124,10 @@ pub struct BankAverages {
     pub optimum: f64,
     /// c: offlinable memory over free memory [Panwar15, table 5.2].
     pub offlined_of_free: f64,
+    /// Banks in the offline pool, as a share of all.
+    pub offline: Option<f64>,
+    /// c of these.
+    pub offline_of_free: Option<f64>,
 }
 
 /// What one bank holds, in frames.
@@ -133,6 +148,8 @@ struct Held {
 struct Replay<'a> {
     settings: ReplaySettings,
     allocator: &'a dyn PageAllocator,
+    /// The same allocator, if it has pools.
+    pools: Option<&'a dyn BankPools>,
     banks: Vec<BankUse>,
     /// Blocks in use by the first frame that they have in the trace.
     live: HashMap<Frame, Held>,
@@ -154,14 +171,14 @@ pub fn replay(traces: &[Vec<PageEvent>], settings: ReplaySettings) -> Result<Rep
     match settings.allocator {
         AllocatorName::Buddy => {
             let buddy = Buddy::new(&zones, CPUS, ()).map_err(Error::Machine)?;
-            replay_on(&Locked::new(buddy), traces, settings)
+            replay_on(&Locked::new(buddy), None, traces, settings)
         }
         AllocatorName::Fullest => {
             let mut slices = FullestSlices::of(&zones, CPUS, bank);
             let mut vacant = slices.vacant_zones();
             let memory = slices.lend(&mut vacant);
             let fullest = FullestBank::new(&zones, CPUS, bank, memory).map_err(Error::Machine)?;
-            replay_on(&fullest, traces, settings)
+            replay_on(&fullest, Some(&fullest), traces, settings)
         }
     }
 }
@@ -177,10 +194,11 @@ fn frames(settings: ReplaySettings) -> Result<(u64, BankSize), Error> {
 
 fn replay_on(
     allocator: &dyn PageAllocator,
+    pools: Option<&dyn BankPools>,
     traces: &[Vec<PageEvent>],
     settings: ReplaySettings,
 ) -> Result<ReplayReport, Error> {
-    let mut replay = Replay::new(settings, allocator)?;
+    let mut replay = Replay::new(settings, allocator, pools)?;
     for _ in 0..settings.loops {
         traces.iter().for_each(|trace| replay.run(trace));
     }
@@ -189,11 +207,16 @@ fn replay_on(
 }
 
 impl<'a> Replay<'a> {
-    fn new(settings: ReplaySettings, allocator: &'a dyn PageAllocator) -> Result<Self, Error> {
+    fn new(
+        settings: ReplaySettings,
+        allocator: &'a dyn PageAllocator,
+        pools: Option<&'a dyn BankPools>,
+    ) -> Result<Self, Error> {
         let banks = settings.memory.get() / settings.bank.get();
         Ok(Self {
             settings,
             allocator,
+            pools,
             banks: vec![BankUse::default(); usize::try_from(banks).map_err(|_| Error::Banks)?],
             live: HashMap::new(),
             cached: Vec::new(),
@@ -205,6 +228,7 @@ impl<'a> Replay<'a> {
                 requests: 0,
                 refused: 0,
                 unknown_frees: 0,
+                migration: MigrationCounts::default(),
                 samples: Vec::new(),
                 average: BankAverages::default(),
             },
@@ -221,6 +245,9 @@ impl<'a> Replay<'a> {
             }
             self.report.micros = begin + event.micros;
             if (number + 1) % between == 0 || number + 1 == trace.len() {
+                if let Some(pools) = self.pools.filter(|_| self.settings.migrates) {
+                    self.consolidate(pools);
+                }
                 let sample = self.sample();
                 self.report.samples.push(sample);
             }
@@ -258,10 +285,7 @@ impl<'a> Replay<'a> {
     }
 
     fn count(&mut self, held: Held, change: impl FnOnce(u64, u64) -> u64) {
-        let bank = held.block.first().address() / self.settings.bank.get();
-        let bank = &mut self.banks[usize::try_from(bank).expect("a bank of the machine")];
-        let used = if held.migratetype == Migratetype::Movable { &mut bank.movable } else { &mut bank.kernel };
-        *used = change(*used, held.block.count());
+        count(&mut self.banks, self.settings.bank, held, change);
     }
 
     /// Decides what goes on living.
@@ -293,10 +317,22 @@ impl<'a> Replay<'a> {
         self.frames() - self.banks.iter().map(|bank| bank.movable + bank.kernel).sum::<u64>()
     }
 
+    /// Returns the frames that stay free.
+    fn reserve(&self) -> u64 {
+        self.frames() / 100 * u64::from(self.settings.reserve_percent)
+    }
+
+    fn offline_banks(&self) -> Option<u64> {
+        let offline = |pools: &dyn BankPools| {
+            (0..pools.parts()).filter(|&part| pools.part(part).pool == Pool::Offline).count() as u64
+        };
+        self.pools.map(offline)
+    }
+
     fn sample(&self) -> BankSample {
         let bank = self.settings.bank.get() / FRAME_BYTES;
         let free = self.free_frames();
-        let reserve = self.frames() / 100 * u64::from(self.settings.reserve_percent);
+        let reserve = self.reserve();
         let mut removable: Vec<u64> =
             self.banks.iter().filter(|bank| bank.kernel == 0).map(|bank| bank.movable).collect();
         removable.sort_unstable();
@@ -312,6 +348,7 @@ impl<'a> Replay<'a> {
             offlinable,
             optimum,
             to_move: Bytes::new(moved * FRAME_BYTES),
+            offline: self.offline_banks(),
         }
     }
 }
@@ -323,21 +360,29 @@ impl BankAverages {
         let mean = |of: &dyn Fn(&BankSample) -> f64| report.samples.iter().map(of).sum::<f64>() / samples;
         let banks = report.banks as f64;
         let bank = settings.bank.get() as f64;
+        let has_pools = report.samples.iter().any(|sample| sample.offline.is_some());
+        let of_free = |offline: u64, sample: &BankSample| {
+            if sample.free == Bytes::ZERO { 0.0 } else { offline as f64 * bank / sample.free.get() as f64 }
+        };
         Self {
             free: mean(&|sample| sample.free.get() as f64 / settings.memory.get() as f64),
             removable: mean(&|sample| sample.removable as f64 / banks),
             empty: mean(&|sample| sample.empty as f64 / banks),
             offlinable: mean(&|sample| sample.offlinable as f64 / banks),
             optimum: mean(&|sample| sample.optimum as f64 / banks),
-            offlined_of_free: mean(&|sample| {
-                if sample.free == Bytes::ZERO {
-                    0.0
-                } else {
-                    sample.offlinable as f64 * bank / sample.free.get() as f64
-                }
-            }),
+            offlined_of_free: mean(&|sample| of_free(sample.offlinable, sample)),
+            offline: has_pools.then(|| mean(&|sample| sample.offline.unwrap_or(0) as f64 / banks)),
+            offline_of_free: has_pools.then(|| mean(&|sample| of_free(sample.offline.unwrap_or(0), sample))),
         }
     }
+}
+
+/// Changes the counts of the bank that a block lies in.
+fn count(banks: &mut [BankUse], size: Bytes, held: Held, change: impl FnOnce(u64, u64) -> u64) {
+    let bank = held.block.first().address() / size.get();
+    let bank = &mut banks[usize::try_from(bank).expect("a bank of the machine")];
+    let used = if held.migratetype == Migratetype::Movable { &mut bank.movable } else { &mut bank.kernel };
+    *used = change(*used, held.block.count());
 }
 
 /// The zones of a PC with so many frames, without the hole below 4 GiB.

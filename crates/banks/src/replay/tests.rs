@@ -11,6 +11,7 @@ const SETTINGS: ReplaySettings = ReplaySettings {
     loops: 1,
     survivors_percent: 0,
     reserve_percent: 5,
+    migrates: true,
     seed: 1,
 };
 
@@ -80,7 +81,7 @@ fn survivors_are_those_of_the_rule() {
 fn cached_memory_lives_on_only_where_a_quarter_of_the_machine_is_free() {
     let trace: Vec<PageEvent> = (0..52).map(|block| event(block, block * 1024, 10, MOVABLE)).collect();
     let buddy = buddy();
-    let mut replay = Replay::new(SETTINGS, &buddy).unwrap();
+    let mut replay = Replay::new(SETTINGS, &buddy, None).unwrap();
     replay.run(&trace);
     let cached: u64 = replay.cached.iter().map(|held| held.block.count()).sum();
     assert!(replay.free_frames() > replay.frames() / 4 && cached > replay.frames() / 2, "{cached}");
@@ -89,7 +90,7 @@ fn cached_memory_lives_on_only_where_a_quarter_of_the_machine_is_free() {
 #[test]
 fn only_banks_without_memory_of_the_kernel_can_go() {
     let buddy = buddy();
-    let mut replay = Replay::new(SETTINGS, &buddy).unwrap();
+    let mut replay = Replay::new(SETTINGS, &buddy, None).unwrap();
     replay.banks.iter_mut().skip(2).for_each(|bank| bank.kernel = 1);
     let seen = replay.sample();
     assert_eq!((seen.removable, seen.optimum, seen.offlinable), (2, 7, 2));
@@ -143,7 +144,7 @@ proptest! {
         let trace: Vec<PageEvent> = (0..).zip(steps).map(event).collect();
         let settings = ReplaySettings { survivors_percent, loops: 2, ..SETTINGS };
         let buddy = buddy();
-        let mut replay_ = Replay::new(settings, &buddy).unwrap();
+        let mut replay_ = Replay::new(settings, &buddy, None).unwrap();
         for _ in 0..2 {
             replay_.run(&trace);
             let held: u64 = replay_.cached.iter().chain(&replay_.kept).map(|held| held.block.count()).sum();

@@ -137,6 +137,9 @@ pub struct ReplayArguments {
     /// How much memory stays free when banks go offline
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = parse_part)]
     pub reserve: u32,
+    /// Leave pages where they are, so that banks go offline only when their last page is freed
+    #[arg(long)]
+    pub no_migration: bool,
     /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,

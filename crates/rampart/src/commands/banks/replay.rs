@@ -51,6 +51,7 @@ pub fn run(arguments: &ReplayArguments) -> Result<u8, Error> {
         loops: arguments.loops,
         survivors_percent: arguments.survivors,
         reserve_percent: arguments.reserve,
+        migrates: !arguments.no_migration,
         seed: arguments.seed,
     };
     let report = replay(&traces, settings)?;
@@ -120,5 +121,15 @@ fn shown(report: &ReplayReport, settings: ReplaySettings, banks: BankLayout) -> 
         average.offlined_of_free,
         text::percent(average.free)
     );
+    if let (Some(offline), Some(of_free)) = (average.offline, average.offline_of_free) {
+        let _ = writeln!(
+            text,
+            "offline     {} of the banks on average, c {of_free:.2}; moved {} to empty {} banks, and failed with {}",
+            text::percent(offline),
+            report.migration.moved,
+            text::count(report.migration.emptied),
+            text::count(report.migration.failed)
+        );
+    }
     text
 }

@@ -1,0 +1,132 @@
+//! Moves pages out of the programs' emptiest banks, so that these can go offline [Panwar15, 4.3].
+//!
+//! **Problem.** Programs end and leave banks almost empty, but a bank goes offline only when its last page is gone.
+//! **Idea.** One pass looks at all banks of programs, isolates as many of the emptiest as the others have room for, and
+//! only then moves their pages. **Why this way.** No page lands in a bank that is to be emptied too, so none moves twice
+//! in a pass.
+
+use rampart_buddy::{BankPart, BankPools, Cpu, Pool, Request};
+use rampart_memory::{Bytes, FRAME_BYTES, Frame, Node};
+
+use super::{Held, Replay, count};
+
+/// What the passes did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct MigrationCounts {
+    /// Memory moved.
+    pub moved: Bytes,
+    /// Banks emptied.
+    pub emptied: u64,
+    /// Banks that were isolated, but kept a page for which there was no room.
+    pub failed: u64,
+}
+
+/// Returns the banks to empty: the emptiest of the programs', as long as the banks that stay online have room for their
+/// pages and `reserve` frames more.
+pub(super) fn banks_to_empty(parts: &[BankPart], reserve: u64) -> Vec<usize> {
+    let online = parts.iter().filter(|part| part.pool != Pool::Offline);
+    let mut room = online.map(|part| part.free).sum::<u64>();
+    let used = |part: usize| parts[part].frames.count() - parts[part].free;
+    let mut candidates: Vec<usize> = (0..parts.len()).filter(|&part| parts[part].pool == Pool::User).collect();
+    candidates.sort_by_key(|&part| (used(part), part));
+    candidates
+        .into_iter()
+        .take_while(|&part| {
+            // The bank's own free frames go with it.
+            let taken = parts[part].frames.count();
+            let fits = room >= taken + reserve;
+            room = room.saturating_sub(taken);
+            fits
+        })
+        .collect()
+}
+
+impl Replay<'_> {
+    /// Empties the banks that can be emptied now.
+    pub(super) fn consolidate(&mut self, pools: &dyn BankPools) {
+        let parts: Vec<BankPart> = (0..pools.parts()).map(|part| pools.part(part)).collect();
+        let isolated: Vec<usize> =
+            banks_to_empty(&parts, self.reserve()).into_iter().filter(|&part| pools.isolate(part)).collect();
+        let leaves = |frame: Frame| isolated.iter().any(|&part| parts[part].frames.contains(frame));
+        for key in self.movable_in(leaves) {
+            let held = self.live[&key];
+            if let Some(moved) = self.move_page(held) {
+                self.live.insert(key, moved);
+            }
+        }
+        for place in 0..self.cached.len() {
+            let held = self.cached[place];
+            if leaves(held.block.first())
+                && let Some(moved) = self.move_page(held)
+            {
+                self.cached[place] = moved;
+            }
+        }
+        for part in isolated {
+            if pools.part(part).pool == Pool::Offline {
+                self.report.migration.emptied += 1;
+            } else {
+                self.report.migration.failed += 1;
+                pools.rejoin(part);
+            }
+        }
+    }
+
+    /// Returns the keys of the blocks in use that lie in such frames, in an order that the seed determines.
+    fn movable_in(&self, leaves: impl Fn(Frame) -> bool) -> Vec<Frame> {
+        let inside = self.live.iter().filter(|(_, held)| leaves(held.block.first()));
+        let mut keys: Vec<Frame> = inside.map(|(&key, _)| key).collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// Moves a block elsewhere; `None` if there is no room.
+    fn move_page(&mut self, held: Held) -> Option<Held> {
+        let request = Request {
+            order: held.block.order(),
+            migratetype: held.migratetype,
+            cpu: Cpu(0),
+            node: Node(0),
+            urgent: false,
+        };
+        let moved = Held { block: self.allocator.allocate(request)?, ..held };
+        count(&mut self.banks, self.settings.bank, moved, u64::wrapping_add);
+        count(&mut self.banks, self.settings.bank, held, u64::wrapping_sub);
+        self.allocator.free(held.block, Cpu(0));
+        self.report.migration.moved = Bytes::new(self.report.migration.moved.get() + held.block.count() * FRAME_BYTES);
+        Some(moved)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rampart_buddy::ZoneIndex;
+    use rampart_memory::FrameRange;
+
+    fn part(number: u64, pool: Pool, free: u64) -> BankPart {
+        let frames = FrameRange::new(Frame::new(number * 1024).unwrap(), 1024).unwrap();
+        BankPart { zone: ZoneIndex(0), frames, free, pool, is_partial: false }
+    }
+
+    #[test]
+    fn the_emptiest_banks_of_programs_go_while_the_others_have_room() {
+        let parts = [
+            part(0, Pool::Kernel, 500),
+            part(1, Pool::User, 300),
+            part(2, Pool::User, 1000),
+            part(3, Pool::Offline, 1024),
+            part(4, Pool::User, 900),
+        ];
+        // 2,700 frames are free online; each bank that goes takes 1,024.
+        assert_eq!(banks_to_empty(&parts, 652), [2, 4]);
+        assert_eq!(banks_to_empty(&parts, 653), [2]);
+        assert_eq!(banks_to_empty(&parts, 1677), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn neither_banks_of_the_kernel_nor_offline_ones_are_emptied() {
+        let parts = [part(0, Pool::Kernel, 1024), part(1, Pool::Kernel, 1023), part(2, Pool::Offline, 1024)];
+        assert!(banks_to_empty(&parts, 0).is_empty());
+    }
+}
