@@ -78,8 +78,8 @@ pub trait FreeLists {
     /// list; `None` if there is no such block.
     fn claim(&mut self, block: FrameBlock) -> Option<Self::Mark>;
 
-    /// Takes exactly these frames out of the free block that they lie in, whose rest stays free, at the front; `None` if
-    /// they do not lie in one free block of a global list.
+    /// Takes exactly these frames out of the free block that they lie in, whose rest stays free, at the front; `None`
+    /// if they do not lie in one free block of a global list.
     fn carve(&mut self, block: FrameBlock) -> Option<Self::Mark>;
 
     /// Gives all frames on the lists of the CPUs to the global lists, and returns their number.

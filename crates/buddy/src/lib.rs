@@ -31,6 +31,7 @@ mod request;
 mod testing;
 mod watermarks;
 mod zone;
+mod zone_map;
 
 pub use allocator::{AllocatorStatistics, FramePlace, FreeLists, PageAllocator};
 pub use bank::{BankPart, BankPools, BankSize, Pool};

@@ -37,7 +37,20 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     (
         "crates/buddy/src",
-        &["buddy", "zone", "allocator", "request", "layout", "watermarks", "mark", "migratetype", "error"],
+        &[
+            "buddy",
+            "locked",
+            "zone",
+            "zone_map",
+            "bank",
+            "allocator",
+            "request",
+            "layout",
+            "watermarks",
+            "mark",
+            "migratetype",
+            "error",
+        ],
     ),
     (
         "crates/codes/src",
