@@ -38,10 +38,12 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "crates/buddy/src",
         &[
+            "adaptive",
             "buddy",
             "locked",
             "zone",
             "zone_map",
+            "bank_sets",
             "bank",
             "allocator",
             "request",

@@ -6,8 +6,8 @@
 //! [`State`], two links, a mark. **Why this way.** A frame takes seventeen bytes with an eight-byte mark, so simulating
 //! a machine of 64 GiB takes 270 MiB.
 //!
-//! The parts: [`slots`] numbers the frames, [`lists`] stores the lists, `global` finds, splits and merges blocks, `steal` takes blocks of other
-//! migratetypes, `local` has the lists of the CPUs, `retire` removes bad frames.
+//! The parts: [`slots`] numbers the frames, [`lists`] stores the lists, `global` finds, splits and merges blocks,
+//! `steal` takes blocks of other migratetypes, `local` has the lists of the CPUs, `retire` removes bad frames.
 
 mod global;
 pub mod links;

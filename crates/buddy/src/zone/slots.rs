@@ -25,6 +25,7 @@ pub struct Slots {
 }
 
 impl Slots {
+    /// Returns the slots of a zone.
     pub fn of(zone: Zone) -> Self {
         let largest = BlockOrder::MAX.frames();
         let base = zone.frames.start().number() / largest * largest;
@@ -40,11 +41,13 @@ impl Slots {
         u32::try_from(frame.number() - self.base).expect("the frame lies in the zone")
     }
 
+    /// Returns the frame of a slot.
     #[inline]
     pub fn frame(self, slot: u32) -> Frame {
         Frame::new(self.base + u64::from(slot)).expect("a slot stands for a frame")
     }
 
+    /// Returns the block of this order that begins at a slot.
     #[inline]
     pub fn block(self, slot: u32, order: BlockOrder) -> FrameBlock {
         FrameBlock::new(self.frame(slot), order).expect("a block begins at a multiple of its size")
