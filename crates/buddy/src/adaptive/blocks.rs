@@ -84,8 +84,6 @@ impl PooledMachine {
         } else if let Some(half) = order.below() {
             self.give_good(part, slot, half);
             self.give_good(part, slot + span(half), half);
-        } else {
-            self.lists(part).set_gone(slot);
         }
     }
 

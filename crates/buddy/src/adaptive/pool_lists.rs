@@ -136,11 +136,6 @@ impl PoolLists {
         self.retired_near[(slot / span(BlockOrder::MAX)) as usize] += 1;
     }
 
-    /// Marks a retired frame as on no list for good.
-    pub fn set_gone(&mut self, slot: u32) {
-        self.states[slot as usize] = State::GONE;
-    }
-
     /// Whether no frame of a block is retired.
     pub fn is_good(&self, slot: u32, order: BlockOrder) -> bool {
         let states = slot as usize..(slot + span(order)) as usize;

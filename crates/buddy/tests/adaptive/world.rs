@@ -10,13 +10,14 @@ use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange, Node};
 
 use crate::naive::Naive;
 
-/// The next step; an index picks among the blocks or parts that exist then.
+/// The next step; an index picks among the held blocks or the parts.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     Allocate { request: Request, times: usize },
     Free { which: Index, times: usize },
     Claim { frame: u64, order: BlockOrder },
     Retire { frame: u64 },
+    RetireFirst { which: Index },
     Isolate { part: Index },
     Rejoin { part: Index },
 }
@@ -68,6 +69,7 @@ pub fn step() -> impl Strategy<Value = Step> {
         7 => (any::<Index>(), 1_usize..10).prop_map(|(which, times)| Step::Free { which, times }),
         2 => (frame(), order()).prop_map(|(frame, order)| Step::Claim { frame, order }),
         1 => frame().prop_map(|frame| Step::Retire { frame }),
+        1 => any::<Index>().prop_map(|which| Step::RetireFirst { which }),
         3 => any::<Index>().prop_map(|part| Step::Isolate { part }),
         2 => any::<Index>().prop_map(|part| Step::Rejoin { part }),
     ]
@@ -129,10 +131,11 @@ impl World {
                     self.naive.hold(block, None);
                 }
             }
-            Step::Retire { frame } => {
-                let before = self.place(frame);
-                prop_assert_eq!(self.adaptive.retire(Frame::new(frame).unwrap()), before);
-                self.naive.retire(frame);
+            Step::Retire { frame } => self.retire(frame)?,
+            Step::RetireFirst { which } => {
+                if !self.naive.held.is_empty() {
+                    self.retire(which.get(&self.naive.held).0.first().number())?;
+                }
             }
             Step::Isolate { part } => {
                 let part = part.index(self.naive.parts.len());
@@ -161,6 +164,13 @@ impl World {
         prop_assert!(block.order() == request.order && lies_in, "{} is not of {:?} of {:?}", block, blocks, pool);
         self.naive.hold(block, Some(request.migratetype));
         self.allocated += 1;
+        Ok(())
+    }
+
+    fn retire(&mut self, frame: u64) -> Result<(), TestCaseError> {
+        let before = self.place(frame);
+        prop_assert_eq!(self.adaptive.retire(Frame::new(frame).unwrap()), before);
+        self.naive.retire(frame);
         Ok(())
     }
 

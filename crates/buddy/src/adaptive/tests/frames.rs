@@ -51,6 +51,19 @@ fn a_held_frame_is_retired_when_its_block_comes_back() {
 }
 
 #[test]
+fn the_first_frame_of_a_held_block_may_be_the_one_that_is_retired() {
+    let adaptive = banks(1);
+    for order in [0, 4] {
+        let held = get(&adaptive, order, Movable);
+        assert_eq!(adaptive.retire(held.first()), FramePlace::Held);
+        adaptive.free(held, CPU);
+        assert_eq!(adaptive.place(held.first()), FramePlace::Retired);
+        assert_eq!(exhaust(&adaptive, 10, Movable), [], "the bank is whole no more");
+    }
+    assert_eq!((adaptive.part(0).free, adaptive.part(0).pool), (1022, Offline));
+}
+
+#[test]
 #[should_panic(expected = "given back but not held")]
 fn a_block_that_is_freed_twice_is_a_bug() {
     let adaptive = banks(1);

@@ -53,6 +53,14 @@ fn a_bank_without_a_large_enough_block_is_not_stolen_however_much_is_free_in_it(
 }
 
 #[test]
+fn the_last_free_frame_of_a_bank_changes_its_pool_too() {
+    let adaptive = banks(3);
+    full_but(&adaptive, &[(2047, 0)]);
+    assert_eq!(get(&adaptive, 0, Unmovable), block(2047, 0));
+    assert_eq!(pools(&adaptive), [User, Kernel, User]);
+}
+
+#[test]
 fn an_arbitrary_bank_may_be_the_wrong_one() {
     let sets = BankSets::plain();
     let adaptive = AdaptiveBuddy::new(&[zone(0, Normal, 0, 3072)], BANK, &sets, StealRule::Lowest).unwrap();

@@ -27,6 +27,16 @@ fn interleaved_banks_are_stolen_together_and_their_free_frames_count_together() 
 }
 
 #[test]
+fn the_pairs_of_table_4_1_are_online_together() {
+    let zones = [zone(0, Normal, 0, 65_536), zone(1, Normal, 65_536, 65_536)];
+    let adaptive = AdaptiveBuddy::new(&zones, BANK, &BankSets::two_way_of_128(), StealRule::MostFree).unwrap();
+    get(&adaptive, 0, Movable);
+    adaptive.allocate(Request { node: Node(1), ..urgent(0, Unmovable) }).unwrap();
+    let online: Vec<_> = pools(&adaptive).into_iter().enumerate().filter(|(_, pool)| *pool != Offline).collect();
+    assert_eq!(online, [(0, User), (32, User), (64, Kernel), (96, Kernel)]);
+}
+
+#[test]
 fn a_set_with_a_partial_bank_is_the_kernel_s_for_good() {
     let sets = BankSets::interleaved([[0, 2], [1, 3], [5, 9]]).unwrap();
     let zones = [zone(0, Normal, 0, 3000), zone(0, Normal, 5120, 1024)];
