@@ -3,7 +3,7 @@
 //! **Problem.** Programs that need pages want a shared allocator; a diagnostic that tests free memory wants to see and
 //! reorder its lists; an allocator without lists can serve only the former. **Idea.** [`PageAllocator`] is what every
 //! allocator does, for any number of threads. [`FreeLists`] is the view of the lists that buddy systems have, for one
-//! owner. **Why this way.** [`Locked`] makes the first of the second, so each allocator is written once.
+//! owner. **Why this way.** [`Locked`](crate::Locked) makes the first of the second, so each allocator is written once.
 
 use core::ops::Add;
 
