@@ -43,7 +43,6 @@ impl BankSets {
 
     /// Returns the sets of [Panwar15, table 4.1]: 128 banks on two nodes, each bank interleaved with the one 32 after
     /// it on its node. The table says 112-117 where it means 112-127: else ten banks would be in no set.
-    ///
     #[must_use]
     pub fn two_way_of_128() -> Self {
         let pairs = (0..32).chain(64..96).map(|bank| [bank, bank + 32]);
