@@ -16,8 +16,8 @@ mod migration;
 use std::collections::HashMap;
 
 use rampart_buddy::{
-    BankPools, BankSize, Buddy, Cpu, FullestBank, FullestSlices, Locked, Migratetype, PageAllocator, Pool, Request,
-    Zone, ZoneKind,
+    AdaptiveBuddy, BankPool, BankPools, BankSets, BankSize, Buddy, Cpu, FullestBank, FullestSlices, Locked,
+    Migratetype, PageAllocator, Request, StealRule, Zone, ZoneKind,
 };
 use rampart_memory::{Bytes, FRAME_BYTES, Frame, FrameBlock, FrameRange, Node};
 use rand::seq::SliceRandom as _;
@@ -42,6 +42,11 @@ const SAMPLES: usize = 40;
 pub enum AllocatorName {
     /// The buddy system of Linux: it knows no banks.
     Buddy,
+    /// Adaptive-Buddy: a buddy system for each of three pools of banks [Panwar15, 4.2].
+    Adaptive,
+    /// The same, but the kernel takes any bank of programs instead of the emptiest: worse than no pools at all
+    /// [Panwar15, 4.1.2].
+    AdaptiveArbitrary,
     /// Ours: it keeps the kernel's pages in few banks and fills the fullest first.
     Fullest,
 }
@@ -173,6 +178,8 @@ pub fn replay(traces: &[Vec<PageEvent>], settings: ReplaySettings) -> Result<Rep
             let buddy = Buddy::new(&zones, CPUS, ()).map_err(Error::Machine)?;
             replay_on(&Locked::new(buddy), None, traces, settings)
         }
+        AllocatorName::Adaptive => replay_on_adaptive(StealRule::MostFree, &zones, bank, traces, settings),
+        AllocatorName::AdaptiveArbitrary => replay_on_adaptive(StealRule::Lowest, &zones, bank, traces, settings),
         AllocatorName::Fullest => {
             let mut slices = FullestSlices::of(&zones, CPUS, bank);
             let mut vacant = slices.vacant_zones();
@@ -181,6 +188,17 @@ pub fn replay(traces: &[Vec<PageEvent>], settings: ReplaySettings) -> Result<Rep
             replay_on(&fullest, Some(&fullest), traces, settings)
         }
     }
+}
+
+fn replay_on_adaptive(
+    steal: StealRule,
+    zones: &[Zone],
+    bank: BankSize,
+    traces: &[Vec<PageEvent>],
+    settings: ReplaySettings,
+) -> Result<ReplayReport, Error> {
+    let adaptive = AdaptiveBuddy::new(zones, bank, &BankSets::plain(), steal).map_err(Error::Machine)?;
+    replay_on(&adaptive, Some(&adaptive), traces, settings)
 }
 
 /// Returns the frames of the machine, and the size of its banks.
@@ -324,7 +342,7 @@ impl<'a> Replay<'a> {
 
     fn offline_banks(&self) -> Option<u64> {
         let offline = |pools: &dyn BankPools| {
-            (0..pools.parts()).filter(|&part| pools.part(part).pool == Pool::Offline).count() as u64
+            (0..pools.parts()).filter(|&part| pools.part(part).pool == BankPool::Offline).count() as u64
         };
         self.pools.map(offline)
     }

@@ -3,7 +3,7 @@
 //! **Problem.** Programs that need pages want a shared allocator; a diagnostic that tests free memory wants to see and
 //! reorder its lists; an allocator without lists can serve only the former. **Idea.** [`PageAllocator`] is what every
 //! allocator does, for any number of threads. [`FreeLists`] is the view of the lists that buddy systems have, for one
-//! owner. **Why this way.** [`Locked`] makes the first of the second, so each allocator is written once.
+//! owner. **Why this way.** [`Locked`](crate::Locked) makes the first of the second, so each allocator is written once.
 
 use core::ops::Add;
 
@@ -78,8 +78,8 @@ pub trait FreeLists {
     /// list; `None` if there is no such block.
     fn claim(&mut self, block: FrameBlock) -> Option<Self::Mark>;
 
-    /// Takes exactly these frames out of the free block that they lie in, whose rest stays free, at the front; `None` if
-    /// they do not lie in one free block of a global list.
+    /// Takes exactly these frames out of the free block that they lie in, whose rest stays free, at the front; `None`
+    /// if they do not lie in one free block of a global list.
     fn carve(&mut self, block: FrameBlock) -> Option<Self::Mark>;
 
     /// Gives all frames on the lists of the CPUs to the global lists, and returns their number.

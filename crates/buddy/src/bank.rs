@@ -34,7 +34,7 @@ impl BankSize {
 
 /// The pool of a bank [Panwar15, 4.2].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Pool {
+pub enum BankPool {
     /// `POOL_KERNEL`: unmovable and reclaimable pages, and movable ones if no other pool has room.
     Kernel,
     /// `POOL_USER`: movable pages only.
@@ -53,7 +53,7 @@ pub struct BankPart {
     /// Its free frames.
     pub free: u64,
     /// Its pool.
-    pub pool: Pool,
+    pub pool: BankPool,
     /// Whether it is less than a bank, because a zone begins or ends within. Then it is in the kernel's pool for good
     /// and is never emptied [Panwar15, 4.1.2].
     pub is_partial: bool,

@@ -1,11 +1,12 @@
-//! The allocator of a whole machine, and the order in which a request tries its zones.
+//! The allocator of a whole machine.
 
 use alloc::vec::Vec;
 use core::fmt;
 
-use rampart_memory::{Frame, FrameBlock, Node};
+use rampart_memory::{Frame, FrameBlock};
 
 use crate::zone::ZoneAllocator;
+use crate::zone_map::ZoneMap;
 use crate::{
     Allocated, AllocatorStatistics, Cpu, End, Error, FramePlace, FreeLists, ListName, Mark, Request, Watermarks, Zone,
     ZoneIndex,
@@ -19,10 +20,7 @@ use crate::{
 /// [`FreeLists::remark`] visits every frame.
 pub struct Buddy<M> {
     zones: Vec<ZoneAllocator<M>>,
-    /// The first and the last frame of each zone and its index in `zones`, ascending.
-    by_frame: Vec<(Frame, Frame, usize)>,
-    /// For each node, ascending, all zones as a request for it tries them.
-    zonelists: Vec<(Node, Vec<usize>)>,
+    map: ZoneMap,
     refused: u64,
 }
 
@@ -33,26 +31,20 @@ impl<M: Mark> Buddy<M> {
     /// # Errors
     /// If there is no zone or no CPU, if zones overlap or are too large.
     pub fn new(zones: &[Zone], cpus: u32, mark: M) -> Result<Self, Error> {
-        check(zones, cpus)?;
+        check_cpus(cpus)?;
+        let map = ZoneMap::new(zones)?;
         let machine = zones.iter().map(|zone| zone.frames.count()).sum();
         let allocator = |(index, &zone): (usize, &Zone)| {
             let watermarks = Watermarks::of(zone.frames.count(), machine);
             ZoneAllocator::new(ZoneIndex(index), zone, cpus, watermarks, mark)
         };
-        Ok(Self {
-            zones: zones.iter().enumerate().map(allocator).collect(),
-            by_frame: by_frame(zones),
-            zonelists: zonelists(zones),
-            refused: 0,
-        })
+        Ok(Self { zones: zones.iter().enumerate().map(allocator).collect(), map, refused: 0 })
     }
 
     /// Allocates from the first zone of the request's zonelist that keeps `floor` frames free.
     fn first(&mut self, request: &Request, floor: impl Fn(Watermarks) -> u64) -> Option<Allocated<M>> {
-        let Self { zones, zonelists, .. } = self;
-        let own = zonelists.iter().find(|(node, _)| *node >= request.node);
-        let (_, zonelist) = own.unwrap_or(&zonelists[0]);
-        zonelist.iter().find_map(|&zone| {
+        let Self { zones, map, .. } = self;
+        map.zonelist(request.node).iter().find_map(|&zone| {
             let zone = &mut zones[zone];
             zone.allocate(request, floor(zone.watermarks()))
         })
@@ -72,16 +64,8 @@ impl<M: Mark> Buddy<M> {
         self.zones.iter_mut().map(ZoneAllocator::drain_all).sum()
     }
 
-    fn zone_of(&self, frame: Frame) -> Option<usize> {
-        self.by_frame
-            .iter()
-            .find(|(_, last, _)| frame <= *last)
-            .filter(|(first, ..)| *first <= frame)
-            .map(|(.., zone)| *zone)
-    }
-
     fn owner(&mut self, block: FrameBlock) -> &mut ZoneAllocator<M> {
-        let zone = self.zone_of(block.first());
+        let zone = self.map.zone_of(block.first());
         let zone = zone.unwrap_or_else(|| panic!("the block {block} is given back but lies in no zone"));
         &mut self.zones[zone]
     }
@@ -102,12 +86,12 @@ impl<M: Mark> FreeLists for Buddy<M> {
     }
 
     fn claim(&mut self, block: FrameBlock) -> Option<M> {
-        let zone = self.zone_of(block.first())?;
+        let zone = self.map.zone_of(block.first())?;
         self.zones[zone].claim(block)
     }
 
     fn carve(&mut self, block: FrameBlock) -> Option<M> {
-        let zone = self.zone_of(block.first())?;
+        let zone = self.map.zone_of(block.first())?;
         self.zones[zone].carve(block)
     }
 
@@ -128,11 +112,11 @@ impl<M: Mark> FreeLists for Buddy<M> {
     }
 
     fn retire(&mut self, frame: Frame) -> FramePlace {
-        self.zone_of(frame).map_or(FramePlace::Absent, |zone| self.zones[zone].retire(frame))
+        self.map.zone_of(frame).map_or(FramePlace::Absent, |zone| self.zones[zone].retire(frame))
     }
 
     fn place(&self, frame: Frame) -> FramePlace {
-        self.zone_of(frame).map_or(FramePlace::Absent, |zone| self.zones[zone].place(frame))
+        self.map.zone_of(frame).map_or(FramePlace::Absent, |zone| self.zones[zone].place(frame))
     }
 
     fn remark(&mut self, mut mark: impl FnMut(M) -> M) {
@@ -177,48 +161,13 @@ impl<M> fmt::Debug for Buddy<M> {
     }
 }
 
-pub(crate) fn check(zones: &[Zone], cpus: u32) -> Result<(), Error> {
-    if zones.is_empty() {
-        return Err(Error::NoZone);
-    }
+/// Refuses a number of CPUs that no machine has.
+pub fn check_cpus(cpus: u32) -> Result<(), Error> {
     match cpus {
-        0 => return Err(Error::NoCpu),
-        1..=Cpu::MOST => {}
-        more => return Err(Error::TooManyCpus(more)),
+        0 => Err(Error::NoCpu),
+        1..=Cpu::MOST => Ok(()),
+        more => Err(Error::TooManyCpus(more)),
     }
-    if let Some(zone) = zones.iter().find(|zone| zone.frames.count() > Zone::MOST_FRAMES) {
-        return Err(Error::TooLarge(zone.frames.count()));
-    }
-    let by_frame = by_frame(zones);
-    match by_frame.windows(2).find(|pair| pair[1].0 <= pair[0].1) {
-        Some(pair) => Err(Error::Overlap(pair[1].0)),
-        None => Ok(()),
-    }
-}
-
-fn by_frame(zones: &[Zone]) -> Vec<(Frame, Frame, usize)> {
-    let bounds = |(index, zone): (usize, &Zone)| (zone.frames.start(), zone.frames.last(), index);
-    let mut by_frame: Vec<_> = zones.iter().enumerate().map(bounds).collect();
-    by_frame.sort_unstable();
-    by_frame
-}
-
-/// Returns the zones of each node in the order in which requests for it try them: its own, the highest kind first, then
-/// those of the nodes after it, then those of the nodes before it (`build_zonelists` in mm/page_alloc.c, all nodes
-/// being equally far).
-fn zonelists(zones: &[Zone]) -> Vec<(Node, Vec<usize>)> {
-    let mut nodes: Vec<Node> = zones.iter().map(|zone| zone.node).collect();
-    nodes.sort_unstable();
-    nodes.dedup();
-    let of = |own: Node| {
-        let mut order: Vec<usize> = (0..zones.len()).collect();
-        order.sort_by_key(|&zone| {
-            let Zone { node, kind, frames } = zones[zone];
-            (node < own, node, core::cmp::Reverse(kind), frames.start())
-        });
-        (own, order)
-    };
-    nodes.into_iter().map(of).collect()
 }
 
 #[cfg(test)]
@@ -230,6 +179,7 @@ mod tests {
         AllocationOrigin,
         ZoneKind::{Dma, Normal},
     };
+    use rampart_memory::Node;
 
     /// Two nodes, as on the machine of [Rahman16, 5.3], but small; a hole lies between the nodes.
     fn two_nodes() -> Buddy<()> {

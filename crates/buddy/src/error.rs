@@ -17,4 +17,6 @@ pub enum Error {
     TooLittleMemory,
     /// a zone of {0} frames is too large: give at most 2147483648, or cut it in two
     TooLarge(u64),
+    /// bank {0} is in two sets of banks: name each bank once
+    BankInTwoSets(u64),
 }

@@ -7,6 +7,9 @@
 //! no system call and reads no clock, so a simulated machine that uses it is determined by one seed. Programs use
 //! an allocator through [`PageAllocator`], a tester through [`FreeLists`].
 //!
+//! [`AdaptiveBuddy`] is a second allocator for the same machines: it keeps pages of the kernel together in few banks,
+//! so that the other banks can be emptied and go offline.
+//!
 //! It keeps the parts of Linux that shape the lists ([Rahman16, 2.3.2 and 4.1]; [Panwar15, 2.1] and 2.2). It leaves out
 //! parts that no caller needs: reclaim and compaction, the reserve that keeps requests for a high zone out of the low
 //! ones, and distances between nodes.
@@ -18,8 +21,10 @@
 
 extern crate alloc;
 
+mod adaptive;
 mod allocator;
 mod bank;
+mod bank_sets;
 mod buddy;
 mod error;
 mod fullest;
@@ -32,9 +37,12 @@ mod request;
 mod testing;
 mod watermarks;
 mod zone;
+mod zone_map;
 
+pub use adaptive::{AdaptiveBuddy, StealRule};
 pub use allocator::{AllocatorStatistics, FramePlace, FreeLists, PageAllocator};
-pub use bank::{BankPart, BankPools, BankSize, Pool};
+pub use bank::{BankPart, BankPool, BankPools, BankSize};
+pub use bank_sets::BankSets;
 pub use buddy::Buddy;
 pub use error::Error;
 pub use fullest::{CpuState, FullestBank, FullestMemory, FullestNeeds, FullestSlices, FullestZone, PartState};

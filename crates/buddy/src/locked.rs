@@ -1,7 +1,7 @@
 //! An allocator of one owner, shared between threads by one lock.
 //!
-//! **Problem.** An operation on a buddy system changes several of its lists. **Idea.** One spin lock for all of them, as
-//! a zone of Linux has one for its lists. **Why this way.** It is simple and right, and the baseline for allocators
+//! **Problem.** An operation on a buddy system changes several of its lists. **Idea.** One spin lock for all of them,
+//! as a zone of Linux has one for its lists. **Why this way.** It is simple and right, and the baseline for allocators
 //! without a lock.
 
 use core::fmt;

@@ -37,7 +37,22 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     (
         "crates/buddy/src",
-        &["buddy", "zone", "allocator", "request", "layout", "watermarks", "mark", "migratetype", "error"],
+        &[
+            "adaptive",
+            "buddy",
+            "locked",
+            "zone",
+            "zone_map",
+            "bank_sets",
+            "bank",
+            "allocator",
+            "request",
+            "layout",
+            "watermarks",
+            "mark",
+            "migratetype",
+            "error",
+        ],
     ),
     (
         "crates/codes/src",

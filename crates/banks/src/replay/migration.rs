@@ -5,7 +5,7 @@
 //! only then moves their pages. **Why this way.** No page lands in a bank that is to be emptied too, so none moves twice
 //! in a pass.
 
-use rampart_buddy::{BankPart, BankPools, Cpu, Pool, Request};
+use rampart_buddy::{BankPart, BankPool, BankPools, Cpu, Request};
 use rampart_memory::{Bytes, FRAME_BYTES, Frame, Node};
 
 use super::{Held, Replay, count};
@@ -24,10 +24,10 @@ pub struct MigrationCounts {
 /// Returns the banks to empty: the emptiest of the programs', as long as the banks that stay online have room for their
 /// pages and `reserve` frames more.
 pub(super) fn banks_to_empty(parts: &[BankPart], reserve: u64) -> Vec<usize> {
-    let online = parts.iter().filter(|part| part.pool != Pool::Offline);
+    let online = parts.iter().filter(|part| part.pool != BankPool::Offline);
     let mut room = online.map(|part| part.free).sum::<u64>();
     let used = |part: usize| parts[part].frames.count() - parts[part].free;
-    let mut candidates: Vec<usize> = (0..parts.len()).filter(|&part| parts[part].pool == Pool::User).collect();
+    let mut candidates: Vec<usize> = (0..parts.len()).filter(|&part| parts[part].pool == BankPool::User).collect();
     candidates.sort_by_key(|&part| (used(part), part));
     candidates
         .into_iter()
@@ -63,7 +63,7 @@ impl Replay<'_> {
             }
         }
         for part in isolated {
-            if pools.part(part).pool == Pool::Offline {
+            if pools.part(part).pool == BankPool::Offline {
                 self.report.migration.emptied += 1;
             } else {
                 self.report.migration.failed += 1;
@@ -104,7 +104,7 @@ mod tests {
     use rampart_buddy::ZoneIndex;
     use rampart_memory::FrameRange;
 
-    fn part(number: u64, pool: Pool, free: u64) -> BankPart {
+    fn part(number: u64, pool: BankPool, free: u64) -> BankPart {
         let frames = FrameRange::new(Frame::new(number * 1024).unwrap(), 1024).unwrap();
         BankPart { zone: ZoneIndex(0), frames, free, pool, is_partial: false }
     }
@@ -112,11 +112,11 @@ mod tests {
     #[test]
     fn the_emptiest_banks_of_programs_go_while_the_others_have_room() {
         let parts = [
-            part(0, Pool::Kernel, 500),
-            part(1, Pool::User, 300),
-            part(2, Pool::User, 1000),
-            part(3, Pool::Offline, 1024),
-            part(4, Pool::User, 900),
+            part(0, BankPool::Kernel, 500),
+            part(1, BankPool::User, 300),
+            part(2, BankPool::User, 1000),
+            part(3, BankPool::Offline, 1024),
+            part(4, BankPool::User, 900),
         ];
         // 2,700 frames are free online; each bank that goes takes 1,024.
         assert_eq!(banks_to_empty(&parts, 652), [2, 4]);
@@ -126,7 +126,8 @@ mod tests {
 
     #[test]
     fn neither_banks_of_the_kernel_nor_offline_ones_are_emptied() {
-        let parts = [part(0, Pool::Kernel, 1024), part(1, Pool::Kernel, 1023), part(2, Pool::Offline, 1024)];
+        let parts =
+            [part(0, BankPool::Kernel, 1024), part(1, BankPool::Kernel, 1023), part(2, BankPool::Offline, 1024)];
         assert!(banks_to_empty(&parts, 0).is_empty());
     }
 }

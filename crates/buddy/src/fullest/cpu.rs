@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqC
 
 use super::part::CHUNK_FRAMES;
 use super::word::WORD_FRAMES;
-use crate::{Migratetype, Pool};
+use crate::{BankPool, Migratetype};
 
 /// Words of a chunk.
 pub const CHUNK_WORDS: usize = CHUNK_FRAMES / WORD_FRAMES;
@@ -30,10 +30,10 @@ impl PageUser {
     }
 
     /// Returns the pool that is made for it.
-    pub const fn pool(self) -> Pool {
+    pub const fn pool(self) -> BankPool {
         match self {
-            Self::Kernel => Pool::Kernel,
-            Self::Program => Pool::User,
+            Self::Kernel => BankPool::Kernel,
+            Self::Program => BankPool::User,
         }
     }
 }

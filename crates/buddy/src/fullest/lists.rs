@@ -5,7 +5,7 @@
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::part::{BUCKETS, NONE, PartState};
-use crate::Pool;
+use crate::BankPool;
 
 /// The most parts that one look at the lists returns.
 pub const CANDIDATES: usize = 8;
@@ -54,7 +54,7 @@ impl PartLists {
     }
 
     /// Returns parts of a pool, the fullest or the emptiest first.
-    pub fn candidates(&self, parts: &[PartState], pool: Pool, fullest: bool) -> ([u32; CANDIDATES], usize) {
+    pub fn candidates(&self, parts: &[PartState], pool: BankPool, fullest: bool) -> ([u32; CANDIDATES], usize) {
         let (mut found, mut count) = ([NONE; CANDIDATES], 0);
         for step in 0..BUCKETS as usize {
             let bucket = if fullest { step } else { BUCKETS as usize - 1 - step };
@@ -70,7 +70,7 @@ impl PartLists {
 
     /// Returns the first or the last empty part.
     pub fn offline(&self, last: bool) -> Option<u32> {
-        let (front, back) = self.ends[Pool::Offline as usize][BUCKETS as usize - 1];
+        let (front, back) = self.ends[BankPool::Offline as usize][BUCKETS as usize - 1];
         let part = if last { back } else { front };
         (part != NONE).then_some(part)
     }

@@ -39,7 +39,8 @@ pub use memory::{FullestMemory, FullestNeeds, FullestSlices};
 pub use part::PartState;
 pub use zone::FullestZone;
 
-use crate::buddy::check;
+use crate::buddy::check_cpus;
+use crate::zone_map::ZoneMap;
 use crate::{
     AllocatorStatistics, BankPart, BankPools, BankSize, Cpu, Error, FramePlace, PageAllocator, Request, Watermarks,
     Zone, ZoneIndex,
@@ -65,7 +66,8 @@ impl<'a> FullestBank<'a> {
     /// # Errors
     /// If there is no zone or no CPU, if zones overlap or are too large, if a slice of `memory` is too short.
     pub fn new(zones: &[Zone], cpus: u32, bank: BankSize, memory: FullestMemory<'a>) -> Result<Self, Error> {
-        check(zones, cpus)?;
+        ZoneMap::new(zones)?;
+        check_cpus(cpus)?;
         let needs = FullestNeeds::of(zones, cpus, bank);
         let FullestMemory { zones: states, zonelists, words, retired, whole, some, parts, cpus: cpu_states } = memory;
         let lengths = [

@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
 use super::word::SAMPLED;
-use crate::Pool;
+use crate::BankPool;
 
 /// Frames of a chunk: 2 MiB.
 pub const CHUNK_FRAMES: usize = 512;
@@ -41,7 +41,7 @@ impl Default for PartState {
     fn default() -> Self {
         Self {
             counts: AtomicU64::new(0),
-            state: AtomicU32::new(PartFlags::of(Pool::Offline).0),
+            state: AtomicU32::new(PartFlags::of(BankPool::Offline).0),
             bucket: AtomicU32::new(NONE),
             next: AtomicU32::new(NONE),
             previous: AtomicU32::new(NONE),
@@ -58,24 +58,24 @@ impl PartFlags {
     const ISOLATED: u32 = 1 << 2;
     const PARTIAL: u32 = 1 << 3;
 
-    pub const fn of(pool: Pool) -> Self {
+    pub const fn of(pool: BankPool) -> Self {
         Self(pool as u32)
     }
 
     /// A partial part, which is the kernel's for good.
     pub const fn partial() -> Self {
-        Self(Pool::Kernel as u32 | Self::PARTIAL)
+        Self(BankPool::Kernel as u32 | Self::PARTIAL)
     }
 
     pub const fn isolated(self) -> Self {
         Self(self.0 | Self::ISOLATED)
     }
 
-    pub const fn pool(self) -> Pool {
+    pub const fn pool(self) -> BankPool {
         match self.0 & 3 {
-            0 => Pool::Kernel,
-            1 => Pool::User,
-            _ => Pool::Offline,
+            0 => BankPool::Kernel,
+            1 => BankPool::User,
+            _ => BankPool::Offline,
         }
     }
 
@@ -142,18 +142,18 @@ mod tests {
 
     #[test]
     fn flags_are_read_back_as_they_were_written() {
-        for pool in [Pool::Kernel, Pool::User, Pool::Offline] {
+        for pool in [BankPool::Kernel, BankPool::User, BankPool::Offline] {
             let flags = PartFlags::of(pool);
             assert_eq!((flags.pool(), flags.is_isolated(), flags.is_partial()), (pool, false, false));
             assert_eq!((flags.isolated().pool(), flags.isolated().is_isolated()), (pool, true));
         }
-        assert!(PartFlags::partial().is_partial() && PartFlags::partial().pool() == Pool::Kernel);
+        assert!(PartFlags::partial().is_partial() && PartFlags::partial().pool() == BankPool::Kernel);
     }
 
     #[test]
     fn the_bucket_is_the_share_of_free_frames() {
         let part = PartState::default();
-        part.begin(32, PartFlags::of(Pool::User));
+        part.begin(32, PartFlags::of(BankPool::User));
         assert_eq!(part.fullness(), 0);
         part.add(16, 0);
         assert_eq!(part.fullness(), 8);

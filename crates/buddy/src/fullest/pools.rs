@@ -8,7 +8,7 @@ use super::cpu::{CpuState, PageUser};
 use super::part::{CHUNK_FRAMES, NONE, PartFlags};
 use super::take::{CHUNK_ORDER, admits};
 use super::zone::{FullestZone, set_in};
-use crate::{BankPart, Pool, ZoneIndex};
+use crate::{BankPart, BankPool, ZoneIndex};
 
 /// A part moves to another bucket when its counts differ by so many.
 const FAR: u32 = 2;
@@ -35,7 +35,7 @@ impl FullestZone<'_> {
             .or_else(|| self.search_pool(user.pool(), order, cpu))
             .or_else(|| self.search_offline(order, cpu))
             .or_else(|| match user {
-                PageUser::Program => self.search_pool(Pool::Kernel, order, cpu),
+                PageUser::Program => self.search_pool(BankPool::Kernel, order, cpu),
                 PageUser::Kernel => self.steal(order, cpu),
             })
             .or_else(|| self.until_settled(|| self.search_everywhere(order, cpu)))
@@ -55,7 +55,7 @@ impl FullestZone<'_> {
         self.take_in_part(part, order, cpu, |flags| flags.pool() == own && !flags.is_isolated())
     }
 
-    fn search_pool(&self, pool: Pool, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
+    fn search_pool(&self, pool: BankPool, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
         let (candidates, count) = self.lists.lock().candidates(self.memory.parts, pool, true);
         candidates[..count].iter().find_map(|&part| {
             let found = self.take_in_part(part as usize, order, cpu, |flags| admits(cpu.1, flags));
@@ -83,7 +83,7 @@ impl FullestZone<'_> {
     /// Takes the programs' bank with the most free frames for the kernel, as a whole: it cannot be emptied any more
     /// [Panwar15, 4.1.2].
     fn steal(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
-        let (candidates, count) = self.lists.lock().candidates(self.memory.parts, Pool::User, false);
+        let (candidates, count) = self.lists.lock().candidates(self.memory.parts, BankPool::User, false);
         candidates[..count].iter().find_map(|&part| {
             if !self.has_block(part as usize, order) || !self.make_kernels(part) {
                 return None;
@@ -96,10 +96,10 @@ impl FullestZone<'_> {
     fn make_kernels(&self, part: u32) -> bool {
         let mut lists = self.lists.lock();
         let state = self.part(part as usize);
-        let theirs = state.flags() == PartFlags::of(Pool::User);
+        let theirs = state.flags() == PartFlags::of(BankPool::User);
         if theirs {
             lists.unlink(self.memory.parts, part);
-            state.set_flags(PartFlags::of(Pool::Kernel));
+            state.set_flags(PartFlags::of(BankPool::Kernel));
             lists.link(self.memory.parts, part);
         }
         drop(lists);
@@ -122,7 +122,7 @@ impl FullestZone<'_> {
             let mut broken = if order.number() < CHUNK_ORDER { self.chunks_of(part) } else { 0..0 };
             let in_broken = broken.find_map(|chunk| self.take_in_chunk(chunk, order));
             let found = in_broken.or_else(|| {
-                self.take_in_part(part, order, cpu, |flags| !flags.is_isolated() && flags.pool() != Pool::Offline)
+                self.take_in_part(part, order, cpu, |flags| !flags.is_isolated() && flags.pool() != BankPool::Offline)
             })?;
             if self.part(part).flags().is_isolated() {
                 self.give(found, order, None);
@@ -138,14 +138,14 @@ impl FullestZone<'_> {
     /// Makes an offline part the programs'.
     pub(super) fn bring_online(&self, part: usize) {
         let state = self.part(part);
-        if state.flags().pool() != Pool::Offline {
+        if state.flags().pool() != BankPool::Offline {
             return;
         }
         let mut lists = self.lists.lock();
-        if state.flags().pool() == Pool::Offline {
+        if state.flags().pool() == BankPool::Offline {
             let number = u32::try_from(part).expect("few parts");
             lists.unlink(self.memory.parts, number);
-            state.set_flags(PartFlags::of(Pool::User));
+            state.set_flags(PartFlags::of(BankPool::User));
             lists.link(self.memory.parts, number);
         }
     }
@@ -153,7 +153,7 @@ impl FullestZone<'_> {
     /// Moves a part to the offline pool if all of it is free.
     pub(super) fn offline_if_empty(&self, part: usize) {
         let state = self.part(part);
-        let may = |flags: PartFlags| !flags.is_partial() && flags.pool() != Pool::Offline;
+        let may = |flags: PartFlags| !flags.is_partial() && flags.pool() != BankPool::Offline;
         if state.free_chunks() != state.chunks() || !may(state.flags()) {
             return;
         }
@@ -165,7 +165,7 @@ impl FullestZone<'_> {
         }
         lists.unlink(self.memory.parts, number);
         // Whoever takes a chunk looks at the pool afterwards; so either it sees this or we see that it took one.
-        state.set_flags(PartFlags::of(Pool::Offline));
+        state.set_flags(PartFlags::of(BankPool::Offline));
         let empty = set_in(self.memory.whole, self.chunks_of(part)).count() == state.chunks() as usize;
         if !empty {
             state.set_flags(before);
@@ -225,7 +225,7 @@ impl FullestZone<'_> {
         let state = self.part(part);
         let mut lists = self.lists.lock();
         let flags = state.flags();
-        if flags != PartFlags::of(Pool::User) {
+        if flags != PartFlags::of(BankPool::User) {
             return false;
         }
         lists.unlink(self.memory.parts, u32::try_from(part).expect("few parts"));
@@ -240,7 +240,7 @@ impl FullestZone<'_> {
         let state = self.part(part);
         let mut lists = self.lists.lock();
         if state.flags().is_isolated() {
-            state.set_flags(PartFlags::of(Pool::User));
+            state.set_flags(PartFlags::of(BankPool::User));
             lists.link(self.memory.parts, u32::try_from(part).expect("few parts"));
         }
     }

@@ -9,7 +9,7 @@ use super::cpu::{CHUNK_WORDS, CpuState, PageUser, Reservation};
 use super::part::{CHUNK_FRAMES, PartFlags};
 use super::word::{FREE, WORD_FRAMES, run, samples, starts};
 use super::zone::{CHUNK_SAMPLES, FullestZone, clear, is_set, set, set_in};
-use crate::Pool;
+use crate::BankPool;
 
 /// The smallest order of several words.
 const WORD_ORDER: u8 = 6;
@@ -293,5 +293,5 @@ impl FullestZone<'_> {
 /// Whether a page of this user may lie in a part.
 pub fn admits(user: PageUser, flags: PartFlags) -> bool {
     let pool = flags.pool();
-    !flags.is_isolated() && (pool == user.pool() || (user == PageUser::Program && pool == Pool::Kernel))
+    !flags.is_isolated() && (pool == user.pool() || (user == PageUser::Program && pool == BankPool::Kernel))
 }

@@ -9,7 +9,7 @@ use rampart_memory::{Frame, FrameBlock, Node};
 use super::*;
 use crate::Migratetype::{self, Movable, Unmovable};
 use crate::testing::{block, frame, order, request, urgent, zone};
-use crate::{Pool, ZoneKind::Dma, ZoneKind::Normal};
+use crate::{BankPool, ZoneKind::Dma, ZoneKind::Normal};
 
 const BANK: BankSize = BankSize::of_frames(2048).unwrap();
 const CPUS: u32 = 2;
@@ -27,7 +27,7 @@ fn on_banks(banks: u64, test: impl FnOnce(&FullestBank<'_>)) {
     on(&[zone(0, Normal, 0, banks * BANK.frames())], test);
 }
 
-fn pools(allocator: &FullestBank<'_>) -> Vec<Pool> {
+fn pools(allocator: &FullestBank<'_>) -> Vec<BankPool> {
     (0..allocator.parts()).map(|part| allocator.part(part).pool).collect()
 }
 
@@ -42,10 +42,10 @@ fn free(allocator: &FullestBank<'_>, blocks: impl IntoIterator<Item = FrameBlock
 #[test]
 fn the_kernel_fills_banks_from_below_and_programs_from_above() {
     on_banks(4, |allocator| {
-        assert_eq!(pools(allocator), [Pool::Offline; 4]);
+        assert_eq!(pools(allocator), [BankPool::Offline; 4]);
         assert_eq!(allocator.allocate(urgent(0, Unmovable)), Some(block(0, 0)));
         assert_eq!(allocator.allocate(urgent(0, Movable)), Some(block(3 * 2048, 0)));
-        assert_eq!(pools(allocator), [Pool::Kernel, Pool::Offline, Pool::Offline, Pool::User]);
+        assert_eq!(pools(allocator), [BankPool::Kernel, BankPool::Offline, BankPool::Offline, BankPool::User]);
     });
 }
 
@@ -54,12 +54,12 @@ fn a_bank_whose_last_page_is_freed_goes_offline() {
     on_banks(2, |allocator| {
         for number in 0..=10 {
             let held = take(allocator, number, Movable, 2);
-            assert_eq!(pools(allocator)[1], Pool::User);
+            assert_eq!(pools(allocator)[1], BankPool::User);
             free(allocator, held);
             // The chunk that the CPU has for itself becomes whole when something looks for it.
             assert!(allocator.claim(block(2048, 10)) && allocator.claim(block(3072, 10)), "order {number}");
             free(allocator, [block(2048, 10), block(3072, 10)]);
-            assert_eq!(pools(allocator), [Pool::Offline; 2], "order {number}");
+            assert_eq!(pools(allocator), [BankPool::Offline; 2], "order {number}");
         }
     });
 }
@@ -68,7 +68,7 @@ fn a_bank_whose_last_page_is_freed_goes_offline() {
 fn the_fullest_bank_gets_the_next_page() {
     on_banks(3, |allocator| {
         let held = take(allocator, 9, Movable, 12);
-        assert_eq!(pools(allocator), [Pool::User; 3]);
+        assert_eq!(pools(allocator), [BankPool::User; 3]);
         // One free chunk in the second bank, three in the first, two in the last.
         let gone = |block: &&FrameBlock| [4, 0, 1, 2, 8, 9].contains(&(block.first().number() / 512));
         free(allocator, held.iter().filter(gone).copied());
@@ -81,13 +81,13 @@ fn the_fullest_bank_gets_the_next_page() {
 fn the_kernel_takes_offline_banks_first_then_the_emptiest_bank_of_the_programs_as_a_whole() {
     on_banks(3, |allocator| {
         let held = take(allocator, 9, Movable, 8);
-        assert_eq!(pools(allocator), [Pool::Offline, Pool::User, Pool::User]);
+        assert_eq!(pools(allocator), [BankPool::Offline, BankPool::User, BankPool::User]);
         let gone = |block: &&FrameBlock| [4, 8, 9, 10].contains(&(block.first().number() / 512));
         free(allocator, held.iter().filter(gone).copied());
         take(allocator, 9, Unmovable, 4);
-        assert_eq!(pools(allocator), [Pool::Kernel, Pool::User, Pool::User]);
+        assert_eq!(pools(allocator), [BankPool::Kernel, BankPool::User, BankPool::User]);
         assert_eq!(allocator.allocate(urgent(0, Unmovable)), Some(block(8 * 512, 0)));
-        assert_eq!(pools(allocator), [Pool::Kernel, Pool::User, Pool::Kernel]);
+        assert_eq!(pools(allocator), [BankPool::Kernel, BankPool::User, BankPool::Kernel]);
         assert_eq!(allocator.statistics().steals, 1);
     });
 }
@@ -97,7 +97,7 @@ fn a_steal_ends_the_programs_reservations_in_the_bank() {
     on_banks(1, |allocator| {
         take(allocator, 0, Movable, 1);
         take(allocator, 0, Unmovable, 1);
-        assert_eq!(pools(allocator), [Pool::Kernel]);
+        assert_eq!(pools(allocator), [BankPool::Kernel]);
         // The chunk of the programs was left, so the kernel goes on in it.
         assert_eq!(allocator.allocate(urgent(0, Unmovable)), Some(block(2, 0)));
     });
@@ -108,9 +108,9 @@ fn programs_fall_back_to_the_kernels_banks() {
     on_banks(2, |allocator| {
         take(allocator, 0, Unmovable, 1);
         take(allocator, 10, Movable, 2);
-        assert_eq!(pools(allocator), [Pool::Kernel, Pool::User]);
+        assert_eq!(pools(allocator), [BankPool::Kernel, BankPool::User]);
         let block = allocator.allocate(urgent(10, Movable)).expect("the kernel's bank has a free half");
-        assert_eq!((block.first().number(), pools(allocator)[0]), (1024, Pool::Kernel));
+        assert_eq!((block.first().number(), pools(allocator)[0]), (1024, BankPool::Kernel));
     });
 }
 
@@ -126,7 +126,7 @@ fn an_isolated_bank_gets_no_page_and_goes_offline_when_it_is_empty() {
         free(allocator, held[1..].iter().copied());
         assert_eq!(allocator.allocate(urgent(0, Movable)), None, "a free does not end the isolation");
         free(allocator, held[..1].iter().copied());
-        assert_eq!(pools(allocator), [Pool::User, Pool::Offline]);
+        assert_eq!(pools(allocator), [BankPool::User, BankPool::Offline]);
         assert!(allocator.allocate(urgent(10, Movable)).is_some());
     });
 }
@@ -146,11 +146,11 @@ fn a_bank_that_rejoins_is_used_again() {
 fn a_part_of_a_bank_is_the_kernels_for_good() {
     let zones = [zone(0, Dma, 0, 1024), zone(0, Normal, 1024, 2048 + 1024)];
     on(&zones, |allocator| {
-        assert_eq!(pools(allocator), [Pool::Kernel, Pool::Kernel, Pool::Offline]);
+        assert_eq!(pools(allocator), [BankPool::Kernel, BankPool::Kernel, BankPool::Offline]);
         assert!(allocator.part(0).is_partial && allocator.part(1).is_partial && !allocator.part(2).is_partial);
         assert_eq!(allocator.part(1).frames.start(), frame(1024));
         free(allocator, take(allocator, 0, Unmovable, 2000));
-        assert_eq!(pools(allocator)[..2], [Pool::Kernel; 2]);
+        assert_eq!(pools(allocator)[..2], [BankPool::Kernel; 2]);
         assert!(!allocator.isolate(1), "it is never emptied");
     });
 }
@@ -309,7 +309,7 @@ impl Model {
                 let part = part.index(allocator.parts());
                 let pool = allocator.part(part).pool;
                 let isolated = allocator.isolate(part);
-                prop_assert_eq!(isolated, pool == Pool::User && !self.isolated.contains(&part));
+                prop_assert_eq!(isolated, pool == BankPool::User && !self.isolated.contains(&part));
                 if isolated {
                     self.isolated.insert(part);
                 }
@@ -320,7 +320,7 @@ impl Model {
                 self.isolated.remove(&part);
             }
         }
-        self.isolated.retain(|&part| allocator.part(part).pool == Pool::User);
+        self.isolated.retain(|&part| allocator.part(part).pool == BankPool::User);
         Ok(())
     }
 
@@ -350,13 +350,13 @@ impl Model {
             let expected = self.free.range(state.frames.start()..=last).count() as u64;
             prop_assert_eq!(state.free, expected);
             used.insert(part, state.frames.count() - expected);
-            prop_assert!(state.pool != Pool::Offline || used[&part] == 0, "an offline bank holds a page");
-            prop_assert!(!state.is_partial || state.pool == Pool::Kernel);
+            prop_assert!(state.pool != BankPool::Offline || used[&part] == 0, "an offline bank holds a page");
+            prop_assert!(!state.is_partial || state.pool == BankPool::Kernel);
         }
         for (block, migratetype) in &self.held {
             let part =
                 (0..allocator.parts()).find(|&part| allocator.part(part).frames.contains(block.first())).unwrap();
-            let kernels = allocator.part(part).pool == Pool::Kernel;
+            let kernels = allocator.part(part).pool == BankPool::Kernel;
             prop_assert!(*migratetype == Movable || kernels, "{} of the kernel lies among programs", block);
         }
         Ok(())

@@ -10,7 +10,7 @@ use super::cpu::{CHUNK_WORDS, CpuState, FOLD};
 use super::lists::PartLists;
 use super::part::{CHUNK_FRAMES, PartFlags, PartState};
 use super::word::{FREE, SAMPLED, WORD_FRAMES};
-use crate::{BankSize, Cpu, Pool, Watermarks, Zone};
+use crate::{BankPool, BankSize, Cpu, Watermarks, Zone};
 
 /// Sampled frames of a chunk.
 pub const CHUNK_SAMPLES: i32 = 32;
@@ -108,7 +108,7 @@ impl<'a> FullestZone<'a> {
         for number in 0..memory.parts.len() {
             let frames = self.part_frames(number);
             let whole = frames.end - frames.start == part_frames;
-            let flags = if whole { PartFlags::of(Pool::Offline) } else { PartFlags::partial() };
+            let flags = if whole { PartFlags::of(BankPool::Offline) } else { PartFlags::partial() };
             memory.parts[number].begin(u32::try_from(part_chunks).expect("a bank has few chunks"), flags);
         }
         for chunk in 0..memory.words.len() / CHUNK_WORDS {

@@ -45,6 +45,11 @@ impl<M: Mark> Lists<M> {
         self.states[slot as usize]
     }
 
+    /// Returns the states of all slots.
+    pub fn states(&self) -> &[State] {
+        &self.states
+    }
+
     pub fn set(&mut self, slot: u32, state: State) {
         self.states[slot as usize] = state;
     }

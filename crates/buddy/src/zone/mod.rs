@@ -6,15 +6,16 @@
 //! [`State`], two links, a mark. **Why this way.** A frame takes seventeen bytes with an eight-byte mark, so simulating
 //! a machine of 64 GiB takes 270 MiB.
 //!
-//! The parts: [`lists`] stores the lists, `global` finds, splits and merges blocks, `steal` takes blocks of other
-//! migratetypes, `local` has the lists of the CPUs, `retire` removes bad frames.
+//! The parts: [`slots`] numbers the frames, [`lists`] stores the lists, `global` finds, splits and merges blocks,
+//! `steal` takes blocks of other migratetypes, `local` has the lists of the CPUs, `retire` removes bad frames.
 
 mod global;
-mod links;
+pub mod links;
 mod lists;
 mod local;
 mod retire;
-mod state;
+pub mod slots;
+pub mod state;
 mod steal;
 
 use alloc::vec;
@@ -26,6 +27,7 @@ pub use local::{LOCAL_BATCH, LOCAL_HIGH};
 
 use crate::{AllocatorStatistics, Cpu, End, FramePlace, ListName, Mark, Migratetype, Watermarks, Zone, ZoneIndex};
 use lists::Lists;
+use slots::{Slots, span};
 use state::{Begins, State};
 
 /// The order of a pageblock, the unit that has one migratetype: 2 MiB as on x86-64.
@@ -35,8 +37,7 @@ pub const PAGEBLOCK: BlockOrder = BlockOrder::new(9).expect("9 is an order");
 pub struct ZoneAllocator<M> {
     index: ZoneIndex,
     zone: Zone,
-    /// The number of the frame of slot 0.
-    base: u64,
+    slots: Slots,
     lists: Lists<M>,
     /// The migratetype of each pageblock.
     pageblocks: Vec<Migratetype>,
@@ -49,43 +50,26 @@ pub struct ZoneAllocator<M> {
     statistics: AllocatorStatistics,
 }
 
-/// Frames in a block, as a distance between slots.
-const fn span(order: BlockOrder) -> u32 {
-    1 << order.number()
-}
-
 impl<M: Mark> ZoneAllocator<M> {
     /// Returns a zone whose frames are all free and movable, with the same mark; the lowest are allocated first.
     pub fn new(index: ZoneIndex, zone: Zone, cpus: u32, watermarks: Watermarks, mark: M) -> Self {
-        let largest = BlockOrder::MAX.frames();
-        let base = zone.frames.start().number() / largest * largest;
-        let slot = |frame: u64| u32::try_from(frame - base).expect("a zone has at most Zone::MOST_FRAMES");
-        let slots = slot((zone.frames.last().number() + 1).next_multiple_of(largest));
+        let slots = Slots::of(zone);
         let mut new = Self {
             index,
             zone,
-            base,
-            lists: Lists::new(slots, cpus, mark),
-            pageblocks: vec![Migratetype::Movable; (slots / span(PAGEBLOCK)) as usize],
-            retired_near: vec![0; (slots / span(BlockOrder::MAX)) as usize],
+            slots,
+            lists: Lists::new(slots.count, cpus, mark),
+            pageblocks: vec![Migratetype::Movable; (slots.count / span(PAGEBLOCK)) as usize],
+            retired_near: vec![0; (slots.count / span(BlockOrder::MAX)) as usize],
             local: vec![0; cpus as usize],
             watermarks,
             statistics: AllocatorStatistics::default(),
         };
-        new.fill(slot(zone.frames.start().number()), slot(zone.frames.last().number() + 1), mark);
-        new
-    }
-
-    /// Puts slots `first .. end` on the lists in the fewest blocks.
-    fn fill(&mut self, first: u32, end: u32, mark: M) {
-        (first..end).for_each(|slot| self.lists.set(slot, State::INSIDE));
-        let mut slot = first;
-        while slot < end {
-            let fits = |order: &BlockOrder| slot.is_multiple_of(span(*order)) && span(*order) <= end - slot;
-            let order = BlockOrder::all().rfind(fits).expect("one frame always fits");
-            self.lists.insert(slot, order, Migratetype::Movable, mark, End::Back);
-            slot += span(order);
+        (slots.first..slots.end).for_each(|slot| new.lists.set(slot, State::INSIDE));
+        for (slot, order) in slots.fewest_blocks() {
+            new.lists.insert(slot, order, Migratetype::Movable, mark, End::Back);
         }
+        new
     }
 
     pub const fn zone(&self) -> Zone {
@@ -191,21 +175,8 @@ impl<M: Mark> ZoneAllocator<M> {
         }
     }
 
-    /// Returns the first slot and the state of the block that a slot lies in; `None` if the slot is retired and on no
-    /// list.
-    ///
-    /// A block begins at a multiple of its size, so eleven slots are checked, that of the smallest block first.
     fn beginning(&self, slot: u32) -> Option<(u32, Begins)> {
-        BlockOrder::all().find_map(|order| {
-            let first = slot & !(span(order) - 1);
-            let begins = self.lists.state(first).begins();
-            let reaches = match begins {
-                Begins::Nothing => false,
-                Begins::Local(_) => first == slot,
-                Begins::Free(_, size) | Begins::Held(size) => size >= order,
-            };
-            reaches.then_some((first, begins))
-        })
+        State::beginning(self.lists.states(), slot)
     }
 
     /// Records that a block was given out.
@@ -231,11 +202,10 @@ impl<M: Mark> ZoneAllocator<M> {
     }
 
     fn slot(&self, frame: Frame) -> u32 {
-        u32::try_from(frame.number() - self.base).expect("the frame lies in the zone")
+        self.slots.slot(frame)
     }
 
     fn block(&self, slot: u32, order: BlockOrder) -> FrameBlock {
-        let first = Frame::new(self.base + u64::from(slot)).expect("a slot stands for a frame");
-        FrameBlock::new(first, order).expect("a block begins at a multiple of its size")
+        self.slots.block(slot, order)
     }
 }

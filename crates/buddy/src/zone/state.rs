@@ -5,6 +5,7 @@
 
 use rampart_memory::BlockOrder;
 
+use super::slots::span;
 use crate::{End, Migratetype};
 
 /// One frame's byte: whether it is retired, and the block that begins with it.
@@ -83,6 +84,23 @@ impl State {
         } else {
             Begins::Nothing
         }
+    }
+
+    /// Returns the first slot and the state of the block that a slot lies in; `None` if the slot is retired and on no
+    /// list.
+    ///
+    /// A block begins at a multiple of its size, so eleven slots are checked, that of the smallest block first.
+    pub fn beginning(states: &[Self], slot: u32) -> Option<(u32, Begins)> {
+        BlockOrder::all().find_map(|order| {
+            let first = slot & !(span(order) - 1);
+            let begins = states[first as usize].begins();
+            let reaches = match begins {
+                Begins::Nothing => false,
+                Begins::Local(_) => first == slot,
+                Begins::Free(_, size) | Begins::Held(size) => size >= order,
+            };
+            reaches.then_some((first, begins))
+        })
     }
 }
 

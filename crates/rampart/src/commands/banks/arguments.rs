@@ -100,7 +100,11 @@ pub struct PoolsArguments {
 pub enum ReplayAllocator {
     /// The buddy system of Linux
     Buddy,
-    /// Keep the kernel's pages in few banks, and fill the fullest bank first
+    /// Adaptive-Buddy: a buddy system for each of three pools of banks
+    Adaptive,
+    /// Adaptive-Buddy, but the kernel takes any bank of programs instead of the emptiest
+    AdaptiveArbitrary,
+    /// Three pools of banks, without lists of blocks: the fullest bank with room gets the next page
     Fullest,
 }
 
@@ -108,6 +112,8 @@ impl From<ReplayAllocator> for AllocatorName {
     fn from(allocator: ReplayAllocator) -> Self {
         match allocator {
             ReplayAllocator::Buddy => Self::Buddy,
+            ReplayAllocator::Adaptive => Self::Adaptive,
+            ReplayAllocator::AdaptiveArbitrary => Self::AdaptiveArbitrary,
             ReplayAllocator::Fullest => Self::Fullest,
         }
     }

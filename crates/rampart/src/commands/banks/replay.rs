@@ -78,6 +78,8 @@ pub fn run(arguments: &ReplayArguments) -> Result<u8, Error> {
 const fn named(allocator: AllocatorName) -> &'static str {
     match allocator {
         AllocatorName::Buddy => "buddy system of Linux",
+        AllocatorName::Adaptive => "Adaptive-Buddy",
+        AllocatorName::AdaptiveArbitrary => "Adaptive-Buddy that steals any bank",
         AllocatorName::Fullest => "fullest bank first",
     }
 }

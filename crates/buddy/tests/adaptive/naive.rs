@@ -1,0 +1,197 @@
+//! The reference model: a plain set of free frames, the held blocks, and a pool for each set of banks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use rampart_buddy::{BankPool, BankSets, Migratetype, Request, StealRule, Watermarks, Zone};
+use rampart_memory::{BlockOrder, Frame, FrameBlock, Node};
+
+/// A block that was given out, and its type; none if it was claimed.
+pub type Held = (FrameBlock, Option<Migratetype>);
+
+/// Some frames of a zone that are free together.
+pub type FreeBlock = (u64, BlockOrder);
+
+pub struct NaivePart {
+    pub zone: usize,
+    pub frames: Range<u64>,
+    pub set: u64,
+    pub is_partial: bool,
+    pub isolated: bool,
+}
+
+pub struct Naive {
+    pub zones: Vec<Zone>,
+    pub parts: Vec<NaivePart>,
+    pub pools: BTreeMap<u64, BankPool>,
+    free: Vec<bool>,
+    pub held: Vec<Held>,
+    pub retired: BTreeSet<u64>,
+    pub stolen_banks: u64,
+    steal: StealRule,
+}
+
+impl Naive {
+    pub fn new(zones: &[Zone], bank: u64, sets: &BankSets, steal: StealRule) -> Self {
+        let mut parts = Vec::new();
+        let mut free = vec![false; zones.iter().map(|zone| zone.frames.last().number() as usize + 1).max().unwrap()];
+        for (zone, Zone { frames, .. }) in zones.iter().enumerate() {
+            let (start, end) = (frames.start().number(), frames.last().number() + 1);
+            free[start as usize..end as usize].fill(true);
+            for number in start / bank..=(end - 1) / bank {
+                let frames = start.max(number * bank)..end.min((number + 1) * bank);
+                let is_partial = frames.end - frames.start < bank;
+                parts.push(NaivePart { zone, frames, set: sets.set_of(number), is_partial, isolated: false });
+            }
+        }
+        let pinned: BTreeSet<u64> = parts.iter().filter(|part| part.is_partial).map(|part| part.set).collect();
+        let pool = |set| if pinned.contains(&set) { BankPool::Kernel } else { BankPool::Offline };
+        let pools = parts.iter().map(|part| (part.set, pool(part.set))).collect();
+        let (held, retired) = (Vec::new(), BTreeSet::new());
+        Self { zones: zones.to_vec(), parts, pools, free, held, retired, stolen_banks: 0, steal }
+    }
+
+    pub fn part_of(&self, frame: u64) -> Option<&NaivePart> {
+        self.parts.iter().find(|part| part.frames.contains(&frame))
+    }
+
+    pub fn of_set(&self, set: u64) -> impl Iterator<Item = &NaivePart> {
+        self.parts.iter().filter(move |part| part.set == set)
+    }
+
+    pub fn is_isolated(&self, set: u64) -> bool {
+        self.of_set(set).any(|part| part.isolated)
+    }
+
+    pub fn is_free(&self, frames: Range<u64>) -> bool {
+        self.free.get(frames.start as usize..frames.end as usize).is_some_and(|all| all.iter().all(|free| *free))
+    }
+
+    pub fn free_in(&self, frames: &Range<u64>) -> u64 {
+        frames.clone().filter(|&frame| self.free[frame as usize]).count() as u64
+    }
+
+    fn free_of_set(&self, set: u64) -> u64 {
+        self.of_set(set).map(|part| self.free_in(&part.frames)).sum()
+    }
+
+    /// Returns the free frames of a zone that are not isolated.
+    pub fn free_of_zone(&self, zone: usize) -> u64 {
+        let parts = self.parts.iter().filter(|part| part.zone == zone && !self.is_isolated(part.set));
+        parts.map(|part| self.free_in(&part.frames)).sum()
+    }
+
+    /// Returns the largest aligned blocks that are all free.
+    pub fn blocks(&self, frames: &Range<u64>) -> Vec<FreeBlock> {
+        let (mut blocks, mut first) = (Vec::new(), frames.start);
+        while first < frames.end {
+            let fits = |order: &BlockOrder| {
+                let end = first + order.frames();
+                first.is_multiple_of(order.frames()) && end <= frames.end && self.is_free(first..end)
+            };
+            let order = BlockOrder::all().rfind(fits);
+            blocks.extend(order.map(|order| (first, order)));
+            first += order.map_or(1, BlockOrder::frames);
+        }
+        blocks
+    }
+
+    /// Returns the large enough free blocks of a zone that a request may come from, with the pool that has them; these
+    /// are the smallest ones.
+    fn candidates(&self, zone: usize, order: BlockOrder, own: Migratetype) -> Option<(BankPool, Vec<FreeBlock>)> {
+        let pools = match own {
+            Migratetype::Movable => [BankPool::User, BankPool::Offline, BankPool::Kernel],
+            _ => [BankPool::Kernel, BankPool::Offline, BankPool::User],
+        };
+        let large_enough = |part: &NaivePart| {
+            let mut blocks = self.blocks(&part.frames);
+            blocks.retain(|(_, size)| *size >= order);
+            blocks
+        };
+        let here = || self.parts.iter().filter(|part| part.zone == zone && !self.is_isolated(part.set));
+        pools.into_iter().find_map(|pool| {
+            let mut parts: Vec<_> = here().filter(|part| self.pools[&part.set] == pool).collect();
+            parts.retain(|part| !large_enough(part).is_empty());
+            if pool == BankPool::User && own != Migratetype::Movable {
+                let most = parts.iter().map(|part| self.free_of_set(part.set)).max()?;
+                let fits = |part: &&&NaivePart| match self.steal {
+                    StealRule::MostFree => self.free_of_set(part.set) == most,
+                    StealRule::Lowest => true,
+                };
+                let chosen = parts.iter().find(fits)?.set;
+                parts.retain(|part| part.set == chosen);
+            }
+            let blocks: Vec<_> = parts.into_iter().flat_map(large_enough).collect();
+            let smallest = blocks.iter().map(|(_, size)| *size).min()?;
+            Some((pool, blocks.into_iter().filter(|(_, size)| *size == smallest).collect()))
+        })
+    }
+
+    /// Returns the pool and the blocks that a request may get a block of; none if it has to be refused.
+    pub fn expect(&self, request: Request, watermarks: &[Watermarks]) -> Option<(BankPool, Vec<FreeBlock>)> {
+        let zonelist = if request.node == Node(1) { [2, 1, 0] } else { [1, 0, 2] };
+        let first = |floor: &dyn Fn(Watermarks) -> u64| {
+            zonelist.into_iter().find_map(|zone| {
+                let leaves = self.free_of_zone(zone).checked_sub(request.order.frames())?;
+                let allowed = leaves >= floor(watermarks[zone]);
+                allowed.then(|| self.candidates(zone, request.order, request.migratetype)).flatten()
+            })
+        };
+        first(&|marks| marks.low).or_else(|| first(&|marks| if request.urgent { 0 } else { marks.min }))
+    }
+
+    /// Gives out a block that a pool had.
+    pub fn hold(&mut self, block: FrameBlock, own: Option<Migratetype>) {
+        let set = self.part_of(block.first().number()).unwrap().set;
+        let user = own.is_none_or(|own| own == Migratetype::Movable);
+        match (self.pools[&set], user) {
+            (BankPool::Offline, true) => _ = self.pools.insert(set, BankPool::User),
+            (BankPool::Offline, false) => _ = self.pools.insert(set, BankPool::Kernel),
+            (BankPool::User, false) => {
+                self.stolen_banks += self.of_set(set).count() as u64;
+                self.pools.insert(set, BankPool::Kernel);
+            }
+            (BankPool::User, true) | (BankPool::Kernel, _) => {}
+        }
+        block.frames().for_each(|frame| self.free[frame.number() as usize] = false);
+        self.held.push((block, own));
+    }
+
+    pub fn is_held(&self, frame: u64) -> bool {
+        self.held.iter().any(|(block, _)| block.contains(Frame::new(frame).unwrap()))
+    }
+
+    /// Takes a block back; a set without a held block goes offline, unless a part of it is partial.
+    pub fn free(&mut self, block: FrameBlock) {
+        self.held.retain(|(other, _)| *other != block);
+        for number in block.frames().map(Frame::number) {
+            self.free[number as usize] = !self.retired.contains(&number);
+        }
+        let set = self.part_of(block.first().number()).unwrap().set;
+        let is_used = self.of_set(set).any(|part| {
+            part.is_partial || self.held.iter().any(|(block, _)| part.frames.contains(&block.first().number()))
+        });
+        if !is_used {
+            self.pools.insert(set, BankPool::Offline);
+            self.parts.iter_mut().filter(|part| part.set == set).for_each(|part| part.isolated = false);
+        }
+    }
+
+    pub fn retire(&mut self, frame: u64) {
+        if self.part_of(frame).is_some() {
+            self.retired.insert(frame);
+            self.free[frame as usize] = false;
+        }
+    }
+
+    /// Isolates a part, and returns whether it could be.
+    pub fn isolate(&mut self, part: usize) -> bool {
+        let can_be = self.pools[&self.parts[part].set] == BankPool::User;
+        self.parts[part].isolated |= can_be;
+        can_be
+    }
+
+    pub fn rejoin(&mut self, part: usize) {
+        self.parts[part].isolated = false;
+    }
+}
