@@ -1,10 +1,9 @@
 //! Takes frames by their number: claims, and retirement.
 
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-
 use rampart_memory::BlockOrder;
 
 use super::part::CHUNK_FRAMES;
+use super::sync::{Ordering::Relaxed, Ordering::SeqCst, spin_loop};
 use super::take::CHUNK_ORDER;
 use super::word::{WORD_FRAMES, run, samples};
 use super::zone::{CHUNK_SAMPLES, FullestZone, is_set};
@@ -30,7 +29,7 @@ impl FullestZone<'_> {
             if result.is_some() || (before.is_some() && self.shared.settled() == before) {
                 return result;
             }
-            core::hint::spin_loop();
+            spin_loop();
         }
     }
 

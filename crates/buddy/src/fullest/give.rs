@@ -1,11 +1,10 @@
 //! Gives blocks back, and merges a chunk all of whose frames are free.
 
-use core::sync::atomic::Ordering::SeqCst;
-
 use rampart_memory::BlockOrder;
 
 use super::cpu::CpuState;
 use super::part::CHUNK_FRAMES;
+use super::sync::Ordering::SeqCst;
 use super::take::CHUNK_ORDER;
 use super::word::{FREE, WORD_FRAMES, run, samples};
 use super::zone::{CHUNK_SAMPLES, FullestZone, clear, is_set, set};

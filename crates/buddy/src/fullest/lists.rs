@@ -2,9 +2,8 @@
 //!
 //! They are a hint: which part to try next. A part may be fuller or emptier than its bucket says.
 
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-
 use super::part::{BUCKETS, NONE, PartState};
+use super::sync::Ordering::{Relaxed, SeqCst};
 use crate::BankPool;
 
 /// The most parts that one look at the lists returns.

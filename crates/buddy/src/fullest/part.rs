@@ -1,7 +1,6 @@
 //! The state of a part of a bank, and its place on a list.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-
+use super::sync::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use super::word::SAMPLED;
 use crate::BankPool;
 

@@ -1,11 +1,10 @@
 //! Finds the part for a request, and moves parts between the pools.
 
-use core::sync::atomic::Ordering::SeqCst;
-
 use rampart_memory::{BlockOrder, Frame, FrameRange};
 
 use super::cpu::{CpuState, PageUser};
 use super::part::{CHUNK_FRAMES, NONE, PartFlags};
+use super::sync::Ordering::SeqCst;
 use super::take::{CHUNK_ORDER, admits};
 use super::zone::{FullestZone, set_in};
 use crate::{BankPart, BankPool, ZoneIndex};

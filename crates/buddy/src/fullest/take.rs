@@ -1,12 +1,12 @@
 //! Takes free blocks: out of a word, several words, a chunk, a part.
 
 use core::ops::Range;
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use rampart_memory::BlockOrder;
 
 use super::cpu::{CHUNK_WORDS, CpuState, PageUser, Reservation};
 use super::part::{CHUNK_FRAMES, PartFlags};
+use super::sync::Ordering::{Relaxed, SeqCst};
 use super::word::{FREE, WORD_FRAMES, run, samples, starts};
 use super::zone::{CHUNK_SAMPLES, FullestZone, clear, is_set, set, set_in};
 use crate::BankPool;
