@@ -7,16 +7,17 @@ use super::sync::{Ordering::Relaxed, Ordering::SeqCst, spin_loop};
 use super::take::CHUNK_ORDER;
 use super::word::{WORD_FRAMES, run, samples};
 use super::zone::{CHUNK_SAMPLES, FullestZone, is_set};
-use crate::FramePlace;
+use crate::{BankPool, FramePlace};
 
 impl FullestZone<'_> {
     /// Takes exactly this block if all of its frames are free. An offline part becomes the programs', for a claimed
     /// block comes back.
     pub(super) fn claim(&self, slot: usize, order: BlockOrder) -> bool {
-        let claimed = self.until_settled(|| self.take_exactly(slot, order).then_some(())).is_some();
+        let taken = self.until_settled(|| self.take_exactly(slot, order).then_some(())).is_some();
+        let claimed = taken && self.keep(slot, order);
         if claimed {
             self.count_free_at_once(-(1 << order.number()));
-            self.bring_online(self.part_of(slot / CHUNK_FRAMES));
+            self.bring_online(self.part_of(slot / CHUNK_FRAMES), BankPool::User);
         }
         claimed
     }
@@ -80,7 +81,7 @@ impl FullestZone<'_> {
         self.retired.fetch_add(1, SeqCst);
         if self.until_settled(|| self.take_exactly(slot, BlockOrder::ZERO).then_some(())).is_some() {
             self.count_free_at_once(-1);
-            self.bring_online(self.part_of(slot / CHUNK_FRAMES));
+            self.bring_online(self.part_of(slot / CHUNK_FRAMES), BankPool::User);
         }
         was
     }

@@ -21,7 +21,9 @@ impl PartLists {
     /// Puts a part that is on no list at the end of the one that it belongs to.
     pub fn link(&mut self, parts: &[PartState], part: u32) {
         let state = &parts[part as usize];
-        let bucket = state.fullness();
+        // All of an offline part is free, even if a thread has not counted that yet.
+        let is_offline = state.flags().pool() == BankPool::Offline;
+        let bucket = if is_offline { BUCKETS - 1 } else { state.fullness() };
         let (first, last) = &mut self.ends[state.flags().pool() as usize][bucket as usize];
         state.previous.store(*last, Relaxed);
         state.next.store(NONE, Relaxed);

@@ -113,6 +113,7 @@ impl PartState {
     }
 
     /// Returns the number of free chunks.
+    #[cfg(test)]
     pub(super) fn free_chunks(&self) -> u32 {
         u32::try_from(self.counts.load(SeqCst) >> 32).expect("the upper half")
     }

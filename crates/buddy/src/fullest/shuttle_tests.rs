@@ -161,23 +161,31 @@ fn a_request_is_not_refused_while_a_page_is_free_all_the_time() {
     });
 }
 
-/// Chunks are never all held: two threads hold at most two of the four that there are.
+/// Nobody but the one thread that allocates takes the last chunk, while others make its bank empty and take of it.
 #[test]
 fn a_request_is_not_refused_while_a_chunk_is_free_all_the_time() {
     explore(|| {
         let machine = machine(2, 3);
-        let threads: Vec<_> = (0..3_u32)
-            .map(|cpu| {
-                thread::spawn(move || {
-                    let number = if cpu == 0 { 0 } else { 9 };
-                    for migratetype in [Movable, Unmovable, Movable] {
-                        let block = machine.allocate(urgent(number, migratetype, cpu)).expect("a chunk is free");
-                        machine.free(block, Cpu(cpu));
-                    }
-                })
-            })
-            .collect();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert!(machine.claim(block(0, 10)) && machine.claim(block(1024, 9)));
+        let empties = thread::spawn(move || {
+            machine.free(block(1024, 9), Cpu(1));
+            if machine.claim(block(1024, 9)) {
+                machine.free(block(1024, 9), Cpu(1));
+            }
+        });
+        let claims = thread::spawn(move || {
+            for number in [0, 6, 9] {
+                if machine.claim(block(1024, number)) {
+                    machine.free(block(1024, number), Cpu(2));
+                }
+            }
+        });
+        for (number, migratetype) in [(9, Movable), (0, Unmovable), (9, Unmovable), (8, Movable)] {
+            let block = machine.allocate(urgent(number, migratetype, 0)).expect("a chunk is free all the time");
+            machine.free(block, Cpu(0));
+        }
+        empties.join().unwrap();
+        claims.join().unwrap();
     });
 }
 
