@@ -3,7 +3,7 @@
 use rampart_memory::BlockOrder;
 
 use super::part::CHUNK_FRAMES;
-use super::sync::{Ordering::Relaxed, Ordering::SeqCst, spin_loop};
+use super::sync::{Ordering::SeqCst, spin_loop};
 use super::take::CHUNK_ORDER;
 use super::word::{WORD_FRAMES, run, samples};
 use super::zone::{CHUNK_SAMPLES, FullestZone, is_set};
@@ -64,7 +64,8 @@ impl FullestZone<'_> {
 
     fn take_bits(&self, word: usize, bits: u64) -> bool {
         let take = |free: u64| (free & bits == bits).then_some(free & !bits);
-        let taken = self.word(word).fetch_update(SeqCst, Relaxed, take).is_ok();
+        // A frame that is freed and retired at once: either this sees that it is free, or `give` that it is retired.
+        let taken = self.word(word).fetch_update(SeqCst, SeqCst, take).is_ok();
         if taken && samples(bits) > 0 {
             self.count(word * WORD_FRAMES / CHUNK_FRAMES, 0, -samples(bits).cast_signed());
         }
