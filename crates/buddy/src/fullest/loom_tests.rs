@@ -2,8 +2,8 @@
 //!
 //! Run them with `RUSTFLAGS="--cfg loom" cargo test --release -p rampart-buddy --lib loom`.
 //!
-//! Each test is exhaustive up to three preemptions (`LOOM_MAX_PREEMPTIONS` says another number): most bugs need two
-//! [Musuvathi07], and without a bound the scans of the sixteen words of a bank take days.
+//! Each test is exhaustive up to five preemptions (`LOOM_MAX_PREEMPTIONS` says another number): most bugs need two
+//! or fewer. Without a bound the scans of the sixteen words of a bank take hours.
 
 use loom::model::Builder;
 use loom::thread;
@@ -11,9 +11,9 @@ use rampart_memory::FrameBlock;
 
 use super::small::{check, check_and_claim, machine, urgent};
 use super::*;
+use crate::BankPool;
 use crate::Migratetype::{self, Movable, Unmovable};
 use crate::testing::block;
-use crate::BankPool;
 
 type Held = Vec<(FrameBlock, Migratetype)>;
 
@@ -21,7 +21,7 @@ type Held = Vec<(FrameBlock, Migratetype)>;
 fn explore(test: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
     builder.max_branches = 100_000;
-    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    builder.preemption_bound = builder.preemption_bound.or(Some(5));
     let executions = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
     let count = std::sync::Arc::clone(&executions);
     builder.check(move || {

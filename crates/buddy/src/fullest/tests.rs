@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::sample::Index;
+use proptest::test_runner::TestRunner;
 use rampart_memory::{Frame, FrameBlock, Node};
 
 use super::*;
@@ -16,10 +17,14 @@ const CPUS: u32 = 2;
 
 /// Runs a test on a machine of these zones.
 fn on(zones: &[Zone], test: impl FnOnce(&FullestBank<'_>)) {
-    let mut slices = FullestSlices::of(zones, CPUS, BANK);
+    on_machine(zones, CPUS, BANK, test);
+}
+
+fn on_machine<T>(zones: &[Zone], cpus: u32, bank: BankSize, test: impl FnOnce(&FullestBank<'_>) -> T) -> T {
+    let mut slices = FullestSlices::of(zones, cpus, bank);
     let mut vacant = slices.vacant_zones();
     let memory = slices.lend(&mut vacant);
-    test(&FullestBank::new(zones, CPUS, BANK, memory).unwrap());
+    test(&FullestBank::new(zones, cpus, bank, memory).unwrap())
 }
 
 /// Runs a test on a machine of one zone of whole banks.
@@ -100,6 +105,20 @@ fn a_steal_ends_the_programs_reservations_in_the_bank() {
         assert_eq!(pools(allocator), [BankPool::Kernel]);
         // The chunk of the programs was left, so the kernel goes on in it.
         assert_eq!(allocator.allocate(urgent(0, Unmovable)), Some(block(2, 0)));
+    });
+}
+
+#[test]
+fn a_bank_that_goes_offline_ends_all_reservations_in_it() {
+    on_banks(1, |allocator| {
+        let on = |cpu, migratetype| Request { cpu: Cpu(cpu), ..urgent(0, migratetype) };
+        let page = allocator.allocate(on(0, Unmovable)).unwrap();
+        allocator.free(page, Cpu(1));
+        assert_eq!(pools(allocator), [BankPool::Offline]);
+        // The same bank is now the programs', and the kernel's CPU has no chunk in it any more.
+        allocator.allocate(on(1, Movable)).unwrap();
+        allocator.allocate(on(0, Unmovable)).unwrap();
+        assert_eq!(pools(allocator), [BankPool::Kernel]);
     });
 }
 
@@ -217,6 +236,8 @@ struct Model {
     held: Vec<(FrameBlock, Migratetype)>,
     retired: BTreeSet<Frame>,
     isolated: BTreeSet<usize>,
+    /// Blocks given, claimed, retired and given back, and requests refused.
+    operations: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -229,19 +250,18 @@ enum Step {
     Rejoin { part: Index },
 }
 
-const LAST: u64 = 12_000;
-
-fn step() -> impl Strategy<Value = Step> {
+/// Returns steps on a machine of so many CPUs whose frames lie below `last`, each of at most `most` operations.
+fn step(cpus: u32, last: u64, most: usize) -> impl Strategy<Value = Step> {
     let number = || prop_oneof![4 => Just(0_u8), 2 => 1_u8..6, 2 => 6_u8..=10];
-    let request = (number(), prop::sample::select(&Migratetype::ALL), 0..CPUS, 0_u32..3).prop_map(
+    let request = (number(), prop::sample::select(&Migratetype::ALL), 0..cpus, 0_u32..3).prop_map(
         |(number, migratetype, cpu, node)| Request { cpu: Cpu(cpu), node: Node(node), ..urgent(number, migratetype) },
     );
     prop_oneof![
-        6 => (request, 1_usize..700).prop_map(|(request, times)| Step::Allocate { request, times }),
-        6 => (any::<Index>(), 1_usize..700, 0..CPUS)
+        6 => (request, 1..most).prop_map(|(request, times)| Step::Allocate { request, times }),
+        6 => (any::<Index>(), 1..most, 0..cpus)
             .prop_map(|(which, times, cpu)| Step::Free { which, times, cpu: Cpu(cpu) }),
-        2 => (0..LAST, number()).prop_map(|(first, number)| Step::Claim { first, number }),
-        1 => (0..LAST).prop_map(|number| Step::Retire { number }),
+        2 => (0..last, number()).prop_map(|(first, number)| Step::Claim { first, number }),
+        1 => (0..last).prop_map(|number| Step::Retire { number }),
         1 => any::<Index>().prop_map(|part| Step::Isolate { part }),
         1 => any::<Index>().prop_map(|part| Step::Rejoin { part }),
     ]
@@ -255,6 +275,7 @@ impl Model {
             held: Vec::new(),
             retired: BTreeSet::new(),
             isolated: BTreeSet::new(),
+            operations: 0,
         }
     }
 
@@ -282,6 +303,7 @@ impl Model {
         match step {
             Step::Allocate { request, times } => {
                 for _ in 0..times {
+                    self.operations += 1;
                     let Some(block) = allocator.allocate(request) else {
                         prop_assert!(!self.has_block(allocator, request.order.number()), "{:?} is refused", request);
                         break;
@@ -291,6 +313,7 @@ impl Model {
             }
             Step::Free { which, times, cpu } => {
                 for _ in 0..times.min(self.held.len()) {
+                    self.operations += 1;
                     let (block, _) = self.held.swap_remove(which.index(self.held.len()));
                     allocator.free(block, cpu);
                     self.free.extend(block.frames().filter(|frame| !self.retired.contains(frame)));
@@ -298,6 +321,7 @@ impl Model {
             }
             Step::Claim { first, number } => {
                 let block = FrameBlock::new(frame(first >> number << number), order(number)).unwrap();
+                self.operations += 1;
                 let claimed = allocator.claim(block);
                 prop_assert_eq!(claimed, self.is_free(block), "{}", block);
                 if claimed {
@@ -363,23 +387,89 @@ impl Model {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+/// A machine to compare with a set of frames.
+struct Shape {
+    zones: Vec<Zone>,
+    cpus: u32,
+    bank: u64,
+    /// Frames that stay free before the first step; the others are held, each a block of its own.
+    spare: Option<usize>,
+    /// Random sequences of steps, unless `PROPTEST_CASES` says how many.
+    cases: u32,
+}
 
-    /// No overlap, no loss, no refusal while a block is free, pools of whole banks, [Panwar15, 4.1.2 and 4.2].
-    #[test]
-    fn it_does_what_a_set_of_frames_does(steps in prop::collection::vec(step(), 1..40)) {
-        let zones = [zone(0, Dma, 3, 1500), zone(0, Normal, 2048, 6144), zone(1, Normal, 8192, 3000)];
-        let mut result = Ok(());
-        on(&zones, |allocator| {
-            let mut model = Model::new(&zones);
-            result = steps.iter().try_for_each(|&step| {
+impl Shape {
+    fn of(zones: Vec<Zone>) -> Self {
+        Self { zones, cpus: CPUS, bank: BANK.frames(), spare: None, cases: 48 }
+    }
+}
+
+/// No overlap, no loss, no refusal while a block is free, pools of whole banks, [Panwar15, 4.1.2 and 4.2].
+fn compare(shape: &Shape) {
+    let cases = std::env::var("PROPTEST_CASES").map_or(shape.cases, |text| text.parse().expect("a number"));
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let last = shape.zones.iter().map(|zone| zone.frames.last().number()).max().unwrap() + 100;
+    let most = if shape.spare.is_some() { 40 } else { 700 };
+    let steps = prop::collection::vec(step(shape.cpus, last, most), 1..40);
+    let operations = std::cell::Cell::new(0);
+    let result = TestRunner::new(config).run(&steps, |steps| {
+        let bank = BankSize::of_frames(shape.bank).expect("a size of banks");
+        on_machine(&shape.zones, shape.cpus, bank, |allocator| {
+            let mut model = Model::new(&shape.zones);
+            while shape.spare.is_some_and(|spare| model.free.len() > spare) {
+                let block = allocator.allocate(urgent(0, Movable)).expect("frames are free");
+                model.hold(block, Movable)?;
+            }
+            let result = steps.iter().try_for_each(|&step| {
                 model.step(allocator, step)?;
                 model.check(allocator)
             });
-        });
-        result?;
-    }
+            operations.set(operations.get() + model.operations);
+            result
+        })
+    });
+    println!("{} operations", operations.get());
+    result.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+#[test]
+fn it_does_what_a_set_of_frames_does() {
+    compare(&Shape::of(vec![zone(0, Dma, 3, 1500), zone(0, Normal, 2048, 6144), zone(1, Normal, 8192, 3000)]));
+}
+
+#[test]
+fn the_smallest_banks_do_what_a_set_of_frames_does() {
+    compare(&Shape { bank: 1024, ..Shape::of(vec![zone(0, Normal, 0, 6 * 1024)]) });
+}
+
+#[test]
+fn larger_banks_do_what_a_set_of_frames_does() {
+    compare(&Shape { bank: 4096, ..Shape::of(vec![zone(0, Dma, 1000, 3000), zone(0, Normal, 4096, 3 * 4096)]) });
+}
+
+#[test]
+fn the_largest_banks_do_what_a_set_of_frames_does() {
+    compare(&Shape { bank: 65_536, cases: 4, ..Shape::of(vec![zone(0, Normal, 0, 2 * 65_536)]) });
+}
+
+#[test]
+fn one_bank_for_two_cpus_does_what_a_set_of_frames_does() {
+    compare(&Shape { bank: 1024, ..Shape::of(vec![zone(0, Normal, 0, 1024)]) });
+}
+
+#[test]
+fn one_cpu_does_what_a_set_of_frames_does() {
+    compare(&Shape { cpus: 1, ..Shape::of(vec![zone(0, Normal, 0, 3 * 2048)]) });
+}
+
+#[test]
+fn eight_cpus_do_what_a_set_of_frames_does() {
+    compare(&Shape { cpus: 8, ..Shape::of(vec![zone(0, Normal, 0, 4 * 2048)]) });
+}
+
+#[test]
+fn nearly_full_memory_does_what_a_set_of_frames_does() {
+    compare(&Shape { cpus: 8, spare: Some(8), ..Shape::of(vec![zone(0, Normal, 0, 4 * 2048)]) });
 }
 
 #[test]
