@@ -14,7 +14,7 @@ use super::*;
 use crate::Migratetype::{self, Movable, Unmovable};
 use crate::testing::{block, frame};
 
-/// Runs a test in random schedules, and in those of few preemptions [Burckhardt10].
+/// Runs a test in random schedules, and in those of three preemptions at most.
 fn explore(test: fn()) {
     let schedules = std::env::var("SHUTTLE_SCHEDULES").map_or(10_000, |text| text.parse().expect("a number"));
     shuttle::check_random(test, schedules);
