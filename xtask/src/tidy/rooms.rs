@@ -19,6 +19,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "guard_suites",
             "guard_figures",
             "guard",
+            "banks",
             "codes",
             "march",
             "diagnostic",
@@ -39,6 +40,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "crates/buddy/src",
         &[
             "adaptive",
+            "fullest",
             "buddy",
             "locked",
             "zone",

@@ -2,8 +2,8 @@
 //!
 //! **Problem.** Programs end and leave banks almost empty, but a bank goes offline only when its last page is gone.
 //! **Idea.** One pass looks at all banks of programs, isolates as many of the emptiest as the others have room for, and
-//! only then moves their pages. **Why this way.** No page lands in a bank that is to be emptied too, so none moves twice
-//! in a pass.
+//! only then moves their pages. **Why this way.** No page lands in a bank that is to be emptied too, so none moves
+//! twice in a pass.
 
 use rampart_buddy::{BankPart, BankPool, BankPools, Cpu, Request};
 use rampart_memory::{Bytes, FRAME_BYTES, Frame, Node};

@@ -8,7 +8,10 @@ use super::part::{BUCKETS, NONE, PartState};
 use crate::BankPool;
 
 /// The most parts that one look at the lists returns.
-pub const CANDIDATES: usize = 8;
+pub const CANDIDATES: usize = 16;
+
+/// The most parts that it sees.
+const SEEN: usize = 64;
 
 /// The first and the last part of each bucket of each pool.
 #[derive(Debug)]
@@ -53,15 +56,24 @@ impl PartLists {
         }
     }
 
-    /// Returns parts of a pool, the fullest or the emptiest first.
-    pub fn candidates(&self, parts: &[PartState], pool: BankPool, fullest: bool) -> ([u32; CANDIDATES], usize) {
-        let (mut found, mut count) = ([NONE; CANDIDATES], 0);
+    /// Returns parts of a pool with so many free chunks or more, the fullest or the emptiest first.
+    pub fn candidates(
+        &self,
+        parts: &[PartState],
+        pool: BankPool,
+        chunks: u32,
+        fullest: bool,
+    ) -> ([u32; CANDIDATES], usize) {
+        let (mut found, mut count, mut seen) = ([NONE; CANDIDATES], 0, 0);
         for step in 0..BUCKETS as usize {
             let bucket = if fullest { step } else { BUCKETS as usize - 1 - step };
             let mut part = self.ends[pool as usize][bucket].0;
-            while part != NONE && count < CANDIDATES {
-                found[count] = part;
-                count += 1;
+            while part != NONE && count < CANDIDATES && seen < SEEN {
+                seen += 1;
+                if parts[part as usize].free_chunks() >= chunks {
+                    found[count] = part;
+                    count += 1;
+                }
                 part = parts[part as usize].next.load(Relaxed);
             }
         }

@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering::SeqCst;
 use rampart_memory::{BlockOrder, Frame, FrameRange};
 
 use super::cpu::{CpuState, PageUser};
+use super::lists::CANDIDATES;
 use super::part::{CHUNK_FRAMES, NONE, PartFlags};
 use super::take::{CHUNK_ORDER, admits};
 use super::zone::{FullestZone, set_in};
@@ -56,7 +57,7 @@ impl FullestZone<'_> {
     }
 
     fn search_pool(&self, pool: BankPool, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
-        let (candidates, count) = self.lists.lock().candidates(self.memory.parts, pool, true);
+        let (candidates, count) = self.candidates(pool, order, true);
         candidates[..count].iter().find_map(|&part| {
             let found = self.take_in_part(part as usize, order, cpu, |flags| admits(cpu.1, flags));
             if found.is_none() {
@@ -64,6 +65,12 @@ impl FullestZone<'_> {
             }
             found
         })
+    }
+
+    /// Returns parts of a pool that may have a block of this order.
+    fn candidates(&self, pool: BankPool, order: BlockOrder, fullest: bool) -> ([u32; CANDIDATES], usize) {
+        let chunks = u32::from(order.number() >= CHUNK_ORDER) + u32::from(order.number() > CHUNK_ORDER);
+        self.lists.lock().candidates(self.memory.parts, pool, chunks, fullest)
     }
 
     /// Brings parts online, the kernel's from below and the programs' from above.
@@ -83,7 +90,7 @@ impl FullestZone<'_> {
     /// Takes the programs' bank with the most free frames for the kernel, as a whole: it cannot be emptied any more
     /// [Panwar15, 4.1.2].
     fn steal(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
-        let (candidates, count) = self.lists.lock().candidates(self.memory.parts, BankPool::User, false);
+        let (candidates, count) = self.candidates(BankPool::User, order, false);
         candidates[..count].iter().find_map(|&part| {
             if !self.has_block(part as usize, order) || !self.make_kernels(part) {
                 return None;

@@ -20,7 +20,7 @@ pub const CHUNK_ORDER: u8 = 9;
 const _: () = assert!(1 << CHUNK_ORDER == CHUNK_FRAMES && 1 << WORD_ORDER == WORD_FRAMES, "orders are of these sizes");
 
 /// The most broken chunks of a part that are searched before a whole chunk is broken.
-const MOST_BROKEN: usize = 8;
+const MOST_BROKEN: usize = 32;
 
 impl FullestZone<'_> {
     /// Takes a block of an order below 6 out of a word.
