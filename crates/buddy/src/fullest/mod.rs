@@ -2,7 +2,7 @@
 //!
 //! **Problem.** `AdaptiveBuddy` keeps the pages of the kernel in few banks. But when a bank changes its pool, each free
 //! block of the bank changes its list: the slowest allocation took 21 µs [Panwar15, table 6.1]. And lists need a lock.
-//! **Idea.** A bit for each frame says whether the frame is free. So a bank changes its pool by one store, whatever lies
+//! **Idea.** A bit for each frame says whether the frame is free. So a bank changes its pool by one store, whatever is
 //! in it, and buddies need no merging: a block is free if its bits are set. Each bank counts its free frames, and the
 //! fullest bank with room gets the next page, so the others empty by themselves. A CPU *reserves* 2 MiB (a *chunk*) and
 //! allocates there alone; so to allocate or free one page takes one atomic operation on one word. **Why this way.** The
