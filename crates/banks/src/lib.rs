@@ -22,7 +22,9 @@ mod page_trace;
 mod pools;
 mod record;
 mod replay;
+mod simulated_banks;
 mod survey;
+mod synthetic;
 
 pub use consolidation::{Consolidation, ConsolidationEnd, ConsolidationGoal, NextStep};
 pub use error::Error;
@@ -30,5 +32,7 @@ pub use layout::{BankLayout, BankSource};
 pub use page_trace::{EVENT_BYTES, PageChange, PageEvent, read_page_trace};
 pub use pools::{Pool, PoolDemand, PoolMove, PoolSettings, Pools, PoolsSeen};
 pub use record::{OfflineBlock, OfflineRecord};
-pub use replay::{AllocatorName, BankAverages, BankSample, MigrationCounts, ReplayReport, ReplaySettings, replay};
+pub use replay::{ReplaySettings, replay};
+pub use simulated_banks::{AllocatorName, BankAverages, BankSample, MachineSettings, MigrationCounts, ReplayReport};
 pub use survey::{BlockObstacle, BlockSurvey, MemorySurvey, MemoryTotals};
+pub use synthetic::{SyntheticLoad, SyntheticSettings, run_synthetic};
