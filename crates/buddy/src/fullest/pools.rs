@@ -46,14 +46,19 @@ impl FullestZone<'_> {
             })
     }
 
-    /// Stays in the part that the CPU allocated from last, unless that has become emptier since.
+    /// Stays in the part that the CPU allocated from last, unless that has become emptier since. It breaks no whole chunk
+    /// there, for a fuller part may have broken ones.
     fn search_near(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
         let own = cpu.1.pool();
         let (part, bucket) = cpu.0.near(cpu.1)?;
         if self.part(part).fullness() > bucket {
             return None;
         }
-        self.take_in_part(part, order, cpu, |flags| flags.pool() == own && !flags.is_isolated())
+        let may = |flags: PartFlags| flags.pool() == own && !flags.is_isolated();
+        if order.number() >= CHUNK_ORDER {
+            return self.take_in_part(part, order, cpu, may);
+        }
+        if may(self.part(part).flags()) { self.take_broken(part, order, cpu, may) } else { None }
     }
 
     fn search_pool(&self, pool: BankPool, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {

@@ -163,6 +163,22 @@ impl FullestZone<'_> {
         if order.number() >= CHUNK_ORDER {
             return self.take_whole(part, order, may);
         }
+        self.take_broken(part, order, cpu, may).or_else(|| {
+            let mut whole = set_in(self.memory.whole, self.chunks_of(part));
+            let slot = whole.find_map(|chunk| self.take_from_whole(chunk, order, may))?;
+            self.reserve(slot, order, cpu);
+            Some(slot)
+        })
+    }
+
+    /// Takes a block of an order below 9 out of the broken chunks of a part.
+    pub(super) fn take_broken(
+        &self,
+        part: usize,
+        order: BlockOrder,
+        cpu: (&CpuState, PageUser),
+        may: impl Fn(PartFlags) -> bool + Copy,
+    ) -> Option<usize> {
         for chunk in set_in(self.memory.some, self.chunks_of(part)).take(MOST_BROKEN) {
             if let Some(slot) = self.take_in_chunk(chunk, order) {
                 if !may(self.part(part).flags()) {
@@ -174,10 +190,7 @@ impl FullestZone<'_> {
             }
             self.forget_if_exhausted(chunk);
         }
-        let mut whole = set_in(self.memory.whole, self.chunks_of(part));
-        let slot = whole.find_map(|chunk| self.take_from_whole(chunk, order, may))?;
-        self.reserve(slot, order, cpu);
-        Some(slot)
+        None
     }
 
     /// Takes a block out of the chunk that a CPU has for itself.
