@@ -6,7 +6,8 @@
 //! act: a [`Consolidation`] decides which block is emptied next, and an [`OfflineRecord`] keeps the way back. **Why
 //! this way.** All three are pure functions of what [`rampart_linux`] read, so a test can make any machine.
 //!
-//! And compare: [`replay()`] lets an allocator serve recorded page allocations ([`PageEvent`]), and counts its banks.
+//! And compare: [`replay()`] lets an allocator serve recorded page allocations ([`PageEvent`]), [`run_synthetic`] a
+//! made-up load of hours; both count the banks of a machine that `simulated_banks` simulates.
 //!
 //! Libraries: `displaydoc` and `thiserror` (the doc comment of a verdict or an error is its text), `rand` and
 //! `rand_chacha` (a seed gives the same numbers on every platform and version), `serde` (reports).

@@ -131,7 +131,6 @@ impl Replay {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "a filter passes references")]
 fn is_movable(held: &&mut Held) -> bool {
     held.migratetype == Migratetype::Movable
 }

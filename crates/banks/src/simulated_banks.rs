@@ -1,6 +1,6 @@
 //! A simulated machine whose banks are counted: which allocator puts which pages where.
 //!
-//! **Problem.** Recorded loads and generated ones need the same machine, the same migration and the same counts, so that
+//! **Problem.** Recorded loads and made-up ones need the same machine, the same migration and the same counts, so that
 //! their figures compare. **Idea.** [`SimulatedBanks`] owns all of these; a load calls it to get and give back blocks.
 //! **Why this way.** It knows of each block only what its bank must know: whether it is the kernel's.
 

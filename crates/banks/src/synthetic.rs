@@ -1,10 +1,11 @@
 //! A synthetic load: programs, cached files and the kernel's own memory, for hours, from a seed.
 //!
-//! **Problem.** The recorded traces are minutes of one program on a small machine. The experiments of [Panwar15, 5.3] ran
-//! for hours on 32 GiB. **Idea.** The memory in use wanders between two bounds: programs begin and grow until it is as
-//! high as it shall be, and end when it is to fall. Each takes memory of the kernel with it, some of which outlives it.
-//! From time to time a program creates very many small files and deletes them later. **Why this way.** What decides
-//! whether a bank can be emptied is how memory of short and long life is mixed, so the load has both, side by side.
+//! **Problem.** The recorded traces are minutes of one program on a small machine. The experiments of [Panwar15, 5.3]
+//! ran for hours on 32 GiB. **Idea.** The memory in use wanders between two bounds: programs begin and grow until it
+//! is as high as it shall be, and end when it is to fall. Each takes memory of the kernel with it, some of which
+//! outlives it. From time to time a program creates very many small files and deletes them later. **Why this way.**
+//! What decides whether a bank can be emptied is how memory of short and long life is mixed, so the load has both,
+//! side by side.
 
 use std::collections::BTreeMap;
 
@@ -200,8 +201,8 @@ impl World {
         }
     }
 
-    /// One page of the kernel for about fifty of programs: page tables, descriptors, sockets; and as many again of files
-    /// that are cached.
+    /// One page of the kernel for about fifty of programs: page tables, descriptors, sockets; and as many again of
+    /// files that are cached.
     fn take_for_kernel(&mut self, place: usize, now: u64, machine: &mut SimulatedBanks<'_>) {
         let (cpu, node) = (self.cpu(), Node(self.programs[place].node));
         if self.random.random_ratio(1, 20) {
@@ -230,8 +231,8 @@ impl World {
         }
     }
 
-    /// Creates small files: a cached page each, and for four of them a page of the kernel, a fiftieth of which stays for
-    /// hours.
+    /// Creates small files: a cached page each, and for four of them a page of the kernel, a fiftieth of which stays
+    /// for hours.
     fn create_files(&mut self, now: u64, machine: &mut SimulatedBanks<'_>) {
         let lifetime = self.random.random_range(5 * MINUTE..=15 * MINUTE);
         for file in 0..FILES * machine.frames() / MACHINE_OF_THE_THESIS {

@@ -34,7 +34,20 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     (
         "crates/banks/src",
-        &["replay", "page_trace", "pools", "consolidation", "costs", "attempts", "record", "survey", "layout", "error"],
+        &[
+            "replay",
+            "synthetic",
+            "simulated_banks",
+            "page_trace",
+            "pools",
+            "consolidation",
+            "costs",
+            "attempts",
+            "record",
+            "survey",
+            "layout",
+            "error",
+        ],
     ),
     (
         "crates/buddy/src",

@@ -17,7 +17,7 @@
 //!
 //! Steps, at most: an allocation looks at 16 banks of each of two pools, and in each at 32 chunks that are partly free.
 //! Only if it finds nothing, it reads every word once, and again if another thread moved several words meanwhile.
-//! LLFree [Wrenger23] has bits and reservations too, but neither pools nor an order of banks.
+//! LLFree \[Wrenger23\] has bits and reservations too, but neither pools nor an order of banks.
 
 mod claim;
 mod cpu;

@@ -46,8 +46,8 @@ impl FullestZone<'_> {
             })
     }
 
-    /// Stays in the part that the CPU allocated from last, unless that has become emptier since. It breaks no whole chunk
-    /// there, for a fuller part may have broken ones.
+    /// Stays in the part that the CPU allocated from last, unless that has become emptier since. It breaks no whole
+    /// chunk there, for a fuller part may have broken ones.
     fn search_near(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
         let own = cpu.1.pool();
         let (part, bucket) = cpu.0.near(cpu.1)?;
