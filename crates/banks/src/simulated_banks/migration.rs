@@ -5,6 +5,8 @@
 //! only then moves their pages. **Why this way.** No page lands in a bank that is to be emptied too, so none moves
 //! twice in a pass.
 
+use std::cmp::Reverse;
+
 use rampart_buddy::{BankPart, BankPool, BankPools, Cpu, Request};
 use rampart_memory::{Bytes, FRAME_BYTES, Frame, Node};
 
@@ -47,12 +49,18 @@ impl SimulatedBanks<'_> {
         let parts: Vec<BankPart> = (0..pools.parts()).map(|part| pools.part(part)).collect();
         let chosen = banks_to_empty(&parts, self.reserve());
         let isolated: Vec<usize> = chosen.into_iter().filter(|&part| pools.isolate(part)).collect();
-        let is_inside = |frame: Frame| isolated.iter().any(|&part| parts[part].frames.contains(frame));
+        let place = |frame: Frame| isolated.iter().position(|&part| parts[part].frames.contains(frame));
         if !isolated.is_empty() {
-            let mut leaving: Vec<&mut Held> = movable.filter(|held| is_inside(held.block.first())).collect();
-            // The blocks may come from a map, which has no order that a seed determines.
-            leaving.sort_unstable_by_key(|held| held.block);
-            leaving.into_iter().for_each(|held| self.move_elsewhere(held));
+            let inside = movable.filter_map(|held| place(held.block.first()).map(|place| (place, held)));
+            let mut leaving: Vec<(usize, &mut Held)> = inside.collect();
+            // Bank by bank, and the largest blocks first: if there is no room for one, the bank keeps all that are left.
+            leaving.sort_unstable_by_key(|(place, held)| (*place, Reverse(held.block.order()), held.block));
+            let mut stays = None;
+            for (place, held) in leaving {
+                if stays != Some(place) && !self.move_elsewhere(held) {
+                    stays = Some(place);
+                }
+            }
         }
         for part in isolated {
             if pools.part(part).pool == BankPool::Offline {
@@ -64,17 +72,17 @@ impl SimulatedBanks<'_> {
         }
     }
 
-    /// Moves a block if there is room elsewhere.
-    fn move_elsewhere(&mut self, held: &mut Held) {
+    /// Moves a block, and returns whether there was room elsewhere.
+    fn move_elsewhere(&mut self, held: &mut Held) -> bool {
         let (order, migratetype) = (held.block.order(), held.migratetype);
         let request = Request { order, migratetype, cpu: Cpu(0), node: Node(0), urgent: false };
-        if let Some(block) = self.allocator.allocate(request) {
-            let moved = Held { block, ..*held };
-            self.count(moved, u64::wrapping_add);
-            self.free(*held, Cpu(0));
-            *held = moved;
-            self.report.migration.moved = Bytes::new(self.report.migration.moved.get() + block.count() * FRAME_BYTES);
-        }
+        let Some(block) = self.allocator.allocate(request) else { return false };
+        let moved = Held { block, ..*held };
+        self.count(moved, u64::wrapping_add);
+        self.free(*held, Cpu(0));
+        *held = moved;
+        self.report.migration.moved = Bytes::new(self.report.migration.moved.get() + block.count() * FRAME_BYTES);
+        true
     }
 }
 
