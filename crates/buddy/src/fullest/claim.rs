@@ -1,23 +1,22 @@
 //! Takes frames by their number: claims, and retirement.
 
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-
 use rampart_memory::BlockOrder;
 
-use super::part::CHUNK_FRAMES;
-use super::take::CHUNK_ORDER;
+use super::part::{CHUNK_FRAMES, CHUNK_ORDER};
+use super::sync::{Ordering::Relaxed, Ordering::SeqCst, spin_loop};
 use super::word::{WORD_FRAMES, run, samples};
 use super::zone::{CHUNK_SAMPLES, FullestZone, is_set};
-use crate::FramePlace;
+use crate::{BankPool, FramePlace};
 
 impl FullestZone<'_> {
     /// Takes exactly this block if all of its frames are free. An offline part becomes the programs', for a claimed
     /// block comes back.
     pub(super) fn claim(&self, slot: usize, order: BlockOrder) -> bool {
-        let claimed = self.until_settled(|| self.take_exactly(slot, order).then_some(())).is_some();
+        let taken = self.until_settled(|| self.take_exactly(slot, order).then_some(())).is_some();
+        let claimed = taken && self.keep(slot, order);
         if claimed {
             self.count_free_at_once(-(1 << order.number()));
-            self.bring_online(self.part_of(slot / CHUNK_FRAMES));
+            self.bring_online(self.part_of(slot / CHUNK_FRAMES), BankPool::User);
         }
         claimed
     }
@@ -30,7 +29,7 @@ impl FullestZone<'_> {
             if result.is_some() || (before.is_some() && self.shared.settled() == before) {
                 return result;
             }
-            core::hint::spin_loop();
+            spin_loop();
         }
     }
 
@@ -81,7 +80,7 @@ impl FullestZone<'_> {
         self.retired.fetch_add(1, SeqCst);
         if self.until_settled(|| self.take_exactly(slot, BlockOrder::ZERO).then_some(())).is_some() {
             self.count_free_at_once(-1);
-            self.bring_online(self.part_of(slot / CHUNK_FRAMES));
+            self.bring_online(self.part_of(slot / CHUNK_FRAMES), BankPool::User);
         }
         was
     }

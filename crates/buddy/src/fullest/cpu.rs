@@ -1,8 +1,7 @@
 //! What a CPU keeps for itself of a zone.
 
-use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-
 use super::part::CHUNK_FRAMES;
+use super::sync::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use super::word::WORD_FRAMES;
 use crate::{BankPool, Migratetype};
 

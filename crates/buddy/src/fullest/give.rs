@@ -1,14 +1,13 @@
 //! Gives blocks back, and merges a chunk all of whose frames are free.
 
-use core::sync::atomic::Ordering::SeqCst;
-
 use rampart_memory::BlockOrder;
 
 use super::cpu::CpuState;
-use super::part::CHUNK_FRAMES;
-use super::take::CHUNK_ORDER;
+use super::part::{CHUNK_FRAMES, CHUNK_ORDER};
+use super::sync::Ordering::SeqCst;
 use super::word::{FREE, WORD_FRAMES, run, samples};
 use super::zone::{CHUNK_SAMPLES, FullestZone, clear, is_set, set};
+use crate::BankPool;
 
 impl FullestZone<'_> {
     /// Gives a held block back, but for its retired frames, and returns how many frames became free. `cpu` is the CPU
@@ -20,10 +19,35 @@ impl FullestZone<'_> {
         if self.retired.load(SeqCst) == retired {
             return given;
         }
-        // A frame was retired meanwhile. It saw the frame held or free, so take it unless that was already done.
+        // A frame was retired meanwhile. It saw the frame held or free, so take it unless that was already done. If
+        // another thread has it already, that one does the same (`FullestZone::keep`).
         let frames = slot..slot + (1 << order.number());
-        let late = frames.filter(|&slot| self.is_retired(slot) && self.take_exactly(slot, BlockOrder::ZERO)).count();
+        let take = |slot| self.until_settled(|| self.take_exactly(slot, BlockOrder::ZERO).then_some(())).is_some();
+        let late = frames.filter(|&slot| self.is_retired(slot) && take(slot)).count();
+        if late > 0 {
+            self.bring_online(self.part_of(slot / CHUNK_FRAMES), BankPool::User);
+        }
         given - i64::try_from(late).expect("at most a block")
+    }
+
+    /// Gives a block back that was taken but not counted as used.
+    pub(super) fn put_back(&self, slot: usize, order: BlockOrder) {
+        let lost = (1 << order.number()) - self.give(slot, order, None);
+        if lost > 0 {
+            self.count_free_at_once(-lost);
+            self.bring_online(self.part_of(slot / CHUNK_FRAMES), BankPool::User);
+        }
+    }
+
+    /// Keeps a block that was taken, unless a frame of it is retired: then the good ones are given back. A frame that
+    /// is retired while it is freed is free for a moment.
+    #[inline]
+    pub(super) fn keep(&self, slot: usize, order: BlockOrder) -> bool {
+        if self.retired.load(SeqCst) == 0 || !(slot..slot + (1 << order.number())).any(|slot| self.is_retired(slot)) {
+            return true;
+        }
+        self.put_back(slot, order);
+        false
     }
 
     #[inline]
@@ -56,10 +80,13 @@ impl FullestZone<'_> {
     #[inline]
     fn give_bits(&self, word: usize, bits: u64, any_retired: bool, cpu: Option<&CpuState>) -> i64 {
         let bits = if any_retired { bits & !self.memory.retired[word].load(SeqCst) } else { bits };
+        let chunk = word * WORD_FRAMES / CHUNK_FRAMES;
+        // Afterwards another thread may have made it whole.
+        let is_whole = self.word(word).load(SeqCst) == 0 && is_set(self.memory.whole, chunk);
+        assert!(!is_whole, "a block is given back but not held");
         let old = self.word(word).fetch_or(bits, SeqCst);
         assert!(old & bits == 0, "a block is given back but not held");
         let sampled = samples(bits);
-        let chunk = word * WORD_FRAMES / CHUNK_FRAMES;
         if sampled > 0 {
             self.count(chunk, 0, sampled.cast_signed());
         }
@@ -74,7 +101,6 @@ impl FullestZone<'_> {
 
     /// A word got its first free frame.
     fn first_of_word(&self, chunk: usize, cpu: Option<&CpuState>) {
-        assert!(!is_set(self.memory.whole, chunk), "a block is given back but not held");
         if !cpu.is_some_and(|cpu| cpu.has_reserved(chunk)) {
             self.offer(chunk);
         }

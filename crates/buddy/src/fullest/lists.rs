@@ -2,16 +2,17 @@
 //!
 //! They are a hint: which part to try next. A part may be fuller or emptier than its bucket says.
 
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use rampart_memory::BlockOrder;
 
-use super::part::{BUCKETS, NONE, PartState};
+use super::part::{BUCKETS, CHUNK_ORDER, NONE, PartState};
+use super::sync::Ordering::{Relaxed, SeqCst};
 use crate::BankPool;
 
 /// The most parts that one look at the lists returns.
 pub const CANDIDATES: usize = 16;
 
 /// The most parts that it sees.
-const SEEN: usize = 64;
+const SEEN: usize = 256;
 
 /// The first and the last part of each bucket of each pool.
 #[derive(Debug)]
@@ -25,7 +26,9 @@ impl PartLists {
     /// Puts a part that is on no list at the end of the one that it belongs to.
     pub fn link(&mut self, parts: &[PartState], part: u32) {
         let state = &parts[part as usize];
-        let bucket = state.fullness();
+        // All of an offline part is free, even if a thread has not counted that yet.
+        let is_offline = state.flags().pool() == BankPool::Offline;
+        let bucket = if is_offline { BUCKETS - 1 } else { state.fullness() };
         let (first, last) = &mut self.ends[state.flags().pool() as usize][bucket as usize];
         state.previous.store(*last, Relaxed);
         state.next.store(NONE, Relaxed);
@@ -56,21 +59,23 @@ impl PartLists {
         }
     }
 
-    /// Returns parts of a pool with so many free chunks or more, the fullest or the emptiest first.
+    /// Returns parts of a pool that may have a block of this order, the fullest or the emptiest first.
     pub fn candidates(
         &self,
         parts: &[PartState],
         pool: BankPool,
-        chunks: u32,
+        order: BlockOrder,
         fullest: bool,
     ) -> ([u32; CANDIDATES], usize) {
+        let chunks = u32::from(order.number() >= CHUNK_ORDER) + u32::from(order.number() > CHUNK_ORDER);
+        let may_have = |part: &PartState| part.free_chunks() >= chunks && !part.seems_to_lack(order);
         let (mut found, mut count, mut seen) = ([NONE; CANDIDATES], 0, 0);
         for step in 0..BUCKETS as usize {
             let bucket = if fullest { step } else { BUCKETS as usize - 1 - step };
             let mut part = self.ends[pool as usize][bucket].0;
             while part != NONE && count < CANDIDATES && seen < SEEN {
                 seen += 1;
-                if parts[part as usize].free_chunks() >= chunks {
+                if may_have(&parts[part as usize]) {
                     found[count] = part;
                     count += 1;
                 }

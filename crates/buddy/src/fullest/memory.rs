@@ -2,10 +2,10 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::sync::atomic::AtomicU64;
 
 use super::cpu::{CHUNK_WORDS, CpuState};
 use super::part::{CHUNK_FRAMES, PartState};
+use super::sync::AtomicU64;
 use super::zone::{FullestZone, MAP_CHUNKS};
 use crate::{BankSize, Zone};
 

@@ -26,11 +26,10 @@ mod lists;
 mod memory;
 mod part;
 mod pools;
+mod sync;
 mod take;
 mod word;
 mod zone;
-
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use rampart_memory::{Frame, FrameBlock, Node};
 
@@ -47,6 +46,7 @@ use crate::{
 };
 use cpu::PageUser;
 use memory::ZoneNeeds;
+use sync::Ordering::{Relaxed, SeqCst};
 use zone::ZoneSlices;
 
 /// An allocator that fills the fullest bank first, shared by threads without a lock on its usual path.
@@ -243,5 +243,11 @@ fn fill_zonelists(zones: &[Zone], lists: &mut [u32]) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, shuttle))]
+mod shuttle_tests;
+#[cfg(all(test, any(loom, shuttle)))]
+mod small;
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

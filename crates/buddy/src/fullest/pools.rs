@@ -1,13 +1,12 @@
 //! Finds the part for a request, and moves parts between the pools.
 
-use core::sync::atomic::Ordering::SeqCst;
-
 use rampart_memory::{BlockOrder, Frame, FrameRange};
 
-use super::cpu::{CpuState, PageUser};
+use super::cpu::{CpuState, PageUser, Reservation};
 use super::lists::CANDIDATES;
-use super::part::{CHUNK_FRAMES, NONE, PartFlags};
-use super::take::{CHUNK_ORDER, admits};
+use super::part::{CHUNK_FRAMES, CHUNK_ORDER, NONE, PartFlags};
+use super::sync::Ordering::SeqCst;
+use super::take::admits;
 use super::zone::{FullestZone, set_in};
 use crate::{BankPart, BankPool, ZoneIndex};
 
@@ -18,11 +17,17 @@ impl FullestZone<'_> {
     /// Allocates a block if `floor` frames stay free.
     #[inline]
     pub(super) fn allocate(&self, order: BlockOrder, user: PageUser, cpu: usize, floor: u64) -> Option<usize> {
-        if !self.has_spare(order.frames(), floor) {
+        // The count is a sum that other threads change meanwhile, so it does not say that there is nothing.
+        if floor > 0 && !self.has_spare(order.frames(), floor) {
             return None;
         }
         let cpu = &self.memory.cpus[cpu];
-        let slot = self.take_reserved(order, (cpu, user)).or_else(|| self.search(order, (cpu, user)))?;
+        let slot = loop {
+            let slot = self.take_reserved(order, (cpu, user)).or_else(|| self.search(order, (cpu, user)))?;
+            if self.keep(slot, order) {
+                break slot;
+            }
+        };
         self.count_free(cpu, -(1 << order.number()));
         cpu.count_allocated();
         Some(slot)
@@ -39,7 +44,10 @@ impl FullestZone<'_> {
                 PageUser::Program => self.search_pool(BankPool::Kernel, order, cpu),
                 PageUser::Kernel => self.steal(order, cpu),
             })
-            .or_else(|| self.until_settled(|| self.search_everywhere(order, cpu)))
+            .or_else(|| {
+                // A part may have gone offline since.
+                self.until_settled(|| self.search_offline(order, cpu).or_else(|| self.search_everywhere(order, cpu)))
+            })
             .inspect(|slot| {
                 let part = self.part_of(slot / CHUNK_FRAMES);
                 cpu.0.set_near(user, part, self.part(part).fullness());
@@ -58,7 +66,7 @@ impl FullestZone<'_> {
         if order.number() >= CHUNK_ORDER {
             return self.take_in_part(part, order, cpu, may);
         }
-        if may(self.part(part).flags()) { self.take_broken(part, order, cpu, may) } else { None }
+        if may(self.part(part).flags()) { self.take_broken(part, order, cpu) } else { None }
     }
 
     fn search_pool(&self, pool: BankPool, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
@@ -66,6 +74,7 @@ impl FullestZone<'_> {
         candidates[..count].iter().find_map(|&part| {
             let found = self.take_in_part(part as usize, order, cpu, |flags| admits(cpu.1, flags));
             if found.is_none() {
+                self.part(part as usize).remember_lack(order);
                 self.unlist_if_exhausted(part);
             }
             found
@@ -74,8 +83,7 @@ impl FullestZone<'_> {
 
     /// Returns parts of a pool that may have a block of this order.
     fn candidates(&self, pool: BankPool, order: BlockOrder, fullest: bool) -> ([u32; CANDIDATES], usize) {
-        let chunks = u32::from(order.number() >= CHUNK_ORDER) + u32::from(order.number() > CHUNK_ORDER);
-        self.lists.lock().candidates(self.memory.parts, pool, chunks, fullest)
+        self.lists.lock().candidates(self.memory.parts, pool, order, fullest)
     }
 
     /// Brings parts online, the kernel's from below and the programs' from above.
@@ -136,19 +144,28 @@ impl FullestZone<'_> {
             let found = in_broken.or_else(|| {
                 self.take_in_part(part, order, cpu, |flags| !flags.is_isolated() && flags.pool() != BankPool::Offline)
             })?;
-            if self.part(part).flags().is_isolated() {
-                self.give(found, order, None);
-                return None;
+            if self.make_usable(part, cpu.1) {
+                return Some(found);
             }
-            if cpu.1 == PageUser::Kernel {
-                self.make_kernels(u32::try_from(part).expect("few parts"));
-            }
-            Some(found)
+            self.put_back(found, order);
+            None
         })
     }
 
-    /// Makes an offline part the programs'.
-    pub(super) fn bring_online(&self, part: usize) {
+    /// Makes a part in which a block was taken one where the user's pages may lie; false if it is isolated.
+    #[inline]
+    pub(super) fn make_usable(&self, part: usize, user: PageUser) -> bool {
+        admits(user, self.part(part).flags()) || {
+            self.bring_online(part, user.pool());
+            if user == PageUser::Kernel {
+                self.make_kernels(u32::try_from(part).expect("few parts"));
+            }
+            admits(user, self.part(part).flags())
+        }
+    }
+
+    /// Moves an offline part to a pool. It may seem offline only while a thread looks whether it is empty.
+    pub(super) fn bring_online(&self, part: usize, pool: BankPool) {
         let state = self.part(part);
         if state.flags().pool() != BankPool::Offline {
             return;
@@ -157,7 +174,7 @@ impl FullestZone<'_> {
         if state.flags().pool() == BankPool::Offline {
             let number = u32::try_from(part).expect("few parts");
             lists.unlink(self.memory.parts, number);
-            state.set_flags(PartFlags::of(BankPool::User));
+            state.set_flags(PartFlags::of(pool));
             lists.link(self.memory.parts, number);
         }
     }
@@ -166,7 +183,8 @@ impl FullestZone<'_> {
     pub(super) fn offline_if_empty(&self, part: usize) {
         let state = self.part(part);
         let may = |flags: PartFlags| !flags.is_partial() && flags.pool() != BankPool::Offline;
-        if state.free_chunks() != state.chunks() || !may(state.flags()) {
+        let is_empty = || set_in(self.memory.whole, self.chunks_of(part)).count() == state.chunks() as usize;
+        if !is_empty() || !may(state.flags()) {
             return;
         }
         let number = u32::try_from(part).expect("few parts");
@@ -175,16 +193,28 @@ impl FullestZone<'_> {
         if !may(before) {
             return;
         }
+        // A search of the parts that are online may miss it from now on.
+        self.shared.begin();
         lists.unlink(self.memory.parts, number);
         // Whoever takes a chunk looks at the pool afterwards; so either it sees this or we see that it took one.
         state.set_flags(PartFlags::of(BankPool::Offline));
-        let empty = set_in(self.memory.whole, self.chunks_of(part)).count() == state.chunks() as usize;
-        if !empty {
+        let empty = is_empty();
+        if empty {
+            // A CPU may have a chunk for itself whose last page another CPU freed.
+            for (cpu, user) in self.reservations(None) {
+                let old = cpu.reservation(user);
+                if old.chunk().is_some_and(|chunk| self.part_of(chunk) == part) {
+                    cpu.reserve(user, old, Reservation::NONE);
+                }
+            }
+        } else {
             state.set_flags(before);
         }
         if empty || !before.is_isolated() {
             lists.link(self.memory.parts, number);
         }
+        drop(lists);
+        self.shared.end();
     }
 
     /// Puts a part on its list if it is on none.

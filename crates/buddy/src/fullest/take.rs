@@ -1,12 +1,12 @@
 //! Takes free blocks: out of a word, several words, a chunk, a part.
 
 use core::ops::Range;
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use rampart_memory::BlockOrder;
 
 use super::cpu::{CHUNK_WORDS, CpuState, PageUser, Reservation};
-use super::part::{CHUNK_FRAMES, PartFlags};
+use super::part::{CHUNK_FRAMES, CHUNK_ORDER, PartFlags};
+use super::sync::Ordering::{Relaxed, SeqCst};
 use super::word::{FREE, WORD_FRAMES, run, samples, starts};
 use super::zone::{CHUNK_SAMPLES, FullestZone, clear, is_set, set, set_in};
 use crate::BankPool;
@@ -14,13 +14,10 @@ use crate::BankPool;
 /// The smallest order of several words.
 const WORD_ORDER: u8 = 6;
 
-/// The order of a chunk.
-pub const CHUNK_ORDER: u8 = 9;
-
 const _: () = assert!(1 << CHUNK_ORDER == CHUNK_FRAMES && 1 << WORD_ORDER == WORD_FRAMES, "orders are of these sizes");
 
 /// The most broken chunks of a part that are searched before a whole chunk is broken.
-const MOST_BROKEN: usize = 32;
+const MOST_BROKEN: usize = 128;
 
 impl FullestZone<'_> {
     /// Takes a block of an order below 6 out of a word.
@@ -84,11 +81,11 @@ impl FullestZone<'_> {
     }
 
     /// Takes a block of an order below 9 from the beginning of a whole chunk, which is broken by that.
-    fn take_from_whole(&self, chunk: usize, order: BlockOrder, may: impl Fn(PartFlags) -> bool) -> Option<usize> {
+    fn take_from_whole(&self, chunk: usize, order: BlockOrder, user: PageUser) -> Option<usize> {
         let number = self.part_of(chunk);
         self.shared.begin();
         let mine = clear(self.memory.whole, chunk);
-        let may = mine && may(self.part(number).flags());
+        let may = mine && self.make_usable(number, user);
         if may {
             let frames = usize::try_from(order.frames()).expect("at most 256");
             for (place, word) in self.words_of(chunk).enumerate() {
@@ -104,6 +101,7 @@ impl FullestZone<'_> {
         }
         self.shared.end();
         if mine && !may {
+            self.list(number);
             self.offline_if_empty(number);
         }
         may.then_some(chunk * CHUNK_FRAMES)
@@ -123,20 +121,25 @@ impl FullestZone<'_> {
     }
 
     /// Takes one whole chunk, or two that are buddies.
-    pub(super) fn take_whole(&self, part: usize, order: BlockOrder, may: impl Fn(PartFlags) -> bool) -> Option<usize> {
+    fn take_whole(&self, part: usize, order: BlockOrder, user: PageUser) -> Option<usize> {
         let two = order.number() > CHUNK_ORDER;
         let candidates = set_in(self.memory.whole, self.chunks_of(part)).filter(|chunk| !two || chunk % 2 == 0);
         for chunk in candidates {
             if self.take_these(chunk, two) {
-                if may(self.part(part).flags()) {
-                    self.count(chunk, if two { -2 } else { -1 }, 0);
-                    return Some(chunk * CHUNK_FRAMES);
-                }
-                (chunk..=chunk + usize::from(two)).for_each(|chunk| _ = set(self.memory.whole, chunk));
-                self.offline_if_empty(part);
-                return None;
+                self.count(chunk, if two { -2 } else { -1 }, 0);
+                return self.keep_in_part(chunk * CHUNK_FRAMES, order, user);
             }
         }
+        None
+    }
+
+    /// Returns a block that was taken in a part, unless that is isolated since: then the block is put back. Only then,
+    /// for meanwhile the block is missing to others. A part that went offline is brought back.
+    fn keep_in_part(&self, slot: usize, order: BlockOrder, user: PageUser) -> Option<usize> {
+        if self.make_usable(self.part_of(slot / CHUNK_FRAMES), user) {
+            return Some(slot);
+        }
+        self.put_back(slot, order);
         None
     }
 
@@ -148,43 +151,33 @@ impl FullestZone<'_> {
         word.fetch_update(SeqCst, SeqCst, take).is_ok()
     }
 
-    /// Takes a block out of a part. The part's flags must allow that before and after: a part that became offline or
-    /// isolated meanwhile gets its block back.
+    /// Takes a block out of a part if the part's flags allow that; a part that is isolated meanwhile gets it back.
     pub(super) fn take_in_part(
         &self,
         part: usize,
         order: BlockOrder,
         cpu: (&CpuState, PageUser),
-        may: impl Fn(PartFlags) -> bool + Copy,
+        may: impl Fn(PartFlags) -> bool,
     ) -> Option<usize> {
         if !may(self.part(part).flags()) {
             return None;
         }
         if order.number() >= CHUNK_ORDER {
-            return self.take_whole(part, order, may);
+            return self.take_whole(part, order, cpu.1);
         }
-        self.take_broken(part, order, cpu, may).or_else(|| {
+        self.take_broken(part, order, cpu).or_else(|| {
             let mut whole = set_in(self.memory.whole, self.chunks_of(part));
-            let slot = whole.find_map(|chunk| self.take_from_whole(chunk, order, may))?;
+            let slot = whole.find_map(|chunk| self.take_from_whole(chunk, order, cpu.1))?;
             self.reserve(slot, order, cpu);
             Some(slot)
         })
     }
 
     /// Takes a block of an order below 9 out of the broken chunks of a part.
-    pub(super) fn take_broken(
-        &self,
-        part: usize,
-        order: BlockOrder,
-        cpu: (&CpuState, PageUser),
-        may: impl Fn(PartFlags) -> bool + Copy,
-    ) -> Option<usize> {
+    pub(super) fn take_broken(&self, part: usize, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
         for chunk in set_in(self.memory.some, self.chunks_of(part)).take(MOST_BROKEN) {
             if let Some(slot) = self.take_in_chunk(chunk, order) {
-                if !may(self.part(part).flags()) {
-                    self.give(slot, order, None);
-                    return None;
-                }
+                let slot = self.keep_in_part(slot, order, cpu.1)?;
                 self.reserve(slot, order, cpu);
                 return Some(slot);
             }
@@ -206,8 +199,7 @@ impl FullestZone<'_> {
             return Some(slot);
         }
         // Another thread has ended the reservation, so the bank may be no longer for this user.
-        self.give(slot, order, None);
-        None
+        self.keep_in_part(slot, order, user)
     }
 
     /// Takes a block out of another word of a reserved chunk.
@@ -224,15 +216,21 @@ impl FullestZone<'_> {
         if order > BlockOrder::ZERO {
             return;
         }
+        let new = Reservation::of(slot / WORD_FRAMES);
         clear(self.memory.some, slot / CHUNK_FRAMES);
         loop {
             let old = cpu.reservation(user);
-            if cpu.reserve(user, old, Reservation::of(slot / WORD_FRAMES)) {
+            if cpu.reserve(user, old, new) {
                 if let Some(left) = old.chunk().filter(|&chunk| chunk != slot / CHUNK_FRAMES) {
                     self.leave(left);
                 }
-                return;
+                break;
             }
+        }
+        // Whoever isolates the part ends its reservations afterwards; so either it sees this one or we see that.
+        let part = self.part_of(slot / CHUNK_FRAMES);
+        if !admits(user, self.part(part).flags()) && cpu.reserve(user, new, Reservation::NONE) {
+            self.leave(slot / CHUNK_FRAMES);
         }
     }
 
@@ -245,11 +243,16 @@ impl FullestZone<'_> {
         }
     }
 
-    /// Ends the reservations of a user, or of all, in a part.
-    pub(super) fn end_reservations(&self, part: usize, only: Option<PageUser>) {
+    /// Returns each CPU with each user, or with one.
+    pub(super) fn reservations(&self, only: Option<PageUser>) -> impl Iterator<Item = (&CpuState, PageUser)> {
         let users =
             [PageUser::Kernel, PageUser::Program].into_iter().filter(move |user| only.is_none_or(|o| o == *user));
-        for (cpu, user) in users.flat_map(|user| self.memory.cpus.iter().map(move |cpu| (cpu, user))) {
+        users.flat_map(|user| self.memory.cpus.iter().map(move |cpu| (cpu, user)))
+    }
+
+    /// Ends the reservations of a user, or of all, in a part.
+    pub(super) fn end_reservations(&self, part: usize, only: Option<PageUser>) {
+        for (cpu, user) in self.reservations(only) {
             let old = cpu.reservation(user);
             if let Some(chunk) = old.chunk().filter(|&chunk| self.part_of(chunk) == part)
                 && cpu.reserve(user, old, Reservation::NONE)

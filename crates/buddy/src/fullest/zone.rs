@@ -1,14 +1,13 @@
 //! One zone: its data, and what the operations on it share.
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
 use rampart_memory::{BlockOrder, Frame, FrameBlock, Node};
-use spin::mutex::SpinMutex;
 
 use super::cpu::{CHUNK_WORDS, CpuState, FOLD};
 use super::lists::PartLists;
 use super::part::{CHUNK_FRAMES, PartFlags, PartState};
+use super::sync::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst, SpinMutex};
 use super::word::{FREE, SAMPLED, WORD_FRAMES};
 use crate::{BankPool, BankSize, Cpu, Watermarks, Zone};
 

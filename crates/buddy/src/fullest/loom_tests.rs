@@ -1,0 +1,283 @@
+//! Every schedule of two threads on one shared word or flag, with the weak orders that loads of a machine may see.
+//!
+//! Run them with `RUSTFLAGS="--cfg loom" cargo test --release -p rampart-buddy --lib loom`.
+//!
+//! Each test is exhaustive up to three preemptions (`LOOM_MAX_PREEMPTIONS` says another number): most bugs need two
+//! [Musuvathi07], and without a bound the scans of the sixteen words of a bank take days.
+
+use loom::model::Builder;
+use loom::thread;
+use rampart_memory::FrameBlock;
+
+use super::small::{check, check_and_claim, machine, urgent};
+use super::*;
+use crate::Migratetype::{self, Movable, Unmovable};
+use crate::testing::block;
+use crate::{BankPool, testing};
+
+type Held = Vec<(FrameBlock, Migratetype)>;
+
+/// Runs a test in every schedule.
+fn explore(test: impl Fn() + Sync + Send + 'static) {
+    let mut builder = Builder::new();
+    builder.max_branches = 100_000;
+    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    let executions = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let count = std::sync::Arc::clone(&executions);
+    builder.check(move || {
+        count.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
+        test();
+    });
+    println!("{} executions", executions.load(core::sync::atomic::Ordering::Relaxed));
+}
+
+/// Runs two threads on a machine, and returns what they hold.
+fn race(
+    machine: &'static FullestBank<'static>,
+    one: impl FnOnce(&FullestBank<'_>) -> Held + 'static,
+    other: impl FnOnce(&FullestBank<'_>) -> Held,
+) -> Held {
+    let thread = thread::spawn(move || one(machine));
+    let mut held = other(machine);
+    held.extend(thread.join().unwrap());
+    held
+}
+
+fn take(machine: &FullestBank<'_>, number: u8, migratetype: Migratetype, cpu: u32) -> Held {
+    machine.allocate(urgent(number, migratetype, cpu)).map(|block| (block, migratetype)).into_iter().collect()
+}
+
+/// Two CPUs have taken a page each of one chunk.
+fn with_pages(machine: &FullestBank<'_>) -> [FrameBlock; 2] {
+    [0, 1].map(|cpu| machine.allocate(urgent(0, Movable, cpu)).unwrap())
+}
+
+#[test]
+fn a_page_is_taken_while_another_of_its_word_is_freed() {
+    explore(|| {
+        let machine = machine(1, 2);
+        let pages = with_pages(machine);
+        let held = race(
+            machine,
+            move |machine| {
+                machine.free(pages[0], Cpu(0));
+                Held::new()
+            },
+            |machine| take(machine, 0, Movable, 1),
+        );
+        assert_eq!(held.len(), 1, "most pages are free");
+        check(machine, &[held[0], (pages[1], Movable)], &[]);
+    });
+}
+
+#[test]
+fn two_threads_free_the_last_pages_of_a_word() {
+    explore(|| {
+        let machine = machine(1, 3);
+        let halves = [0, 1].map(|_| machine.allocate(urgent(5, Movable, 2)).unwrap());
+        let give = move |half: usize| {
+            move |machine: &FullestBank<'_>| {
+                machine.free(halves[half], Cpu(u32::try_from(half).unwrap()));
+                Held::new()
+            }
+        };
+        race(machine, give(0), give(1));
+        assert_eq!(machine.part(0).pool, BankPool::Offline);
+        check(machine, &[], &[]);
+    });
+}
+
+#[test]
+fn a_block_of_words_is_taken_while_a_page_of_them_is() {
+    explore(|| {
+        let machine = machine(1, 2);
+        assert!(machine.claim(block(512, 9)) && machine.claim(block(0, 8)));
+        let held = race(machine, |machine| take(machine, 7, Movable, 0), |machine| take(machine, 0, Unmovable, 1));
+        assert_eq!(held.len(), 2, "there is enough for both");
+        let mut all = vec![(block(512, 9), Movable), (block(0, 8), Movable)];
+        all.extend(held);
+        check(machine, &all, &[]);
+    });
+}
+
+#[test]
+fn a_whole_chunk_is_broken_and_taken() {
+    explore(|| {
+        let machine = machine(1, 2);
+        assert!(machine.claim(block(512, 9)));
+        let held = race(machine, |machine| take(machine, 9, Movable, 0), |machine| take(machine, 0, Unmovable, 1));
+        assert_eq!(held.len(), 1, "either the chunk or a page of it");
+        check(machine, &[(block(512, 9), Movable), held[0]], &[]);
+    });
+}
+
+#[test]
+fn a_page_is_claimed_while_its_chunk_merges() {
+    explore(|| {
+        let machine = machine(1, 2);
+        let page = block(0, 0);
+        assert!(machine.claim(page));
+        let held = race(
+            machine,
+            move |machine| {
+                machine.free(page, Cpu(0));
+                Held::new()
+            },
+            |machine| {
+                assert!(machine.claim(block(9, 0)), "it is free all the time");
+                vec![(block(9, 0), Movable)]
+            },
+        );
+        check_and_claim(machine, &held, &[]);
+    });
+}
+
+#[test]
+fn a_bank_goes_offline_while_its_other_chunk_is_taken() {
+    explore(|| {
+        let machine = machine(1, 2);
+        assert!(machine.claim(block(0, 9)));
+        let held = race(
+            machine,
+            |machine| {
+                machine.free(block(0, 9), Cpu(0));
+                Held::new()
+            },
+            |machine| take(machine, 9, Unmovable, 1),
+        );
+        assert_eq!(held.len(), 1, "a chunk is free all the time");
+        check_and_claim(machine, &held, &[]);
+    });
+}
+
+#[test]
+fn a_bank_goes_offline_while_a_chunk_is_claimed() {
+    explore(|| {
+        let machine = machine(1, 2);
+        assert!(machine.claim(block(0, 9)));
+        let held = race(
+            machine,
+            |machine| {
+                machine.free(block(0, 9), Cpu(0));
+                Held::new()
+            },
+            |machine| {
+                assert!(machine.claim(block(512, 9)), "it is free all the time");
+                vec![(block(512, 9), Movable)]
+            },
+        );
+        check_and_claim(machine, &held, &[]);
+    });
+}
+
+/// Isolates the only bank while another thread takes a block of it, and then asks for more.
+fn isolate_while_taking(number: u8) {
+    explore(move || {
+        let machine = machine(1, 2);
+        let first = machine.allocate(urgent(0, Movable, 0)).unwrap();
+        let mut held = race(
+            machine,
+            move |machine| take(machine, number, Movable, 1),
+            |machine| {
+                assert!(machine.isolate(0));
+                Held::new()
+            },
+        );
+        assert!(machine.allocate(urgent(0, Movable, 1)).is_none(), "the bank is isolated");
+        machine.rejoin(0);
+        held.push((first, Movable));
+        check(machine, &held, &[]);
+    });
+}
+
+#[test]
+fn an_isolated_bank_is_reserved_by_nobody() {
+    isolate_while_taking(0);
+}
+
+#[test]
+fn an_isolated_bank_gets_no_chunk() {
+    isolate_while_taking(9);
+}
+
+#[test]
+fn a_bank_is_isolated_while_a_cpu_takes_of_its_own_chunk() {
+    explore(|| {
+        let machine = machine(1, 2);
+        let first = machine.allocate(urgent(0, Movable, 0)).unwrap();
+        let mut held = race(
+            machine,
+            |machine| take(machine, 0, Movable, 0),
+            |machine| {
+                assert!(machine.isolate(0));
+                Held::new()
+            },
+        );
+        assert!(machine.allocate(urgent(0, Movable, 0)).is_none(), "the bank is isolated");
+        held.push((first, Movable));
+        check(machine, &held, &[]);
+    });
+}
+
+#[test]
+fn a_page_is_retired_while_it_is_freed() {
+    explore(|| {
+        let machine = machine(1, 2);
+        let page = machine.allocate(urgent(0, Movable, 0)).unwrap();
+        race(
+            machine,
+            move |machine| {
+                machine.free(page, Cpu(0));
+                Held::new()
+            },
+            move |machine| {
+                machine.retire(page.first());
+                assert!(!machine.claim(page), "a retired frame is claimed");
+                Held::new()
+            },
+        );
+        assert_eq!(machine.place(page.first()), FramePlace::Retired);
+        check_and_claim(machine, &[], &[testing::frame(page.first().number())]);
+    });
+}
+
+#[test]
+fn the_last_page_of_a_chunk_is_freed_while_the_chunk_is_left() {
+    explore(|| {
+        let machine = machine(1, 2);
+        let page = machine.allocate(urgent(0, Movable, 0)).unwrap();
+        race(
+            machine,
+            move |machine| {
+                machine.free(page, Cpu(0));
+                Held::new()
+            },
+            |machine| {
+                machine.isolate(0);
+                Held::new()
+            },
+        );
+        check(machine, &[], &[]);
+        assert_eq!(machine.part(0).pool, BankPool::Offline, "nobody has the chunk, so it is whole again");
+    });
+}
+
+#[test]
+fn the_only_free_page_is_never_out_of_sight() {
+    explore(|| {
+        let machine = machine(1, 2);
+        assert!(machine.claim(block(512, 9)));
+        (1..8).for_each(|word| assert!(machine.claim(block(word * 64, 6))));
+        assert!(machine.claim(block(32, 5)));
+        (1..5).for_each(|number| assert!(machine.claim(block(1 << number, number))));
+        let take_and_give = |cpu: u32| {
+            move |machine: &FullestBank<'_>| {
+                let page = machine.allocate(urgent(0, Movable, cpu)).expect("a page for each thread is free");
+                machine.free(page, Cpu(cpu));
+                Held::new()
+            }
+        };
+        race(machine, take_and_give(0), take_and_give(1));
+        assert_eq!(machine.free_frames(ZoneIndex(0)), 2);
+    });
+}
