@@ -53,7 +53,7 @@ impl SimulatedBanks<'_> {
         if !isolated.is_empty() {
             let inside = movable.filter_map(|held| place(held.block.first()).map(|place| (place, held)));
             let mut leaving: Vec<(usize, &mut Held)> = inside.collect();
-            // Bank by bank, and the largest blocks first: if there is no room for one, the bank keeps all that are left.
+            // Bank by bank, the largest blocks first: if there is no room for one, the bank keeps all that are left.
             leaving.sort_unstable_by_key(|(place, held)| (*place, Reverse(held.block.order()), held.block));
             let mut stays = None;
             for (place, held) in leaving {
