@@ -141,6 +141,24 @@ fn a_trace_is_replayed_alike_from_one_seed() {
 }
 
 #[test]
+fn a_made_up_load_runs_on_every_allocator() {
+    let rampart = Rampart::new();
+    let machine = ["--load", "medium", "--for", "5m", "--memory", "256MiB", "--bank", "8MiB", "--nodes", "2"];
+    for allocator in ["buddy", "adaptive", "adaptive-arbitrary", "fullest"] {
+        let arguments = [&["banks", "replay", "--json", "--allocator", allocator], &machine[..]].concat();
+        let report = rampart.run(&arguments).json();
+        assert_eq!((&report["allocator"], &report["settings"]["load"]), (&allocator.into(), &"medium".into()));
+        assert_eq!((&report["micros"], report["samples"].as_array().unwrap().len()), (&300_000_000.into(), 30));
+        assert_eq!(report["average"]["offline"].is_null(), allocator == "buddy", "{allocator}");
+    }
+    let text = rampart.run(&[&["banks", "replay", "--allocator", "fullest"], &machine[..]].concat());
+    assert_eq!((text.code, text.out.lines().count()), (Some(0), 6), "{text:?}");
+    assert!(text.out.contains("fullest bank first") && text.out.lines().last().unwrap().starts_with("offline "));
+    let both = rampart.run(&["banks", "replay", "trace", "--load", "light"]);
+    assert_eq!((both.code, both.err.lines().count()), (Some(2), 1), "{both:?}");
+}
+
+#[test]
 fn what_is_no_trace_of_page_allocation_is_refused_in_one_line() {
     let rampart = Rampart::new();
     let path = rampart.folder().join("trace");

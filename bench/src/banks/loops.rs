@@ -39,7 +39,7 @@ const TIMED: usize = 1 << 18;
 
 /// Measures one case on a machine of this many frames. `pin` binds the calling thread to a CPU.
 pub fn measure(pages: &impl Pages, frames: usize, (order, threads): (u8, u32), pin: fn(u32)) -> Times {
-    let blocks = (frames / 2 >> order) / threads as usize;
+    let blocks = ((frames / 2) >> order) / threads as usize;
     let rounds = (OPERATIONS / threads as usize / blocks).max(1);
     let barrier = Barrier::new(threads as usize);
     let run = |cpu: u32| {

@@ -6,7 +6,8 @@
 //! act: a [`Consolidation`] decides which block is emptied next, and an [`OfflineRecord`] keeps the way back. **Why
 //! this way.** All three are pure functions of what [`rampart_linux`] read, so a test can make any machine.
 //!
-//! And compare: [`replay()`] lets an allocator serve recorded page allocations ([`PageEvent`]), and counts its banks.
+//! And compare: [`replay()`] lets an allocator serve recorded page allocations ([`PageEvent`]), [`run_synthetic`] a
+//! made-up load of hours; both count the banks of a machine that `simulated_banks` simulates.
 //!
 //! Libraries: `displaydoc` and `thiserror` (the doc comment of a verdict or an error is its text), `rand` and
 //! `rand_chacha` (a seed gives the same numbers on every platform and version), `serde` (reports).
@@ -22,7 +23,9 @@ mod page_trace;
 mod pools;
 mod record;
 mod replay;
+mod simulated_banks;
 mod survey;
+mod synthetic;
 
 pub use consolidation::{Consolidation, ConsolidationEnd, ConsolidationGoal, NextStep};
 pub use error::Error;
@@ -30,5 +33,7 @@ pub use layout::{BankLayout, BankSource};
 pub use page_trace::{EVENT_BYTES, PageChange, PageEvent, read_page_trace};
 pub use pools::{Pool, PoolDemand, PoolMove, PoolSettings, Pools, PoolsSeen};
 pub use record::{OfflineBlock, OfflineRecord};
-pub use replay::{AllocatorName, BankAverages, BankSample, MigrationCounts, ReplayReport, ReplaySettings, replay};
+pub use replay::{ReplaySettings, replay};
+pub use simulated_banks::{AllocatorName, BankAverages, BankSample, MachineSettings, MigrationCounts, ReplayReport};
 pub use survey::{BlockObstacle, BlockSurvey, MemorySurvey, MemoryTotals};
+pub use synthetic::{SyntheticLoad, SyntheticSettings, run_synthetic};

@@ -1,19 +1,20 @@
 //! Replays of traces that the tests make.
 
 use super::*;
+use crate::{AllocatorName, BankSample};
 use proptest::prelude::*;
-use rampart_memory::BlockOrder;
+use rampart_memory::{BlockOrder, Bytes};
 
-const SETTINGS: ReplaySettings = ReplaySettings {
+const MACHINE: MachineSettings = MachineSettings {
     allocator: AllocatorName::Buddy,
     memory: Bytes::from_mib(256),
     bank: Bytes::from_mib(32),
-    loops: 1,
-    survivors_percent: 0,
+    nodes: 1,
     reserve_percent: 5,
     migrates: true,
-    seed: 1,
 };
+
+const SETTINGS: ReplaySettings = ReplaySettings { machine: MACHINE, loops: 1, survivors_percent: 0, seed: 1 };
 
 fn event(micros: u64, frame: u64, order: u8, change: PageChange) -> PageEvent {
     PageEvent {
@@ -26,8 +27,9 @@ fn event(micros: u64, frame: u64, order: u8, change: PageChange) -> PageEvent {
     }
 }
 
-fn buddy() -> Locked<Buddy<()>> {
-    Locked::new(Buddy::new(&zones(SETTINGS.memory.get() / FRAME_BYTES), CPUS, ()).unwrap())
+/// Runs a test with a replay and its machine.
+fn with_machine(test: impl FnOnce(&mut SimulatedBanks<'_>)) {
+    on_machine(MACHINE, test).unwrap();
 }
 
 const MOVABLE: PageChange = PageChange::Allocated(Migratetype::Movable);
@@ -80,20 +82,12 @@ fn survivors_are_those_of_the_rule() {
 #[test]
 fn cached_memory_lives_on_only_where_a_quarter_of_the_machine_is_free() {
     let trace: Vec<PageEvent> = (0..52).map(|block| event(block, block * 1024, 10, MOVABLE)).collect();
-    let buddy = buddy();
-    let mut replay = Replay::new(SETTINGS, &buddy, None).unwrap();
-    replay.run(&trace);
-    let cached: u64 = replay.cached.iter().map(|held| held.block.count()).sum();
-    assert!(replay.free_frames() > replay.frames() / 4 && cached > replay.frames() / 2, "{cached}");
-}
-
-#[test]
-fn only_banks_without_memory_of_the_kernel_can_go() {
-    let buddy = buddy();
-    let mut replay = Replay::new(SETTINGS, &buddy, None).unwrap();
-    replay.banks.iter_mut().skip(2).for_each(|bank| bank.kernel = 1);
-    let seen = replay.sample();
-    assert_eq!((seen.removable, seen.optimum, seen.offlinable), (2, 7, 2));
+    with_machine(|machine| {
+        let mut replay = Replay::new(SETTINGS);
+        replay.run(&trace, machine);
+        let cached: u64 = replay.cached.iter().map(|held| held.block.count()).sum();
+        assert!(machine.free_frames() > machine.frames() / 4 && cached > machine.frames() / 2, "{cached}");
+    });
 }
 
 #[test]
@@ -112,7 +106,12 @@ fn an_allocator_with_pools_leaves_most_banks_without_the_kernel() {
         .chain((0..24_000).filter(|page| page % 50 != 0).map(|page| event(24_000 + page, page, 0, PageChange::Freed)))
         .collect();
     let removable = |allocator, loops| {
-        let settings = ReplaySettings { allocator, loops, survivors_percent: 100, ..SETTINGS };
+        let settings = ReplaySettings {
+            machine: MachineSettings { allocator, ..MACHINE },
+            loops,
+            survivors_percent: 100,
+            ..SETTINGS
+        };
         last(&replay(std::slice::from_ref(&trace), settings).unwrap()).removable
     };
     assert_eq!(removable(AllocatorName::Fullest, 4), 7);
@@ -122,7 +121,10 @@ fn an_allocator_with_pools_leaves_most_banks_without_the_kernel() {
 #[test]
 fn what_is_no_machine_is_refused() {
     let refused = |memory, bank| {
-        let settings = ReplaySettings { memory: Bytes::from_mib(memory), bank: Bytes::from_mib(bank), ..SETTINGS };
+        let settings = ReplaySettings {
+            machine: MachineSettings { memory: Bytes::from_mib(memory), bank: Bytes::from_mib(bank), ..MACHINE },
+            ..SETTINGS
+        };
         replay(&[], settings).unwrap_err().to_string()
     };
     for (memory, bank) in [(0, 32), (16, 32), (48, 32), (256, 2), (256, 48)] {
@@ -143,15 +145,18 @@ proptest! {
         };
         let trace: Vec<PageEvent> = (0..).zip(steps).map(event).collect();
         let settings = ReplaySettings { survivors_percent, loops: 2, ..SETTINGS };
-        let buddy = buddy();
-        let mut replay_ = Replay::new(settings, &buddy, None).unwrap();
-        for _ in 0..2 {
-            replay_.run(&trace);
-            let held: u64 = replay_.cached.iter().chain(&replay_.kept).map(|held| held.block.count()).sum();
-            prop_assert_eq!(replay_.frames() - replay_.free_frames(), held);
-        }
+        let mut counts = Vec::new();
+        let first = on_machine(MACHINE, |machine| {
+            let mut replay = Replay::new(settings);
+            for _ in 0..2 {
+                replay.run(&trace, machine);
+                let held: u64 = replay.cached.iter().chain(&replay.kept).map(|held| held.block.count()).sum();
+                counts.push((machine.frames() - machine.free_frames(), held));
+            }
+        });
+        prop_assert!(counts.iter().all(|(used, held)| used == held), "{:?}", counts);
         let again = replay(std::slice::from_ref(&trace), settings).unwrap();
-        prop_assert_eq!(&again.samples, &replay_.report.samples);
+        prop_assert_eq!(&again.samples, &first.unwrap().samples);
         prop_assert!(again.samples.iter().all(|seen| seen.offlinable <= seen.optimum && seen.empty <= seen.removable));
     }
 }

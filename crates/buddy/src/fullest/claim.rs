@@ -2,9 +2,8 @@
 
 use rampart_memory::BlockOrder;
 
-use super::part::CHUNK_FRAMES;
+use super::part::{CHUNK_FRAMES, CHUNK_ORDER};
 use super::sync::{Ordering::SeqCst, spin_loop};
-use super::take::CHUNK_ORDER;
 use super::word::{WORD_FRAMES, run, samples};
 use super::zone::{CHUNK_SAMPLES, FullestZone, is_set};
 use crate::{BankPool, FramePlace};

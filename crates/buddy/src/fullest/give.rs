@@ -3,9 +3,8 @@
 use rampart_memory::BlockOrder;
 
 use super::cpu::CpuState;
-use super::part::CHUNK_FRAMES;
+use super::part::{CHUNK_FRAMES, CHUNK_ORDER};
 use super::sync::Ordering::SeqCst;
-use super::take::CHUNK_ORDER;
 use super::word::{FREE, WORD_FRAMES, run, samples};
 use super::zone::{CHUNK_SAMPLES, FullestZone, clear, is_set, set};
 use crate::BankPool;

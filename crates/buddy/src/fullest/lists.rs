@@ -2,12 +2,17 @@
 //!
 //! They are a hint: which part to try next. A part may be fuller or emptier than its bucket says.
 
-use super::part::{BUCKETS, NONE, PartState};
+use rampart_memory::BlockOrder;
+
+use super::part::{BUCKETS, CHUNK_ORDER, NONE, PartState};
 use super::sync::Ordering::{Relaxed, SeqCst};
 use crate::BankPool;
 
 /// The most parts that one look at the lists returns.
-pub const CANDIDATES: usize = 8;
+pub const CANDIDATES: usize = 16;
+
+/// The most parts that it sees.
+const SEEN: usize = 256;
 
 /// The first and the last part of each bucket of each pool.
 #[derive(Debug)]
@@ -54,15 +59,26 @@ impl PartLists {
         }
     }
 
-    /// Returns parts of a pool, the fullest or the emptiest first.
-    pub fn candidates(&self, parts: &[PartState], pool: BankPool, fullest: bool) -> ([u32; CANDIDATES], usize) {
-        let (mut found, mut count) = ([NONE; CANDIDATES], 0);
+    /// Returns parts of a pool that may have a block of this order, the fullest or the emptiest first.
+    pub fn candidates(
+        &self,
+        parts: &[PartState],
+        pool: BankPool,
+        order: BlockOrder,
+        fullest: bool,
+    ) -> ([u32; CANDIDATES], usize) {
+        let chunks = u32::from(order.number() >= CHUNK_ORDER) + u32::from(order.number() > CHUNK_ORDER);
+        let may_have = |part: &PartState| part.free_chunks() >= chunks && !part.seems_to_lack(order);
+        let (mut found, mut count, mut seen) = ([NONE; CANDIDATES], 0, 0);
         for step in 0..BUCKETS as usize {
             let bucket = if fullest { step } else { BUCKETS as usize - 1 - step };
             let mut part = self.ends[pool as usize][bucket].0;
-            while part != NONE && count < CANDIDATES {
-                found[count] = part;
-                count += 1;
+            while part != NONE && count < CANDIDATES && seen < SEEN {
+                seen += 1;
+                if may_have(&parts[part as usize]) {
+                    found[count] = part;
+                    count += 1;
+                }
                 part = parts[part as usize].next.load(Relaxed);
             }
         }

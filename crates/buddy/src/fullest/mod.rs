@@ -1,23 +1,23 @@
 //! `FullestBank`: an allocator without lists of blocks, which fills the fullest bank first.
 //!
-//! **Problem.** `AdaptiveBuddy` keeps the pages of the kernel in few banks, but when it takes a bank out of a pool, it
-//! moves each free block of the bank: its worst allocation took 21 µs [Panwar15, table 6.1]. And its lists need a lock.
-//! **Idea.** A bit for each frame says whether it is free, so a bank changes its pool by one store, whatever lies in it.
-//! Buddies need no merging: a block is free if its bits are set. Each bank counts its free frames, and the fullest bank
-//! with room gets the next page, so the others empty by themselves. A CPU *reserves* 2 MiB (a *chunk*) and allocates
-//! there alone; so an allocation or a free of one page is one atomic operation on one word. **Why this way.** The bits
-//! are the only truth. Reservations, maps of chunks, counts and lists of banks are hints: they can be late, never wrong
-//! enough to give a frame twice, and a search that finds nothing by them looks at the bits before it refuses.
+//! **Problem.** `AdaptiveBuddy` keeps the pages of the kernel in few banks. But when a bank changes its pool, each free
+//! block of the bank changes its list: the slowest allocation took 21 µs [Panwar15, table 6.1]. And lists need a lock.
+//! **Idea.** A bit for each frame says whether the frame is free. So a bank changes its pool by one store, whatever is
+//! in it, and buddies need no merging: a block is free if its bits are set. Each bank counts its free frames, and the
+//! fullest bank with room gets the next page, so the others empty by themselves. A CPU *reserves* 2 MiB (a *chunk*) and
+//! allocates there alone; so to allocate or free one page takes one atomic operation on one word. **Why this way.** The
+//! bits are the only truth. Reservations, maps of chunks, counts and lists of banks are hints. A hint can be out of
+//! date; no frame is given twice for that, and a search that finds nothing by hints reads the bits before it refuses.
 //!
 //! The parts: [`word`] has the bits of 64 frames; `take`, `give` and `claim` change them; `pools` chooses the bank;
 //! [`lists`] has the banks by fullness; [`cpu`] what a CPU keeps for itself.
 //!
-//! A whole chunk that is free is one bit in a map, and its words are zero. So blocks of 2 and 4 MiB are one operation
-//! too, and the bits of a chunk change hands by one bit.
+//! A chunk all of which is free is one bit in a map, and its words are zero. So a block of 2 or 4 MiB takes one
+//! operation too.
 //!
-//! Steps, at most: an allocation looks at 8 banks of each of two pools and at 8 broken chunks in each. Only if it finds
-//! nothing, it looks at every word once, and again while another thread moves several words. `LLFree` [Wrenger23]
-//! has the bits and the reservations too, but neither pools nor an order of banks.
+//! Steps, at most: an allocation looks at 16 banks of each of two pools, and in each at 32 chunks that are partly free.
+//! Only if it finds nothing, it reads every word once, and again if another thread moved several words meanwhile.
+//! LLFree \[Wrenger23\] has bits and reservations too, but neither pools nor an order of banks.
 
 mod claim;
 mod cpu;
@@ -47,7 +47,7 @@ use crate::{
 use cpu::PageUser;
 use memory::ZoneNeeds;
 use sync::Ordering::{Relaxed, SeqCst};
-use zone::ZoneMemory;
+use zone::ZoneSlices;
 
 /// An allocator that fills the fullest bank first, shared by threads without a lock on its usual path.
 ///
@@ -89,7 +89,7 @@ impl<'a> FullestBank<'a> {
         let cpus = cpus as usize;
         for (index, (zone, state)) in zones.iter().zip(states.iter_mut()).enumerate() {
             let need = ZoneNeeds::of(zone, bank);
-            let memory = ZoneMemory {
+            let memory = ZoneSlices {
                 words: &words[word..word + need.words],
                 retired: &retired[word..word + need.words],
                 whole: &whole[map..map + need.maps],

@@ -1,11 +1,16 @@
 //! The state of a part of a bank, and its place on a list.
 
+use rampart_memory::BlockOrder;
+
 use super::sync::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use super::word::SAMPLED;
 use crate::BankPool;
 
 /// Frames of a chunk: 2 MiB.
 pub const CHUNK_FRAMES: usize = 512;
+
+/// The order of a chunk.
+pub const CHUNK_ORDER: u8 = 9;
 
 /// Buckets of fullness: 0 is full, the last is empty.
 pub const BUCKETS: u32 = 17;
@@ -32,6 +37,8 @@ pub struct PartState {
     pub(super) bucket: AtomicU32,
     pub(super) next: AtomicU32,
     pub(super) previous: AtomicU32,
+    /// The smallest order of which no block was found since frames were freed here; [`NONE`] if there is none.
+    lacks: AtomicU32,
     /// The logarithm of its chunks: set once.
     chunks: AtomicU32,
 }
@@ -44,6 +51,7 @@ impl Default for PartState {
             bucket: AtomicU32::new(NONE),
             next: AtomicU32::new(NONE),
             previous: AtomicU32::new(NONE),
+            lacks: AtomicU32::new(NONE),
             chunks: AtomicU32::new(0),
         }
     }
@@ -94,6 +102,7 @@ impl PartState {
         assert!(chunks.is_power_of_two(), "a bank is a power of two of chunks");
         self.chunks.store(chunks.trailing_zeros(), Relaxed);
         self.state.store(flags.0, Relaxed);
+        self.lacks.store(NONE, Relaxed);
         self.bucket.store(NONE, Relaxed);
     }
 
@@ -110,12 +119,24 @@ impl PartState {
     pub(super) fn add(&self, chunks: i32, samples: i32) {
         let change = (i64::from(chunks) << 32) + i64::from(samples);
         self.counts.fetch_add(change.cast_unsigned(), SeqCst);
+        if (chunks > 0 || samples > 0) && self.lacks.load(Relaxed) != NONE {
+            self.lacks.store(NONE, Relaxed);
+        }
+    }
+
+    /// Remembers that no block of this order was found.
+    pub(super) fn remember_lack(&self, order: BlockOrder) {
+        self.lacks.fetch_min(u32::from(order.number()), Relaxed);
+    }
+
+    /// Whether a search for a block of this order is probably in vain.
+    pub(super) fn seems_to_lack(&self, order: BlockOrder) -> bool {
+        self.lacks.load(Relaxed) <= u32::from(order.number())
     }
 
     /// Returns the number of free chunks.
-    #[cfg(test)]
     pub(super) fn free_chunks(&self) -> u32 {
-        u32::try_from(self.counts.load(SeqCst) >> 32).expect("the upper half")
+        u32::try_from(self.counts.load(Relaxed) >> 32).expect("the upper half")
     }
 
     /// Returns the number of chunks.

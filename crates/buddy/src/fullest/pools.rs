@@ -3,9 +3,10 @@
 use rampart_memory::{BlockOrder, Frame, FrameRange};
 
 use super::cpu::{CpuState, PageUser, Reservation};
-use super::part::{CHUNK_FRAMES, NONE, PartFlags};
+use super::lists::CANDIDATES;
+use super::part::{CHUNK_FRAMES, CHUNK_ORDER, NONE, PartFlags};
 use super::sync::Ordering::SeqCst;
-use super::take::{CHUNK_ORDER, admits};
+use super::take::admits;
 use super::zone::{FullestZone, set_in};
 use crate::{BankPart, BankPool, ZoneIndex};
 
@@ -53,25 +54,36 @@ impl FullestZone<'_> {
             })
     }
 
-    /// Stays in the part that the CPU allocated from last, unless that has become emptier since.
+    /// Stays in the part that the CPU allocated from last, unless that has become emptier since. It breaks no whole
+    /// chunk there, for a fuller part may have broken ones.
     fn search_near(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
         let own = cpu.1.pool();
         let (part, bucket) = cpu.0.near(cpu.1)?;
         if self.part(part).fullness() > bucket {
             return None;
         }
-        self.take_in_part(part, order, cpu, |flags| flags.pool() == own && !flags.is_isolated())
+        let may = |flags: PartFlags| flags.pool() == own && !flags.is_isolated();
+        if order.number() >= CHUNK_ORDER {
+            return self.take_in_part(part, order, cpu, may);
+        }
+        if may(self.part(part).flags()) { self.take_broken(part, order, cpu) } else { None }
     }
 
     fn search_pool(&self, pool: BankPool, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
-        let (candidates, count) = self.lists.lock().candidates(self.memory.parts, pool, true);
+        let (candidates, count) = self.candidates(pool, order, true);
         candidates[..count].iter().find_map(|&part| {
             let found = self.take_in_part(part as usize, order, cpu, |flags| admits(cpu.1, flags));
             if found.is_none() {
+                self.part(part as usize).remember_lack(order);
                 self.unlist_if_exhausted(part);
             }
             found
         })
+    }
+
+    /// Returns parts of a pool that may have a block of this order.
+    fn candidates(&self, pool: BankPool, order: BlockOrder, fullest: bool) -> ([u32; CANDIDATES], usize) {
+        self.lists.lock().candidates(self.memory.parts, pool, order, fullest)
     }
 
     /// Brings parts online, the kernel's from below and the programs' from above.
@@ -91,7 +103,7 @@ impl FullestZone<'_> {
     /// Takes the programs' bank with the most free frames for the kernel, as a whole: it cannot be emptied any more
     /// [Panwar15, 4.1.2].
     fn steal(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
-        let (candidates, count) = self.lists.lock().candidates(self.memory.parts, BankPool::User, false);
+        let (candidates, count) = self.candidates(BankPool::User, order, false);
         candidates[..count].iter().find_map(|&part| {
             if !self.has_block(part as usize, order) || !self.make_kernels(part) {
                 return None;

@@ -5,7 +5,7 @@ use core::ops::Range;
 use rampart_memory::BlockOrder;
 
 use super::cpu::{CHUNK_WORDS, CpuState, PageUser, Reservation};
-use super::part::{CHUNK_FRAMES, PartFlags};
+use super::part::{CHUNK_FRAMES, CHUNK_ORDER, PartFlags};
 use super::sync::Ordering::{Relaxed, SeqCst};
 use super::word::{FREE, WORD_FRAMES, run, samples, starts};
 use super::zone::{CHUNK_SAMPLES, FullestZone, clear, is_set, set, set_in};
@@ -14,13 +14,10 @@ use crate::BankPool;
 /// The smallest order of several words.
 const WORD_ORDER: u8 = 6;
 
-/// The order of a chunk.
-pub const CHUNK_ORDER: u8 = 9;
-
 const _: () = assert!(1 << CHUNK_ORDER == CHUNK_FRAMES && 1 << WORD_ORDER == WORD_FRAMES, "orders are of these sizes");
 
 /// The most broken chunks of a part that are searched before a whole chunk is broken.
-const MOST_BROKEN: usize = 8;
+const MOST_BROKEN: usize = 128;
 
 impl FullestZone<'_> {
     /// Takes a block of an order below 6 out of a word.
@@ -168,6 +165,16 @@ impl FullestZone<'_> {
         if order.number() >= CHUNK_ORDER {
             return self.take_whole(part, order, cpu.1);
         }
+        self.take_broken(part, order, cpu).or_else(|| {
+            let mut whole = set_in(self.memory.whole, self.chunks_of(part));
+            let slot = whole.find_map(|chunk| self.take_from_whole(chunk, order, cpu.1))?;
+            self.reserve(slot, order, cpu);
+            Some(slot)
+        })
+    }
+
+    /// Takes a block of an order below 9 out of the broken chunks of a part.
+    pub(super) fn take_broken(&self, part: usize, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
         for chunk in set_in(self.memory.some, self.chunks_of(part)).take(MOST_BROKEN) {
             if let Some(slot) = self.take_in_chunk(chunk, order) {
                 let slot = self.keep_in_part(slot, order, cpu.1)?;
@@ -176,10 +183,7 @@ impl FullestZone<'_> {
             }
             self.forget_if_exhausted(chunk);
         }
-        let mut whole = set_in(self.memory.whole, self.chunks_of(part));
-        let slot = whole.find_map(|chunk| self.take_from_whole(chunk, order, cpu.1))?;
-        self.reserve(slot, order, cpu);
-        Some(slot)
+        None
     }
 
     /// Takes a block out of the chunk that a CPU has for itself.

@@ -29,7 +29,7 @@ pub struct FullestZone<'a> {
     frames: Range<u64>,
     part_chunks: usize,
     marks: Marks,
-    pub(super) memory: ZoneMemory<'a>,
+    pub(super) memory: ZoneSlices<'a>,
     pub(super) shared: Shared,
     pub(super) lists: SpinMutex<PartLists>,
     pub(super) steals: AtomicU64,
@@ -54,7 +54,7 @@ impl Default for PartLists {
 
 /// The words of a zone.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ZoneMemory<'a> {
+pub struct ZoneSlices<'a> {
     /// A bit for each frame that is free, unless its whole chunk is.
     pub words: &'a [AtomicU64],
     /// A bit for each frame that is retired.
@@ -97,7 +97,7 @@ impl Shared {
 
 impl<'a> FullestZone<'a> {
     /// Makes all frames of a zone free, the parts that are less than a bank the kernel's, and the others offline.
-    pub(super) fn begin(&mut self, zone: Zone, bank: BankSize, marks: Watermarks, memory: ZoneMemory<'a>) {
+    pub(super) fn begin(&mut self, zone: Zone, bank: BankSize, marks: Watermarks, memory: ZoneSlices<'a>) {
         let part_frames = bank.frames();
         let part_chunks = usize::try_from(part_frames).expect("a bank is small enough") / CHUNK_FRAMES;
         self.base = zone.frames.start().number() / part_frames * part_frames;

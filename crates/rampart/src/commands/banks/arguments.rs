@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use rampart_banks::AllocatorName;
+use rampart_banks::{AllocatorName, SyntheticLoad};
 use rampart_memory::Bytes;
 
 use crate::parsing::{parse_power_of_two, parse_time};
@@ -95,6 +95,24 @@ pub struct PoolsArguments {
     pub json: bool,
 }
 
+/// The loads that `rampart banks replay` makes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ReplayLoad {
+    /// 10 to 50 % of the memory is in use
+    Light,
+    /// 30 to 80 % is, and from time to time very many small files are created and deleted
+    Medium,
+}
+
+impl From<ReplayLoad> for SyntheticLoad {
+    fn from(load: ReplayLoad) -> Self {
+        match load {
+            ReplayLoad::Light => Self::Light,
+            ReplayLoad::Medium => Self::Medium,
+        }
+    }
+}
+
 /// The allocators that `rampart banks replay` knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ReplayAllocator {
@@ -123,8 +141,17 @@ impl From<ReplayAllocator> for AllocatorName {
 #[derive(Debug, Args)]
 pub struct ReplayArguments {
     /// Traces, replayed one after the other
-    #[arg(value_name = "TRACE", required = true)]
+    #[arg(value_name = "TRACE", required_unless_present = "load")]
     pub traces: Vec<PathBuf>,
+    /// Instead of traces, a made-up load: light uses 10 to 50 % of the memory, medium 30 to 80 %
+    #[arg(long, value_name = "LOAD", value_enum, conflicts_with_all = ["traces", "loops", "survivors"])]
+    pub load: Option<ReplayLoad>,
+    /// How much simulated time a made-up load takes
+    #[arg(long = "for", value_name = "TIME", default_value = "2h", value_parser = parse_time, conflicts_with = "traces")]
+    pub time: Duration,
+    /// The nodes (NUMA) of the simulated machine
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub nodes: u32,
     /// The allocator of the simulated machine
     #[arg(long, value_enum, default_value_t = ReplayAllocator::Buddy)]
     pub allocator: ReplayAllocator,

@@ -1,9 +1,14 @@
-//! `rampart banks replay`: how many banks stay free of the kernel's memory under recorded loads.
+//! `rampart banks replay`: how many banks stay free of the kernel's memory under recorded or made-up loads.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
-use rampart_banks::{AllocatorName, BankLayout, BankSource, PageEvent, ReplayReport, ReplaySettings, replay};
+use rampart_banks::{
+    AllocatorName, BankLayout, BankSource, MachineSettings, PageEvent, ReplayReport, ReplaySettings, SyntheticLoad,
+    SyntheticSettings, replay, run_synthetic,
+};
 use rampart_linux::{MemoryState, Roots, own_memory};
+use rampart_memory::Bytes;
 use serde::Serialize;
 
 use super::arguments::ReplayArguments;
@@ -21,58 +26,78 @@ struct Document<'a> {
     report: &'a ReplayReport,
 }
 
-/// What was asked for.
+/// What was asked for; null where it does not apply.
 #[derive(Serialize)]
 struct Settings {
-    memory: rampart_memory::Bytes,
-    loops: u32,
-    survivors_percent: u32,
+    memory: Bytes,
+    nodes: u32,
+    load: Option<SyntheticLoad>,
+    loops: Option<u32>,
+    survivors_percent: Option<u32>,
     reserve_percent: u32,
+    migrates: bool,
     seed: u64,
 }
 
-/// Replays the traces. Returns 0.
+/// Replays the traces, or runs the made-up load. Returns 0.
 pub fn run(arguments: &ReplayArguments) -> Result<u8, Error> {
     // A small file may decompress to more than there is: then only this process ends.
     own_memory::limit(MemoryState::read(&Roots::default())?.available())?;
-    let traces: Vec<Vec<PageEvent>> = arguments
-        .traces
-        .iter()
-        .map(|path| page_trace::read(path).map_err(|why| Error::PageTrace { path: path.clone(), why }))
-        .collect::<Result<_, _>>()?;
     let banks = match arguments.bank {
         Some(size) => BankLayout { size, source: BankSource::Requested },
         None => BankLayout::assumed(arguments.memory),
     };
-    let settings = ReplaySettings {
+    let machine = MachineSettings {
         allocator: arguments.allocator.into(),
         memory: arguments.memory,
         bank: banks.size,
-        loops: arguments.loops,
-        survivors_percent: arguments.survivors,
+        nodes: arguments.nodes,
         reserve_percent: arguments.reserve,
         migrates: !arguments.no_migration,
-        seed: arguments.seed,
     };
-    let report = replay(&traces, settings)?;
+    let report = match arguments.load {
+        Some(load) => run_synthetic(SyntheticSettings {
+            machine,
+            load: load.into(),
+            minutes: (arguments.time.as_secs() / 60).max(1),
+            seed: arguments.seed,
+        })?,
+        None => replay_traces(arguments, machine)?,
+    };
     if arguments.json {
+        let (loops, survivors) = (arguments.loops, arguments.survivors);
         text::print_json(&Document {
             schema: "rampart.replay/1",
-            allocator: settings.allocator,
+            allocator: machine.allocator,
             layout: banks,
             settings: Settings {
-                memory: settings.memory,
-                loops: settings.loops,
-                survivors_percent: settings.survivors_percent,
-                reserve_percent: settings.reserve_percent,
-                seed: settings.seed,
+                memory: machine.memory,
+                nodes: machine.nodes,
+                load: arguments.load.map(Into::into),
+                loops: arguments.load.is_none().then_some(loops),
+                survivors_percent: arguments.load.is_none().then_some(survivors),
+                reserve_percent: machine.reserve_percent,
+                migrates: machine.migrates,
+                seed: arguments.seed,
             },
             report: &report,
         })?;
     } else {
-        text::print(&shown(&report, settings, banks))?;
+        text::print(&shown(&report, machine, banks))?;
     }
     Ok(0)
+}
+
+fn replay_traces(arguments: &ReplayArguments, machine: MachineSettings) -> Result<ReplayReport, Error> {
+    let read = |path: &PathBuf| page_trace::read(path).map_err(|why| Error::PageTrace { path: path.clone(), why });
+    let traces: Vec<Vec<PageEvent>> = arguments.traces.iter().map(read).collect::<Result<_, _>>()?;
+    let settings = ReplaySettings {
+        machine,
+        loops: arguments.loops,
+        survivors_percent: arguments.survivors,
+        seed: arguments.seed,
+    };
+    Ok(replay(&traces, settings)?)
 }
 
 const fn named(allocator: AllocatorName) -> &'static str {
@@ -85,12 +110,12 @@ const fn named(allocator: AllocatorName) -> &'static str {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "simulated seconds for people")]
-fn shown(report: &ReplayReport, settings: ReplaySettings, banks: BankLayout) -> String {
+fn shown(report: &ReplayReport, settings: MachineSettings, banks: BankLayout) -> String {
     let average = &report.average;
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "replayed    {} requests, {} refused, in {:.0} s of simulated time",
+        "served      {} requests, {} refused, in {:.0} s of simulated time",
         text::count(report.requests),
         text::count(report.refused),
         report.micros as f64 / 1e6

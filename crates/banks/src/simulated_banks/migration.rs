@@ -2,13 +2,15 @@
 //!
 //! **Problem.** Programs end and leave banks almost empty, but a bank goes offline only when its last page is gone.
 //! **Idea.** One pass looks at all banks of programs, isolates as many of the emptiest as the others have room for, and
-//! only then moves their pages. **Why this way.** No page lands in a bank that is to be emptied too, so none moves twice
-//! in a pass.
+//! only then moves their pages. **Why this way.** No page lands in a bank that is to be emptied too, so none moves
+//! twice in a pass.
+
+use std::cmp::Reverse;
 
 use rampart_buddy::{BankPart, BankPool, BankPools, Cpu, Request};
 use rampart_memory::{Bytes, FRAME_BYTES, Frame, Node};
 
-use super::{Held, Replay, count};
+use super::{Held, SimulatedBanks};
 
 /// What the passes did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -41,25 +43,23 @@ pub(super) fn banks_to_empty(parts: &[BankPart], reserve: u64) -> Vec<usize> {
         .collect()
 }
 
-impl Replay<'_> {
+impl SimulatedBanks<'_> {
     /// Empties the banks that can be emptied now.
-    pub(super) fn consolidate(&mut self, pools: &dyn BankPools) {
+    pub(super) fn consolidate<'b>(&mut self, pools: &dyn BankPools, movable: impl Iterator<Item = &'b mut Held>) {
         let parts: Vec<BankPart> = (0..pools.parts()).map(|part| pools.part(part)).collect();
-        let isolated: Vec<usize> =
-            banks_to_empty(&parts, self.reserve()).into_iter().filter(|&part| pools.isolate(part)).collect();
-        let leaves = |frame: Frame| isolated.iter().any(|&part| parts[part].frames.contains(frame));
-        for key in self.movable_in(leaves) {
-            let held = self.live[&key];
-            if let Some(moved) = self.move_page(held) {
-                self.live.insert(key, moved);
-            }
-        }
-        for place in 0..self.cached.len() {
-            let held = self.cached[place];
-            if leaves(held.block.first())
-                && let Some(moved) = self.move_page(held)
-            {
-                self.cached[place] = moved;
+        let chosen = banks_to_empty(&parts, self.reserve());
+        let isolated: Vec<usize> = chosen.into_iter().filter(|&part| pools.isolate(part)).collect();
+        let place = |frame: Frame| isolated.iter().position(|&part| parts[part].frames.contains(frame));
+        if !isolated.is_empty() {
+            let inside = movable.filter_map(|held| place(held.block.first()).map(|place| (place, held)));
+            let mut leaving: Vec<(usize, &mut Held)> = inside.collect();
+            // Bank by bank, the largest blocks first: if there is no room for one, the bank keeps all that are left.
+            leaving.sort_unstable_by_key(|(place, held)| (*place, Reverse(held.block.order()), held.block));
+            let mut stays = None;
+            for (place, held) in leaving {
+                if stays != Some(place) && !self.move_elsewhere(held) {
+                    stays = Some(place);
+                }
             }
         }
         for part in isolated {
@@ -72,29 +72,17 @@ impl Replay<'_> {
         }
     }
 
-    /// Returns the keys of the blocks in use that lie in such frames, in an order that the seed determines.
-    fn movable_in(&self, leaves: impl Fn(Frame) -> bool) -> Vec<Frame> {
-        let inside = self.live.iter().filter(|(_, held)| leaves(held.block.first()));
-        let mut keys: Vec<Frame> = inside.map(|(&key, _)| key).collect();
-        keys.sort_unstable();
-        keys
-    }
-
-    /// Moves a block elsewhere; `None` if there is no room.
-    fn move_page(&mut self, held: Held) -> Option<Held> {
-        let request = Request {
-            order: held.block.order(),
-            migratetype: held.migratetype,
-            cpu: Cpu(0),
-            node: Node(0),
-            urgent: false,
-        };
-        let moved = Held { block: self.allocator.allocate(request)?, ..held };
-        count(&mut self.banks, self.settings.bank, moved, u64::wrapping_add);
-        count(&mut self.banks, self.settings.bank, held, u64::wrapping_sub);
-        self.allocator.free(held.block, Cpu(0));
-        self.report.migration.moved = Bytes::new(self.report.migration.moved.get() + held.block.count() * FRAME_BYTES);
-        Some(moved)
+    /// Moves a block, and returns whether there was room elsewhere.
+    fn move_elsewhere(&mut self, held: &mut Held) -> bool {
+        let (order, migratetype) = (held.block.order(), held.migratetype);
+        let request = Request { order, migratetype, cpu: Cpu(0), node: Node(0), urgent: false };
+        let Some(block) = self.allocator.allocate(request) else { return false };
+        let moved = Held { block, ..*held };
+        self.count(moved, u64::wrapping_add);
+        self.free(*held, Cpu(0));
+        *held = moved;
+        self.report.migration.moved = Bytes::new(self.report.migration.moved.get() + block.count() * FRAME_BYTES);
+        true
     }
 }
 
