@@ -1,6 +1,8 @@
 //! What a CPU keeps for itself of a zone.
 
-use super::part::CHUNK_FRAMES;
+use rampart_memory::BlockOrder;
+
+use super::part::{CHUNK_FRAMES, CHUNK_ORDER};
 use super::sync::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use super::word::WORD_FRAMES;
 use crate::{BankPool, Migratetype};
@@ -37,6 +39,26 @@ impl PageUser {
     }
 }
 
+/// The sizes of blocks for which a CPU stays in a part. The few blocks of sizes between always come from the fullest part
+/// that has one: if they opened an empty part, single frames would follow them there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NearSize {
+    /// A frame.
+    Frame,
+    /// A chunk or two.
+    Chunk,
+}
+
+impl NearSize {
+    pub const fn of(order: BlockOrder) -> Option<Self> {
+        match order.number() {
+            0 => Some(Self::Frame),
+            CHUNK_ORDER.. => Some(Self::Chunk),
+            _ => None,
+        }
+    }
+}
+
 /// A word from which a CPU allocates, and thus a chunk that it has for itself; 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation(u64);
@@ -58,7 +80,7 @@ impl Reservation {
     }
 }
 
-/// What one CPU keeps of one zone. It has a cache line of its own.
+/// What one CPU keeps of one zone. No other CPU uses its cache lines.
 ///
 /// Only the thread on that CPU changes the counts, so they take no atomic operation, only loads and stores.
 #[derive(Debug, Default)]
@@ -66,7 +88,7 @@ impl Reservation {
 pub struct CpuState {
     reserved: [AtomicU64; 2],
     /// The part of each user's last block, plus one, and how empty it was then, in the lowest byte.
-    near: [AtomicU64; 2],
+    near: [[AtomicU64; 2]; 2],
     /// Free frames not yet added to the zone's count.
     free: AtomicI64,
     allocated: AtomicU64,
@@ -77,7 +99,7 @@ pub struct CpuState {
 impl CpuState {
     /// Forgets everything.
     pub(super) fn clear(&self) {
-        self.reserved.iter().chain(&self.near).for_each(|word| word.store(0, Relaxed));
+        self.reserved.iter().chain(self.near.as_flattened()).for_each(|word| word.store(0, Relaxed));
         self.free.store(0, Relaxed);
         [&self.allocated, &self.freed, &self.refused].iter().for_each(|count| count.store(0, Relaxed));
     }
@@ -88,14 +110,14 @@ impl CpuState {
     }
 
     /// Returns the part that a user's last block came from, and its bucket then.
-    pub(super) fn near(&self, user: PageUser) -> Option<(usize, u32)> {
-        let near = self.near[user as usize].load(Relaxed);
+    pub(super) fn near(&self, user: PageUser, size: NearSize) -> Option<(usize, u32)> {
+        let near = self.near[user as usize][size as usize].load(Relaxed);
         let part = (near >> u8::BITS).checked_sub(1)?;
         Some((usize::try_from(part).expect("it was an index"), u32::from(near.to_le_bytes()[0])))
     }
 
-    pub(super) fn set_near(&self, user: PageUser, part: usize, bucket: u32) {
-        self.near[user as usize].store((part as u64 + 1) << u8::BITS | u64::from(bucket), Relaxed);
+    pub(super) fn set_near(&self, user: PageUser, size: NearSize, part: usize, bucket: u32) {
+        self.near[user as usize][size as usize].store((part as u64 + 1) << u8::BITS | u64::from(bucket), Relaxed);
     }
 
     /// Replaces a reservation; false if another thread has ended it.

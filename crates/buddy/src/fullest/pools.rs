@@ -2,7 +2,7 @@
 
 use rampart_memory::{BlockOrder, Frame, FrameRange};
 
-use super::cpu::{CpuState, PageUser, Reservation};
+use super::cpu::{CpuState, NearSize, PageUser, Reservation};
 use super::lists::CANDIDATES;
 use super::part::{CHUNK_FRAMES, CHUNK_ORDER, NONE, PartFlags};
 use super::sync::Ordering::SeqCst;
@@ -50,7 +50,9 @@ impl FullestZone<'_> {
             })
             .inspect(|slot| {
                 let part = self.part_of(slot / CHUNK_FRAMES);
-                cpu.0.set_near(user, part, self.part(part).fullness());
+                if let Some(size) = NearSize::of(order) {
+                    cpu.0.set_near(user, size, part, self.part(part).fullness());
+                }
             })
     }
 
@@ -58,7 +60,7 @@ impl FullestZone<'_> {
     /// chunk there, for a fuller part may have broken ones.
     fn search_near(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
         let own = cpu.1.pool();
-        let (part, bucket) = cpu.0.near(cpu.1)?;
+        let (part, bucket) = cpu.0.near(cpu.1, NearSize::of(order)?)?;
         if self.part(part).fullness() > bucket {
             return None;
         }
