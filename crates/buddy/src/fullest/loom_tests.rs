@@ -11,9 +11,9 @@ use rampart_memory::FrameBlock;
 
 use super::small::{check, check_and_claim, machine, urgent};
 use super::*;
-use crate::BankPool;
 use crate::Migratetype::{self, Movable, Unmovable};
 use crate::testing::block;
+use crate::{BankPool, testing};
 
 type Held = Vec<(FrameBlock, Migratetype)>;
 
@@ -97,6 +97,26 @@ fn a_block_of_words_is_taken_while_a_page_of_them_is() {
 }
 
 #[test]
+fn a_page_is_claimed_while_words_around_it_are_taken_in_vain() {
+    explore(|| {
+        let machine = machine(1, 2);
+        assert!(machine.claim(block(512, 9)) && machine.claim(block(511, 0)));
+        let mut held = race(
+            machine,
+            |machine| take(machine, 7, Movable, 0),
+            |machine| {
+                let pages = [block(64, 0), block(3, 0)];
+                pages.into_iter().filter(|&page| machine.claim(page)).map(|page| (page, Movable)).collect()
+            },
+        );
+        let is_held = held.iter().any(|(block, _)| block.contains(testing::frame(3)));
+        assert!(is_held, "a page that is free all the time is claimed");
+        held.extend([(block(512, 9), Movable), (block(511, 0), Movable)]);
+        check(machine, &held, &[]);
+    });
+}
+
+#[test]
 fn a_whole_chunk_is_broken_and_taken() {
     explore(|| {
         let machine = machine(1, 2);
@@ -166,20 +186,24 @@ fn a_bank_goes_offline_while_a_chunk_is_claimed() {
     });
 }
 
-/// Isolates the only bank while another thread takes a block of it, and then asks for more.
-fn isolate_while_taking(number: u8) {
+/// Isolates the only bank, of which CPU 0 has a chunk for itself, while a CPU takes a block of it.
+fn isolate_while_taking(number: u8, cpu: u32) {
     explore(move || {
         let machine = machine(1, 2);
         let first = machine.allocate(urgent(0, Movable, 0)).unwrap();
+        let free = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+        let then = std::sync::Arc::clone(&free);
         let mut held = race(
             machine,
-            move |machine| take(machine, number, Movable, 1),
-            |machine| {
+            move |machine| {
                 assert!(machine.isolate(0));
+                then.store(machine.part(0).free, Relaxed);
                 Held::new()
             },
+            move |machine| take(machine, number, Movable, cpu),
         );
-        assert!(machine.allocate(urgent(0, Movable, 1)).is_none(), "the bank is isolated");
+        assert!(machine.part(0).free >= free.load(Relaxed), "a page came into the bank after it was isolated");
+        assert!(machine.allocate(urgent(0, Movable, cpu)).is_none(), "the bank is isolated");
         machine.rejoin(0);
         held.push((first, Movable));
         check(machine, &held, &[]);
@@ -188,31 +212,17 @@ fn isolate_while_taking(number: u8) {
 
 #[test]
 fn an_isolated_bank_is_reserved_by_nobody() {
-    isolate_while_taking(0);
+    isolate_while_taking(0, 1);
 }
 
 #[test]
 fn an_isolated_bank_gets_no_chunk() {
-    isolate_while_taking(9);
+    isolate_while_taking(9, 1);
 }
 
 #[test]
 fn a_bank_is_isolated_while_a_cpu_takes_of_its_own_chunk() {
-    explore(|| {
-        let machine = machine(1, 2);
-        let first = machine.allocate(urgent(0, Movable, 0)).unwrap();
-        let mut held = race(
-            machine,
-            |machine| take(machine, 0, Movable, 0),
-            |machine| {
-                assert!(machine.isolate(0));
-                Held::new()
-            },
-        );
-        assert!(machine.allocate(urgent(0, Movable, 0)).is_none(), "the bank is isolated");
-        held.push((first, Movable));
-        check(machine, &held, &[]);
-    });
+    isolate_while_taking(0, 0);
 }
 
 #[test]

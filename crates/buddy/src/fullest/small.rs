@@ -2,8 +2,9 @@
 
 use rampart_memory::FrameBlock;
 
-use super::cpu::PageUser;
+use super::cpu::{CHUNK_WORDS, PageUser};
 use super::sync::Ordering::SeqCst;
+use super::zone::is_set;
 use super::*;
 use crate::BankPool;
 use crate::Migratetype::{self, Movable};
@@ -73,12 +74,25 @@ pub fn check(machine: &FullestBank<'_>, held: &[(FrameBlock, Migratetype)], reti
         assert_eq!(state.free, free(used), "the bits of part {part}");
         assert!(state.pool != BankPool::Offline || free(used) == BANK, "offline part {part} holds a page");
     }
+    check_hints(zone);
     for (block, migratetype) in held {
         let part = place(block.first()) / usize::try_from(BANK).expect("small");
         assert!(
             *migratetype == Movable || machine.part(part).pool == BankPool::Kernel,
             "{block} of the kernel lies among programs"
         );
+    }
+}
+
+/// Checks that a search by the hints finds each chunk with a free frame: it is on offer, or a CPU has it for itself.
+fn check_hints(zone: &FullestZone<'_>) {
+    let memory = &zone.memory;
+    for chunk in 0..memory.words.len() / CHUNK_WORDS {
+        let part = zone.part(zone.part_of(chunk));
+        let (whole, some) = (is_set(memory.whole, chunk), is_set(memory.some, chunk));
+        let reserved = memory.cpus.iter().any(|cpu| cpu.has_reserved(chunk));
+        assert!(whole || some || reserved || zone.is_exhausted(chunk), "chunk {chunk} is on offer");
+        assert!(!(whole || some) || part.is_listed() || part.flags().is_isolated(), "the part of {chunk} is listed");
     }
 }
 

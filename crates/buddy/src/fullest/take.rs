@@ -63,6 +63,10 @@ impl FullestZone<'_> {
                 let old = self.word(word).swap(FREE, SeqCst);
                 assert!(old == 0, "frames that are being taken are freed");
             }
+            // Meanwhile another thread may have found the chunk exhausted.
+            if taken > 0 {
+                self.offer(words.start / CHUNK_WORDS);
+            }
         }
         self.shared.end();
         all
@@ -236,9 +240,8 @@ impl FullestZone<'_> {
 
     /// Offers a chunk to all that a CPU had for itself.
     fn leave(&self, chunk: usize) {
-        if self.is_all_free(chunk) {
-            self.merge(chunk, None);
-        } else if !self.is_exhausted(chunk) {
+        self.merge(chunk, None);
+        if !self.is_exhausted(chunk) {
             self.offer(chunk);
         }
     }
