@@ -14,7 +14,8 @@
 //! parts that no caller needs: reclaim and compaction, the reserve that keeps requests for a high zone out of the low
 //! ones, and distances between nodes.
 //!
-//! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message).
+//! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message). Only tests use `loom` (every
+//! schedule of two threads, in the orders of weak machines) and `shuttle` (random schedules of more).
 
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]

@@ -117,6 +117,25 @@ fn a_page_is_claimed_while_words_around_it_are_taken_in_vain() {
 }
 
 #[test]
+fn a_page_is_freed_while_its_chunk_is_found_exhausted() {
+    explore(|| {
+        let machine = machine(1, 2);
+        let [freed, kept @ ..] = [block(0, 6), block(64, 6), block(128, 7), block(256, 8), block(512, 9)];
+        assert!(machine.claim(freed) && kept.into_iter().all(|block| machine.claim(block)));
+        let mut held = race(
+            machine,
+            move |machine| {
+                machine.free(freed, Cpu(1));
+                Held::new()
+            },
+            |machine| take(machine, 7, Movable, 0),
+        );
+        held.extend(kept.map(|block| (block, Movable)));
+        check(machine, &held, &[]);
+    });
+}
+
+#[test]
 fn a_whole_chunk_is_broken_and_taken() {
     explore(|| {
         let machine = machine(1, 2);
