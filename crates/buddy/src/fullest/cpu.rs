@@ -39,8 +39,8 @@ impl PageUser {
     }
 }
 
-/// The sizes of blocks for which a CPU stays in a part. The few blocks of sizes between always come from the fullest part
-/// that has one: if they opened an empty part, single frames would follow them there.
+/// The sizes of blocks for which a CPU stays in a part. The few blocks of sizes between always come from the fullest
+/// part that has one: if they opened an empty part, single frames would follow them there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NearSize {
     /// A frame.
