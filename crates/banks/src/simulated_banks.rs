@@ -340,10 +340,10 @@ fn zones(settings: MachineSettings) -> Vec<Zone> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    const MACHINE: MachineSettings = MachineSettings {
+    pub const MACHINE: MachineSettings = MachineSettings {
         allocator: AllocatorName::Buddy,
         memory: Bytes::from_mib(256),
         bank: Bytes::from_mib(32),

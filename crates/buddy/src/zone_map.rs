@@ -61,19 +61,21 @@ fn by_frame(zones: &[Zone]) -> Vec<(Frame, Frame, usize)> {
     by_frame
 }
 
-/// Returns the zones of each node in the order in which requests for it try them: its own, the highest kind first, then
-/// those of the nodes after it, then those of the nodes before it (`build_zonelists` in mm/page_alloc.c, all nodes
-/// being equally far).
+/// Returns the place of a zone among those that a request for a node tries: the node's own, the highest kind first,
+/// then those of the nodes after it, then those of the nodes before it (`build_zonelists` in mm/page_alloc.c, all
+/// nodes being equally far).
+pub fn rank(own: Node, zone: &Zone) -> impl Ord + use<> {
+    (zone.node < own, zone.node, Reverse(zone.kind), zone.frames.start())
+}
+
+/// Returns the zones of each node in the order in which requests for it try them.
 fn by_node(zones: &[Zone]) -> Vec<(Node, Vec<usize>)> {
     let mut nodes: Vec<Node> = zones.iter().map(|zone| zone.node).collect();
     nodes.sort_unstable();
     nodes.dedup();
     let of = |own: Node| {
         let mut order: Vec<usize> = (0..zones.len()).collect();
-        order.sort_by_key(|&zone| {
-            let Zone { node, kind, frames } = zones[zone];
-            (node < own, node, Reverse(kind), frames.start())
-        });
+        order.sort_by_key(|&zone| rank(own, &zones[zone]));
         (own, order)
     };
     nodes.into_iter().map(of).collect()

@@ -1,18 +1,10 @@
 //! Replays of traces that the tests make.
 
 use super::*;
+use crate::simulated_banks::tests::MACHINE;
 use crate::{AllocatorName, BankSample};
 use proptest::prelude::*;
 use rampart_memory::{BlockOrder, Bytes};
-
-const MACHINE: MachineSettings = MachineSettings {
-    allocator: AllocatorName::Buddy,
-    memory: Bytes::from_mib(256),
-    bank: Bytes::from_mib(32),
-    nodes: 1,
-    reserve_percent: 5,
-    migrates: true,
-};
 
 const SETTINGS: ReplaySettings = ReplaySettings { machine: MACHINE, loops: 1, survivors_percent: 0, seed: 1 };
 

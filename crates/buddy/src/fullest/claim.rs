@@ -4,8 +4,8 @@ use rampart_memory::BlockOrder;
 
 use super::part::{CHUNK_FRAMES, CHUNK_ORDER};
 use super::sync::{Ordering::SeqCst, spin_loop};
-use super::word::{WORD_FRAMES, run, samples};
-use super::zone::{CHUNK_SAMPLES, FullestZone, is_set};
+use super::word::{WORD_FRAMES, run};
+use super::zone::{FullestZone, is_set};
 use crate::{BankPool, FramePlace};
 
 impl FullestZone<'_> {
@@ -39,11 +39,7 @@ impl FullestZone<'_> {
         if order.number() >= CHUNK_ORDER {
             let two = order.number() > CHUNK_ORDER;
             (chunk..=chunk + usize::from(two)).for_each(|chunk| self.merge(chunk, None));
-            let taken = self.take_these(chunk, two);
-            if taken {
-                self.count(chunk, if two { -2 } else { -1 }, 0);
-            }
-            return taken;
+            return self.take_these(chunk, two);
         }
         if is_set(self.memory.whole, chunk) {
             self.break_chunk(chunk);
@@ -52,21 +48,15 @@ impl FullestZone<'_> {
         if frames < WORD_FRAMES {
             return self.take_bits(slot / WORD_FRAMES, run(order) << (slot % WORD_FRAMES));
         }
-        let words = slot / WORD_FRAMES..(slot + frames) / WORD_FRAMES;
-        let share = CHUNK_SAMPLES / 8 * i32::try_from(words.len()).expect("at most four");
-        let taken = self.take_words(words);
-        if taken {
-            self.count(chunk, 0, -share);
-        }
-        taken
+        self.take_words(slot / WORD_FRAMES..(slot + frames) / WORD_FRAMES)
     }
 
     fn take_bits(&self, word: usize, bits: u64) -> bool {
         let take = |free: u64| (free & bits == bits).then_some(free & !bits);
         // A frame that is freed and retired at once: either this sees that it is free, or `give` that it is retired.
         let taken = self.word(word).fetch_update(SeqCst, SeqCst, take).is_ok();
-        if taken && samples(bits) > 0 {
-            self.count(word * WORD_FRAMES / CHUNK_FRAMES, 0, -samples(bits).cast_signed());
+        if taken {
+            self.count_taken(word, bits);
         }
         taken
     }

@@ -6,7 +6,7 @@ use super::cpu::CpuState;
 use super::part::{CHUNK_FRAMES, CHUNK_ORDER};
 use super::sync::Ordering::SeqCst;
 use super::word::{FREE, WORD_FRAMES, run, samples};
-use super::zone::{CHUNK_SAMPLES, FullestZone, clear, is_set, set};
+use super::zone::{FullestZone, clear, is_set, set};
 use crate::BankPool;
 
 impl FullestZone<'_> {
@@ -115,7 +115,7 @@ impl FullestZone<'_> {
         let merged = self.take_words(self.words_of(chunk));
         if merged {
             clear(self.memory.some, chunk);
-            self.count(chunk, 1, -CHUNK_SAMPLES);
+            self.count(chunk, 1, 0);
             set(self.memory.whole, chunk);
             self.list(self.part_of(chunk));
         }

@@ -15,8 +15,9 @@
 //! A chunk all of which is free is one bit in a map, and its words are zero. So a block of 2 or 4 MiB takes one
 //! operation too.
 //!
-//! Steps, at most: an allocation looks at 16 banks of each of two pools, and in each at 32 chunks that are partly free.
-//! Only if it finds nothing, it reads every word once, and again if another thread moved several words meanwhile.
+//! Steps, at most: an allocation looks at 16 banks of each of two pools, and in each at 128 chunks that are partly
+//! free. Only if it finds nothing, it reads every word once, and again if another thread moved several words
+//! meanwhile.
 //! LLFree \[Wrenger23\] has bits and reservations too, but neither pools nor an order of banks.
 
 mod claim;
@@ -39,7 +40,7 @@ pub use part::PartState;
 pub use zone::FullestZone;
 
 use crate::buddy::check_cpus;
-use crate::zone_map::ZoneMap;
+use crate::zone_map::{ZoneMap, rank};
 use crate::{
     AllocatorStatistics, BankPart, BankPools, BankSize, Cpu, Error, FramePlace, PageAllocator, Request, Watermarks,
     Zone, ZoneIndex,
@@ -229,17 +230,13 @@ impl BankPools for FullestBank<'_> {
     }
 }
 
-/// Fills in the zonelist of the node of each zone: its own zones, the highest kind first, then those of the nodes after
-/// it, then those of the nodes before it.
+/// Fills in the zonelist of the node of each zone.
 fn fill_zonelists(zones: &[Zone], lists: &mut [u32]) {
     for (list, own) in lists.chunks_exact_mut(zones.len()).zip(zones) {
         for (place, zone) in list.iter_mut().zip(0..) {
             *place = zone;
         }
-        list.sort_unstable_by_key(|&zone| {
-            let Zone { node, kind, frames } = zones[zone as usize];
-            (node < own.node, node, core::cmp::Reverse(kind), frames.start())
-        });
+        list.sort_unstable_by_key(|&zone| rank(own.node, &zones[zone as usize]));
     }
 }
 

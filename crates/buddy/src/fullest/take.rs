@@ -41,11 +41,12 @@ impl FullestZone<'_> {
         }
     }
 
+    /// Counts frames of a word that were taken.
     #[inline]
-    fn count_taken(&self, word: usize, taken: u64) {
+    pub(super) fn count_taken(&self, word: usize, taken: u64) {
         let sampled = samples(taken);
         if sampled > 0 {
-            self.count_samples(word / CHUNK_WORDS, -sampled.cast_signed());
+            self.count(word / CHUNK_WORDS, 0, -sampled.cast_signed());
         }
     }
 
@@ -58,7 +59,10 @@ impl FullestZone<'_> {
         let is_taken = |word: &usize| self.word(*word).compare_exchange(FREE, 0, SeqCst, Relaxed).is_ok();
         let taken = words.clone().take_while(is_taken).count();
         let all = taken == words.len();
-        if !all {
+        if all {
+            let samples = CHUNK_SAMPLES / 8 * i32::try_from(taken).expect("at most eight");
+            self.count(words.start / CHUNK_WORDS, 0, -samples);
+        } else {
             for word in words.clone().take(taken) {
                 let old = self.word(word).swap(FREE, SeqCst);
                 assert!(old == 0, "frames that are being taken are freed");
@@ -80,7 +84,6 @@ impl FullestZone<'_> {
         };
         let length = 1 << more;
         let first = words.step_by(length).find(|&first| self.take_words(first..first + length))?;
-        self.count_samples(chunk, -(CHUNK_SAMPLES * i32::try_from(length).expect("at most eight") / 8));
         Some(first * WORD_FRAMES)
     }
 
@@ -130,7 +133,6 @@ impl FullestZone<'_> {
         let candidates = set_in(self.memory.whole, self.chunks_of(part)).filter(|chunk| !two || chunk % 2 == 0);
         for chunk in candidates {
             if self.take_these(chunk, two) {
-                self.count(chunk, if two { -2 } else { -1 }, 0);
                 return self.keep_in_part(chunk * CHUNK_FRAMES, order, user);
             }
         }
@@ -152,7 +154,11 @@ impl FullestZone<'_> {
         let word = &self.memory.whole[chunk / 64];
         let bits = if two { 3 } else { 1 } << (chunk % 64);
         let take = |free: u64| (free & bits == bits).then_some(free & !bits);
-        word.fetch_update(SeqCst, SeqCst, take).is_ok()
+        let taken = word.fetch_update(SeqCst, SeqCst, take).is_ok();
+        if taken {
+            self.count(chunk, if two { -2 } else { -1 }, 0);
+        }
+        taken
     }
 
     /// Takes a block out of a part if the part's flags allow that; a part that is isolated meanwhile gets it back.
@@ -278,10 +284,6 @@ impl FullestZone<'_> {
             // Frames were freed meanwhile.
             self.offer(chunk);
         }
-    }
-
-    fn count_samples(&self, chunk: usize, samples: i32) {
-        self.count(chunk, 0, samples);
     }
 
     /// Changes the counts of a chunk's part, and the part's place on the lists if it is far from right.
