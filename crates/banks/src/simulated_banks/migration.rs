@@ -23,8 +23,12 @@ pub struct MigrationCounts {
     pub failed: u64,
 }
 
+/// A bank that is fuller than this share, in eighths, is not worth what must move: it would go offline a little sooner,
+/// and would probably be needed soon again.
+const MOST_USED_EIGHTHS: u64 = 5;
+
 /// Returns the banks to empty: the emptiest of the programs', as long as the banks that stay online have room for their
-/// pages and `reserve` frames more.
+/// pages and `reserve` frames more, but none that is nearly full.
 pub(super) fn banks_to_empty(parts: &[BankPart], reserve: u64) -> Vec<usize> {
     let online = parts.iter().filter(|part| part.pool != BankPool::Offline);
     let mut room = online.map(|part| part.free).sum::<u64>();
@@ -38,7 +42,7 @@ pub(super) fn banks_to_empty(parts: &[BankPart], reserve: u64) -> Vec<usize> {
             let taken = parts[part].frames.count();
             let fits = room >= taken + reserve;
             room = room.saturating_sub(taken);
-            fits
+            fits && used(part) * 8 <= taken * MOST_USED_EIGHTHS
         })
         .collect()
 }
@@ -53,12 +57,13 @@ impl SimulatedBanks<'_> {
         if !isolated.is_empty() {
             let inside = movable.filter_map(|held| place(held.block.first()).map(|place| (place, held)));
             let mut leaving: Vec<(usize, &mut Held)> = inside.collect();
-            // Bank by bank, the largest blocks first: if there is no room for one, the bank keeps all that are left.
-            leaving.sort_unstable_by_key(|(place, held)| (*place, Reverse(held.block.order()), held.block));
-            let mut stays = None;
+            // The largest blocks first: a bank that has to keep one keeps its small ones too, and nothing moves in vain.
+            leaving.sort_unstable_by_key(|(place, held)| (Reverse(held.block.order()), *place, held.block));
+            let mut stays = vec![false; isolated.len()];
             for (place, held) in leaving {
-                if stays != Some(place) && !self.move_elsewhere(held) {
-                    stays = Some(place);
+                if !stays[place] && !self.move_elsewhere(held) {
+                    stays[place] = true;
+                    pools.rejoin(isolated[place]);
                 }
             }
         }
@@ -110,6 +115,13 @@ mod tests {
         assert_eq!(banks_to_empty(&parts, 652), [2, 4]);
         assert_eq!(banks_to_empty(&parts, 653), [2]);
         assert_eq!(banks_to_empty(&parts, 1677), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn a_bank_that_is_nearly_full_is_not_emptied() {
+        let room = part(0, BankPool::Kernel, 1024);
+        assert_eq!(banks_to_empty(&[room, part(1, BankPool::User, 384)], 0), [1]);
+        assert_eq!(banks_to_empty(&[room, part(1, BankPool::User, 383)], 0), [] as [usize; 0]);
     }
 
     #[test]

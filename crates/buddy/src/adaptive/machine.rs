@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
+use core::ops::Range;
 
 use rampart_memory::{BlockOrder, FrameBlock};
 
@@ -68,28 +69,57 @@ impl PooledMachine {
         block
     }
 
-    /// Allocates from the first zone of the request's zonelist that keeps `floor` frames free.
+    /// Allocates from the first zone of the request's zonelist that keeps `floor` frames free. Programs take room of the
+    /// kernel only if no zone has other memory for them; else they would push the kernel into more banks. The kernel's
+    /// memory stays on its node as long as the node has a block for it.
     fn first(&mut self, request: &Request, floor: impl Fn(Watermarks) -> u64) -> Option<FrameBlock> {
-        let Request { order, migratetype, node, .. } = *request;
-        (0..self.zones.len()).find_map(|place| {
-            let zone = self.map.zonelist(node)[place];
-            let lists = &self.zones[zone];
-            let spare = lists.free_frames().checked_sub(floor(lists.watermarks))?;
-            let slot = if spare < order.frames() { None } else { self.find(zone, order, migratetype) }?;
-            let part = self.parts.part_of(zone, self.zones[zone].slots.frame(slot));
-            Some(self.carve(part, slot, slot, order))
+        let all = self.zones.len();
+        let mut begin = 0;
+        while begin < all {
+            let node = self.map.zonelist(request.node)[begin..].iter().map(|&zone| self.zones[zone].zone.node);
+            let same = node.clone().take_while(|&other| Some(other) == node.clone().next()).count();
+            let end = if request.migratetype == Migratetype::Movable { all } else { begin + same };
+            let found = self.first_in(begin..end, request, &floor);
+            if found.is_some() {
+                return found;
+            }
+            begin = end;
+        }
+        None
+    }
+
+    /// Allocates from the zones at these places of the request's zonelist.
+    fn first_in(
+        &mut self,
+        places: Range<usize>,
+        request: &Request,
+        floor: &impl Fn(Watermarks) -> u64,
+    ) -> Option<FrameBlock> {
+        [Self::find_own, Self::find_others].iter().find_map(|find| {
+            places.clone().find_map(|place| {
+                let zone = self.map.zonelist(request.node)[place];
+                let lists = &self.zones[zone];
+                let spare = lists.free_frames().checked_sub(floor(lists.watermarks))?;
+                let slot = if spare < request.order.frames() { None } else { find(self, zone, request) }?;
+                let part = self.parts.part_of(zone, self.zones[zone].slots.frame(slot));
+                Some(self.carve(part, slot, slot, request.order))
+            })
         })
     }
 
-    /// Returns the first slot of a free block of this order or larger, in a pool that the request may use [Panwar15,
-    /// 4.2].
-    fn find(&mut self, zone: usize, order: BlockOrder, migratetype: Migratetype) -> Option<u32> {
-        let own = if migratetype == Migratetype::Movable { Shelf::User } else { Shelf::Kernel };
-        let found = self.zones[zone].first(own, order).or_else(|| self.bring_online(zone, order, own));
-        found.or_else(|| match own {
-            Shelf::User => self.zones[zone].first(Shelf::Kernel, order),
-            _ => self.steal(zone, order),
-        })
+    /// Returns the first slot of a free block of the request's order or larger in the user's own pool, or of an offline
+    /// bank [Panwar15, 4.2].
+    fn find_own(&mut self, zone: usize, request: &Request) -> Option<u32> {
+        let own = if request.migratetype == Migratetype::Movable { Shelf::User } else { Shelf::Kernel };
+        self.zones[zone].first(own, request.order).or_else(|| self.bring_online(zone, request.order, own))
+    }
+
+    /// Returns the first slot of such a block in a bank of the other user [Panwar15, 4.1.2].
+    fn find_others(&mut self, zone: usize, request: &Request) -> Option<u32> {
+        match request.migratetype {
+            Migratetype::Movable => self.zones[zone].first(Shelf::Kernel, request.order),
+            Migratetype::Unmovable | Migratetype::Reclaimable => self.steal(zone, request.order),
+        }
     }
 
     /// Moves the set of an offline block to a pool, and returns the block.

@@ -47,6 +47,7 @@ use crate::{
 };
 use cpu::PageUser;
 use memory::ZoneNeeds;
+use pools::Banks;
 use sync::Ordering::{Relaxed, SeqCst};
 use zone::ZoneSlices;
 
@@ -120,14 +121,32 @@ impl<'a> FullestBank<'a> {
         of(next.or_else(|| (0..count).min_by_key(|list| self.zones[*list].node())).unwrap_or(0))
     }
 
+    /// Allocates a block if `floor` frames stay free. Programs take room of the kernel only if no zone has other memory
+    /// for them; else they would push the kernel into more banks. The kernel's memory stays on its node as long as the
+    /// node has a block for it.
     #[inline]
     fn first(&self, request: &Request, floor: impl Fn(Watermarks) -> u64) -> Option<FrameBlock> {
+        assert!((request.cpu.0 as usize) < self.cpus, "the machine has this CPU");
+        let zonelist = self.zonelist(request.node);
+        match PageUser::of(request.migratetype) {
+            PageUser::Program => self.first_in(zonelist, request, &floor),
+            PageUser::Kernel => {
+                let node = |zone: u32| self.zones[zone as usize].node();
+                let mut nodes = zonelist.chunk_by(|&zone, &next| node(zone) == node(next));
+                nodes.find_map(|zones| self.first_in(zones, request, &floor))
+            }
+        }
+    }
+
+    #[inline]
+    fn first_in(&self, zones: &[u32], request: &Request, floor: &impl Fn(Watermarks) -> u64) -> Option<FrameBlock> {
         let (user, cpu) = (PageUser::of(request.migratetype), request.cpu.0 as usize);
-        assert!(cpu < self.cpus, "the machine has this CPU");
-        self.zonelist(request.node).iter().find_map(|&zone| {
-            let zone = &self.zones[zone as usize];
-            let slot = zone.allocate(request.order, user, cpu, floor(zone.watermarks()))?;
-            Some(zone.block(slot, request.order))
+        [Banks::Own, Banks::Others].iter().find_map(|&banks| {
+            zones.iter().find_map(|&zone| {
+                let zone = &self.zones[zone as usize];
+                let slot = zone.allocate(request.order, (cpu, user), floor(zone.watermarks()), banks)?;
+                Some(zone.block(slot, request.order))
+            })
         })
     }
 

@@ -13,17 +13,35 @@ use crate::{BankPart, BankPool, ZoneIndex};
 /// A part moves to another bucket when its counts differ by so many.
 const FAR: u32 = 2;
 
+/// In which banks of a zone a search looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Banks {
+    /// In those of the user's own pool, and in offline ones.
+    Own,
+    /// In those of the other user.
+    Others,
+}
+
 impl FullestZone<'_> {
     /// Allocates a block if `floor` frames stay free.
     #[inline]
-    pub(super) fn allocate(&self, order: BlockOrder, user: PageUser, cpu: usize, floor: u64) -> Option<usize> {
+    pub(super) fn allocate(
+        &self,
+        order: BlockOrder,
+        (cpu, user): (usize, PageUser),
+        floor: u64,
+        banks: Banks,
+    ) -> Option<usize> {
         // The count is a sum that other threads change meanwhile, so it does not say that there is nothing.
         if floor > 0 && !self.has_spare(order.frames(), floor) {
             return None;
         }
         let cpu = &self.memory.cpus[cpu];
         let slot = loop {
-            let slot = self.take_reserved(order, (cpu, user)).or_else(|| self.search(order, (cpu, user)))?;
+            let slot = match banks {
+                Banks::Own => self.take_reserved(order, (cpu, user)).or_else(|| self.search_own(order, (cpu, user))),
+                Banks::Others => self.search_others(order, (cpu, user)),
+            }?;
             if self.keep(slot, order) {
                 break slot;
             }
@@ -33,27 +51,38 @@ impl FullestZone<'_> {
         Some(slot)
     }
 
-    /// Finds a block outside of the CPU's own chunk. The order of the pools: the user's own, the fullest bank first;
-    /// offline banks; those of the other user [Panwar15, 4.1.2 and 4.2].
-    fn search(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
-        let user = cpu.1;
-        self.search_near(order, cpu)
-            .or_else(|| self.search_pool(user.pool(), order, cpu))
-            .or_else(|| self.search_offline(order, cpu))
-            .or_else(|| match user {
-                PageUser::Program => self.search_pool(BankPool::Kernel, order, cpu),
-                PageUser::Kernel => self.steal(order, cpu),
-            })
-            .or_else(|| {
-                // A part may have gone offline since.
-                self.until_settled(|| self.search_offline(order, cpu).or_else(|| self.search_everywhere(order, cpu)))
-            })
-            .inspect(|slot| {
-                let part = self.part_of(slot / CHUNK_FRAMES);
-                if let Some(size) = NearSize::of(order) {
-                    cpu.0.set_near(user, size, part, self.part(part).fullness());
-                }
-            })
+    /// Finds a block outside of the CPU's own chunk: in the fullest bank of the user's pool, else in the emptiest, which
+    /// has a larger block most probably, else in an offline bank [Panwar15, 4.1.2 and 4.2].
+    fn search_own(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
+        let own = cpu.1.pool();
+        let found = self
+            .search_near(order, cpu)
+            .or_else(|| self.search_pool(own, order, cpu, true))
+            .or_else(|| self.search_pool(own, order, cpu, false))
+            .or_else(|| self.search_offline(order, cpu));
+        self.note(found, order, cpu)
+    }
+
+    /// Finds a block in the banks of the other user [Panwar15, 4.1.2]. It fails only if there is none in the zone.
+    fn search_others(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
+        let found = match cpu.1 {
+            PageUser::Program => self.search_pool(BankPool::Kernel, order, cpu, true),
+            PageUser::Kernel => self.steal(order, cpu),
+        };
+        let found = found.or_else(|| {
+            // A part may have gone offline since.
+            self.until_settled(|| self.search_offline(order, cpu).or_else(|| self.search_everywhere(order, cpu)))
+        });
+        self.note(found, order, cpu)
+    }
+
+    /// Notes in which part a block was found.
+    fn note(&self, found: Option<usize>, order: BlockOrder, (cpu, user): (&CpuState, PageUser)) -> Option<usize> {
+        if let (Some(slot), Some(size)) = (found, NearSize::of(order)) {
+            let part = self.part_of(slot / CHUNK_FRAMES);
+            cpu.set_near(user, size, part, self.part(part).fullness());
+        }
+        found
     }
 
     /// Stays in the part that the CPU allocated from last, unless that has become emptier since. It breaks no whole
@@ -71,8 +100,14 @@ impl FullestZone<'_> {
         if may(self.part(part).flags()) { self.take_broken(part, order, cpu) } else { None }
     }
 
-    fn search_pool(&self, pool: BankPool, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
-        let (candidates, count) = self.candidates(pool, order, true);
+    fn search_pool(
+        &self,
+        pool: BankPool,
+        order: BlockOrder,
+        cpu: (&CpuState, PageUser),
+        fullest: bool,
+    ) -> Option<usize> {
+        let (candidates, count) = self.candidates(pool, order, fullest);
         candidates[..count].iter().find_map(|&part| {
             let found = self.take_in_part(part as usize, order, cpu, |flags| admits(cpu.1, flags));
             if found.is_none() {

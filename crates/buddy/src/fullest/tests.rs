@@ -206,6 +206,44 @@ fn a_request_tries_its_node_then_the_others() {
 }
 
 #[test]
+fn programs_take_memory_of_another_node_before_room_of_the_kernel() {
+    let zones = [zone(0, Normal, 0, 4096), zone(1, Normal, 65_536, 4096)];
+    on(&zones, |allocator| {
+        take(allocator, 0, Unmovable, 1);
+        let held: Vec<FrameBlock> = std::iter::from_fn(|| allocator.allocate(urgent(10, Movable))).collect();
+        let nodes: Vec<bool> = held.iter().map(|block| block.first().number() >= 65_536).collect();
+        assert_eq!(nodes[..3], [false, false, true]);
+        assert!(held.contains(&block(1024, 10)) && held.len() == 7, "they take it at last: {held:?}");
+    });
+}
+
+#[test]
+fn the_kernels_memory_stays_on_its_node_while_programs_have_a_bank_there() {
+    let zones = [zone(0, Normal, 0, 4096), zone(1, Normal, 65_536, 4096)];
+    on(&zones, |allocator| {
+        take(allocator, 9, Movable, 5);
+        allocator.allocate(Request { node: Node(1), ..urgent(0, Unmovable) }).unwrap();
+        let steals = allocator.statistics().steals;
+        let block = allocator.allocate(urgent(0, Unmovable)).unwrap();
+        assert!(block.first().number() < 4096 && allocator.statistics().steals == steals + 1, "{block}");
+    });
+}
+
+#[test]
+fn a_larger_block_of_the_kernel_opens_no_bank_while_the_emptiest_of_its_own_has_room() {
+    on_banks(22, |allocator| {
+        let full = 18 * BANK.frames();
+        take(allocator, 0, Unmovable, 19 * 2048);
+        // Every second frame of more banks than a search looks at, and most of one more.
+        let gone = (0..full).step_by(2).chain(full..full + 3 * 512);
+        free(allocator, gone.map(|number| block(number, 0)));
+        let before = pools(allocator);
+        assert_eq!(take(allocator, 1, Unmovable, 1), [block(full, 1)]);
+        assert_eq!(pools(allocator), before);
+    });
+}
+
+#[test]
 #[should_panic(expected = "given back but not held")]
 fn a_frame_that_is_freed_twice_is_a_bug() {
     on_banks(1, |allocator| {

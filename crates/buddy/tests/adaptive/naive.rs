@@ -96,20 +96,21 @@ impl Naive {
         blocks
     }
 
-    /// Returns the large enough free blocks of a zone that a request may come from, with the pool that has them; these
-    /// are the smallest ones.
-    fn candidates(&self, zone: usize, order: BlockOrder, own: Migratetype) -> Option<(BankPool, Vec<FreeBlock>)> {
-        let pools = match own {
-            Migratetype::Movable => [BankPool::User, BankPool::Offline, BankPool::Kernel],
-            _ => [BankPool::Kernel, BankPool::Offline, BankPool::User],
-        };
+    /// Returns the large enough free blocks of a zone that a request may come from, in the first of these pools that has
+    /// one; these are the smallest ones.
+    fn candidates(
+        &self,
+        zone: usize,
+        (order, own): (BlockOrder, Migratetype),
+        pools: &[BankPool],
+    ) -> Option<(BankPool, Vec<FreeBlock>)> {
         let large_enough = |part: &NaivePart| {
             let mut blocks = self.blocks(&part.frames);
             blocks.retain(|(_, size)| *size >= order);
             blocks
         };
         let here = || self.parts.iter().filter(|part| part.zone == zone && !self.is_isolated(part.set));
-        pools.into_iter().find_map(|pool| {
+        pools.iter().find_map(|&pool| {
             let mut parts: Vec<_> = here().filter(|part| self.pools[&part.set] == pool).collect();
             parts.retain(|part| !large_enough(part).is_empty());
             if pool == BankPool::User && own != Migratetype::Movable {
@@ -129,13 +130,22 @@ impl Naive {
 
     /// Returns the pool and the blocks that a request may get a block of; none if it has to be refused.
     pub fn expect(&self, request: Request, watermarks: &[Watermarks]) -> Option<(BankPool, Vec<FreeBlock>)> {
-        let zonelist = if request.node == Node(1) { [2, 1, 0] } else { [1, 0, 2] };
-        let first = |floor: &dyn Fn(Watermarks) -> u64| {
-            zonelist.into_iter().find_map(|zone| {
+        let by_node: [&[usize]; 2] = if request.node == Node(1) { [&[2], &[1, 0]] } else { [&[1, 0], &[2]] };
+        let all = by_node.concat();
+        let (groups, own, other) = match request.migratetype {
+            Migratetype::Movable => (vec![&all[..]], [BankPool::User, BankPool::Offline], [BankPool::Kernel]),
+            _ => (by_node.to_vec(), [BankPool::Kernel, BankPool::Offline], [BankPool::User]),
+        };
+        let in_zones = |zones: &[usize], pools: &[BankPool], floor: &dyn Fn(Watermarks) -> u64| {
+            zones.iter().find_map(|&zone| {
                 let leaves = self.free_of_zone(zone).checked_sub(request.order.frames())?;
                 let allowed = leaves >= floor(watermarks[zone]);
-                allowed.then(|| self.candidates(zone, request.order, request.migratetype)).flatten()
+                allowed.then(|| self.candidates(zone, (request.order, request.migratetype), pools)).flatten()
             })
+        };
+        let first = |floor: &dyn Fn(Watermarks) -> u64| {
+            let in_group = |zones: &&[usize]| in_zones(zones, &own, floor).or_else(|| in_zones(zones, &other, floor));
+            groups.iter().find_map(in_group)
         };
         first(&|marks| marks.low).or_else(|| first(&|marks| if request.urgent { 0 } else { marks.min }))
     }
