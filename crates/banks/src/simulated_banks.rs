@@ -377,6 +377,34 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn no_page_moves_out_of_a_bank_that_has_to_keep_a_large_block() {
+        for allocator in [AllocatorName::Adaptive, AllocatorName::Fullest] {
+            let report = on_machine(MachineSettings { allocator, ..MACHINE }, |machine| {
+                let take = |machine: &mut SimulatedBanks<'_>, order| {
+                    machine.allocate(order, Migratetype::Movable, Cpu(0), Node(0))
+                };
+                let [first, large] = [(); 2].map(|()| take(machine, BlockOrder::MAX).unwrap());
+                machine.free(first, Cpu(0));
+                let mut held: Vec<Held> = std::iter::from_fn(|| take(machine, BlockOrder::ZERO)).collect();
+                // The bank keeps some pages and the large block; elsewhere, only single pages are free.
+                let bank = |held: &Held| held.block.first().address() / MACHINE.bank.get();
+                held.retain(|page| {
+                    let frame = page.block.first().number();
+                    let keeps = if bank(page) == bank(&large) { frame % 128 == 0 } else { frame % 10 != 0 };
+                    if !keeps {
+                        machine.free(*page, Cpu(0));
+                    }
+                    keeps
+                });
+                held.push(large);
+                machine.observe(1, held.iter_mut());
+            });
+            let migration = MigrationCounts { moved: Bytes::ZERO, emptied: 0, failed: 1 };
+            assert_eq!(report.unwrap().migration, migration, "{allocator:?}");
+        }
+    }
+
+    #[test]
     fn pages_move_out_of_the_emptiest_bank_and_it_goes_offline() {
         for allocator in [AllocatorName::Adaptive, AllocatorName::Fullest] {
             let mut offline = Vec::new();

@@ -25,7 +25,7 @@ pub struct MigrationCounts {
 
 /// A bank that is fuller than this share, in eighths, is not worth what must move: it would go offline a little sooner,
 /// and would probably be needed soon again.
-const MOST_USED_EIGHTHS: u64 = 5;
+const MOST_USED_EIGHTHS: u64 = 7;
 
 /// Returns the banks to empty: the emptiest of the programs', as long as the banks that stay online have room for their
 /// pages and `reserve` frames more, but none that is nearly full.
@@ -63,7 +63,6 @@ impl SimulatedBanks<'_> {
             for (place, held) in leaving {
                 if !stays[place] && !self.move_elsewhere(held) {
                     stays[place] = true;
-                    pools.rejoin(isolated[place]);
                 }
             }
         }
@@ -120,8 +119,8 @@ mod tests {
     #[test]
     fn a_bank_that_is_nearly_full_is_not_emptied() {
         let room = part(0, BankPool::Kernel, 1024);
-        assert_eq!(banks_to_empty(&[room, part(1, BankPool::User, 384)], 0), [1]);
-        assert_eq!(banks_to_empty(&[room, part(1, BankPool::User, 383)], 0), [] as [usize; 0]);
+        assert_eq!(banks_to_empty(&[room, part(1, BankPool::User, 128)], 0), [1]);
+        assert_eq!(banks_to_empty(&[room, part(1, BankPool::User, 127)], 0), [] as [usize; 0]);
     }
 
     #[test]

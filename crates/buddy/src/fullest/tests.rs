@@ -234,8 +234,8 @@ fn a_larger_block_of_the_kernel_opens_no_bank_while_the_emptiest_of_its_own_has_
     on_banks(22, |allocator| {
         let full = 18 * BANK.frames();
         take(allocator, 0, Unmovable, 19 * 2048);
-        // Every second frame of more banks than a search looks at, and most of one more.
-        let gone = (0..full).step_by(2).chain(full..full + 3 * 512);
+        // Every second frame in half of the words of more banks than a search looks at, and most of one more.
+        let gone = (1..full).step_by(2).filter(|frame| frame / 64 % 2 == 0).chain(full..full + 3 * 512);
         free(allocator, gone.map(|number| block(number, 0)));
         let before = pools(allocator);
         assert_eq!(take(allocator, 1, Unmovable, 1), [block(full, 1)]);
