@@ -164,7 +164,11 @@ fn build(llfree: &Path) -> Result<PathBuf, String> {
     // Its own build uses instructions that only some machines have; so may this one.
     let native = "-C target-cpu=native";
     let mut cargo = Command::new("cargo");
-    let built = cargo.args(["build", "--release"]).env("RUSTFLAGS", native).current_dir(&folder).status();
+    let built = cargo
+        .args(["build", "--release", "--target-dir", "target"])
+        .env("RUSTFLAGS", native)
+        .current_dir(&folder)
+        .status();
     if !built.map_err(|error| error.to_string())?.success() {
         return Err(String::from("LLFree cannot be built: give the folder of a clone of github.com/luhsra/llfree-rs"));
     }

@@ -11,7 +11,7 @@ use crate::{BankPool, Migratetype};
 pub const CHUNK_WORDS: usize = CHUNK_FRAMES / WORD_FRAMES;
 
 /// A CPU adds its count of free frames to its zone's when it differs by so many.
-pub const FOLD: i64 = 64;
+pub const FOLD: i64 = 1024;
 
 /// Who gets the page, which decides in which banks it may lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -136,7 +136,15 @@ impl PartState {
 
     /// Returns the number of free chunks.
     pub(super) fn free_chunks(&self) -> u32 {
-        u32::try_from(self.counts.load(Relaxed) >> 32).expect("the upper half")
+        u32::try_from(self.split().0).unwrap_or(0)
+    }
+
+    /// Returns both counts. A thread counts what it has freed afterwards, and another may have taken and counted it
+    /// before; so either may be below 0 for a moment.
+    fn split(&self) -> (i64, i64) {
+        let counts = self.counts.load(Relaxed).cast_signed();
+        let samples = counts << i32::BITS >> i32::BITS;
+        ((counts - samples) >> i32::BITS, samples)
     }
 
     /// Returns the number of chunks.
@@ -146,9 +154,9 @@ impl PartState {
 
     /// Returns the bucket that it belongs to by its counts.
     pub(super) fn fullness(&self) -> u32 {
-        let counts = self.counts.load(Relaxed);
-        let samples = (counts & u64::from(u32::MAX)) + ((counts >> 32) << CHUNK_SAMPLES_SHIFT);
-        let bucket = samples >> (self.chunks.load(Relaxed) + CHUNK_SAMPLES_SHIFT - LAST_BUCKET_SHIFT);
+        let (chunks, samples) = self.split();
+        let free = (chunks << CHUNK_SAMPLES_SHIFT) + samples;
+        let bucket = free.max(0) >> (self.chunks.load(Relaxed) + CHUNK_SAMPLES_SHIFT - LAST_BUCKET_SHIFT);
         u32::try_from(bucket).map_or(BUCKETS - 1, |bucket| bucket.min(BUCKETS - 1))
     }
 
@@ -184,5 +192,9 @@ mod tests {
         assert_eq!(part.fullness(), 7);
         part.add(17, -31);
         assert_eq!((part.fullness(), part.free_chunks()), (16, 32));
+        part.add(0, -1);
+        assert_eq!((part.fullness(), part.free_chunks()), (15, 32), "a sample was taken before it was counted as free");
+        part.add(-33, 1);
+        assert_eq!((part.fullness(), part.free_chunks()), (0, 0), "a chunk was");
     }
 }

@@ -7,7 +7,7 @@ use super::lists::CANDIDATES;
 use super::part::{CHUNK_FRAMES, CHUNK_ORDER, NONE, PartFlags};
 use super::sync::Ordering::SeqCst;
 use super::take::admits;
-use super::zone::{FullestZone, set_in};
+use super::zone::{FullestZone, count_in, set_in};
 use crate::{BankPart, BankPool, ZoneIndex};
 
 /// A part moves to another bucket when its counts differ by so many.
@@ -220,10 +220,11 @@ impl FullestZone<'_> {
     pub(super) fn offline_if_empty(&self, part: usize) {
         let state = self.part(part);
         let may = |flags: PartFlags| !flags.is_partial() && flags.pool() != BankPool::Offline;
-        let is_empty = || set_in(self.memory.whole, self.chunks_of(part)).count() == state.chunks() as usize;
-        if !is_empty() || !may(state.flags()) {
+        // Whoever frees the last chunk counts last, and so finds all of them counted.
+        if state.free_chunks() < state.chunks() || !may(state.flags()) {
             return;
         }
+        let is_empty = || count_in(self.memory.whole, self.chunks_of(part)) == state.chunks() as usize;
         let number = u32::try_from(part).expect("few parts");
         let mut lists = self.lists.lock();
         let before = state.flags();
@@ -328,7 +329,7 @@ impl FullestZone<'_> {
     pub(super) fn bank_part(&self, part: usize, zone: ZoneIndex) -> BankPart {
         let state = self.part(part);
         let frames = self.part_frames(part);
-        let whole = set_in(self.memory.whole, self.chunks_of(part)).count() as u64 * CHUNK_FRAMES as u64;
+        let whole = count_in(self.memory.whole, self.chunks_of(part)) as u64 * CHUNK_FRAMES as u64;
         let words = self.chunks_of(part).flat_map(|chunk| self.words_of(chunk));
         let broken: u64 = words.map(|word| u64::from(self.word(word).load(SeqCst).count_ones())).sum();
         BankPart {

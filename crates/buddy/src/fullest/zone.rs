@@ -27,7 +27,8 @@ pub struct FullestZone<'a> {
     base: u64,
     /// The number of its first frame, and of the first behind it.
     frames: Range<u64>,
-    part_chunks: usize,
+    /// The logarithm of a bank's chunks.
+    part_shift: u32,
     marks: Marks,
     pub(super) memory: ZoneSlices<'a>,
     pub(super) shared: Shared,
@@ -103,7 +104,8 @@ impl<'a> FullestZone<'a> {
         self.base = zone.frames.start().number() / part_frames * part_frames;
         self.frames = zone.frames.start().number()..zone.frames.last().number() + 1;
         self.zone = Some(zone);
-        (self.part_chunks, self.marks, self.memory) = (part_chunks, Marks(marks), memory);
+        assert!(part_chunks.is_power_of_two(), "a bank is a power of two of chunks");
+        (self.part_shift, self.marks, self.memory) = (part_chunks.trailing_zeros(), Marks(marks), memory);
         for number in 0..memory.parts.len() {
             let frames = self.part_frames(number);
             let whole = frames.end - frames.start == part_frames;
@@ -194,18 +196,19 @@ impl<'a> FullestZone<'a> {
         &self.memory.parts[part]
     }
 
+    #[inline]
     pub(super) const fn part_of(&self, chunk: usize) -> usize {
-        chunk / self.part_chunks
+        chunk >> self.part_shift
     }
 
     pub(super) fn chunks_of(&self, part: usize) -> Range<usize> {
         let all = self.memory.words.len() / CHUNK_WORDS;
-        (part * self.part_chunks).min(all)..((part + 1) * self.part_chunks).min(all)
+        (part << self.part_shift).min(all)..((part + 1) << self.part_shift).min(all)
     }
 
     /// Returns the numbers of the frames of a part.
     pub(super) fn part_frames(&self, part: usize) -> Range<u64> {
-        let part_frames = (self.part_chunks * CHUNK_FRAMES) as u64;
+        let part_frames = (CHUNK_FRAMES << self.part_shift) as u64;
         let first = self.base + part as u64 * part_frames;
         first.max(self.frames.start)..(first + part_frames).min(self.frames.end)
     }
@@ -240,11 +243,11 @@ impl<'a> FullestZone<'a> {
 
     /// Whether every frame of a broken chunk is free.
     pub(super) fn is_all_free(&self, chunk: usize) -> bool {
-        self.words_of(chunk).all(|word| self.word(word).load(SeqCst) == FREE)
+        self.memory.words[self.words_of(chunk)].iter().all(|word| word.load(SeqCst) == FREE)
     }
 
     pub(super) fn is_exhausted(&self, chunk: usize) -> bool {
-        self.words_of(chunk).all(|word| self.word(word).load(SeqCst) == 0)
+        self.memory.words[self.words_of(chunk)].iter().fold(0, |free, word| free | word.load(SeqCst)) == 0
     }
 
     pub(super) fn words_of(&self, chunk: usize) -> Range<usize> {
@@ -271,12 +274,22 @@ pub fn is_set(map: &[AtomicU64], chunk: usize) -> bool {
 
 /// Returns the chunks of a range whose bit is set now, word by word.
 pub fn set_in(map: &[AtomicU64], chunks: Range<usize>) -> impl Iterator<Item = usize> {
+    words_in(map, chunks).flat_map(|(first, word)| bits(word).map(move |bit| first + bit))
+}
+
+/// Returns how many chunks of a range have their bit set now.
+pub fn count_in(map: &[AtomicU64], chunks: Range<usize>) -> usize {
+    words_in(map, chunks).map(|(_, word)| word.count_ones() as usize).sum()
+}
+
+/// Returns the words of a map with the bits of a range, and the chunk of each word's first bit.
+fn words_in(map: &[AtomicU64], chunks: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
     let words = chunks.start / MAP_CHUNKS..chunks.end.div_ceil(MAP_CHUNKS);
-    words.flat_map(move |word| {
+    words.map(move |word| {
         let first = word * MAP_CHUNKS;
         let below = chunks.start.saturating_sub(first);
         let beyond = (first + MAP_CHUNKS).saturating_sub(chunks.end);
-        bits(map[word].load(SeqCst) & FREE << below & FREE >> beyond).map(move |bit| first + bit)
+        (first, map[word].load(SeqCst) & FREE << below & FREE >> beyond)
     })
 }
 
