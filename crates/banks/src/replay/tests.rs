@@ -117,6 +117,23 @@ fn each_replay_begins_with_what_was_in_use_and_what_stays_in_use_stays_where_it_
 }
 
 #[test]
+fn a_part_of_a_larger_block_does_not_stay_as_a_block_of_its_own() {
+    let trace = [
+        before(8, 2, MOVABLE),
+        event(1, 8, 2, PageChange::Freed),
+        event(2, 8, 3, MOVABLE),
+        event(3, 12, 2, PageChange::Freed),
+    ];
+    with_machine(|machine| {
+        let mut replay = Replay::new(SETTINGS);
+        replay.run(&trace, machine);
+        assert_eq!(machine.frames() - machine.free_frames(), 8);
+        replay.warm_up(warm_start(&trace), machine);
+        assert_eq!(machine.frames() - machine.free_frames(), 4);
+    });
+}
+
+#[test]
 fn the_banks_are_counted_once_what_was_in_use_is() {
     let warm = (0..1000).map(|frame| before(frame, 0, MOVABLE));
     let trace: Vec<PageEvent> = warm.chain([event(5, 5000, 0, MOVABLE)]).collect();
