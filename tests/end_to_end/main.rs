@@ -22,6 +22,7 @@ mod march;
 mod memory_calls;
 mod mlocks;
 mod noise;
+mod page_recording;
 mod pressure;
 mod project;
 mod protect;

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use rampart_memory::Bytes;
+
 /// Why a trace cannot be read or replayed.
 #[derive(Debug, displaydoc::Display, thiserror::Error)]
 pub enum Error {
@@ -15,6 +17,8 @@ pub enum Error {
     NoEvent,
     /// {0}
     Machine(#[source] rampart_buddy::Error),
+    /// a trace begins with {0} in use, and the simulated machine has {1}: give it more memory
+    WarmStart(Bytes, Bytes),
     /// a machine is made up of whole banks, and of one at least: give a multiple of the bank's size as its memory
     Banks,
 }

@@ -25,7 +25,7 @@ pub struct PageEvent {
     pub change: PageChange,
     /// The CPU.
     pub cpu: u8,
-    /// The process, below 2^28.
+    /// The thread that ran, below 2^28; [`PageEvent::BEFORE`] for memory that was in use before.
     pub process: u32,
 }
 
@@ -57,6 +57,16 @@ const fn bits(word: u64, shift: u32, count: u32) -> u64 {
 }
 
 impl PageEvent {
+    /// Instead of a process: what allocated it is unknown, as it was in use when the recording began. Numbers of Linux
+    /// are below 2^22.
+    pub const BEFORE: u32 = (1 << 28) - 1;
+
+    /// Time is below this.
+    pub const TIME_LIMIT: u64 = 1 << ORDER;
+
+    /// Frames are below this.
+    pub const FRAME_LIMIT: u64 = 1 << PROCESS;
+
     /// Reads an event.
     ///
     /// # Errors
@@ -107,6 +117,13 @@ impl PageEvent {
         bytes[8..].copy_from_slice(&second.to_le_bytes());
         bytes
     }
+}
+
+/// Returns the events at the beginning of a trace that say what was in use when its recording began.
+#[must_use]
+pub fn warm_start(trace: &[PageEvent]) -> &[PageEvent] {
+    let is_warm = |event: &PageEvent| event.process == PageEvent::BEFORE && event.change != PageChange::Freed;
+    &trace[..trace.iter().take_while(|event| is_warm(event)).count()]
 }
 
 /// Reads a trace to its end.
@@ -191,6 +208,28 @@ mod tests {
             (7, 0x0012_3456, 0, 1, 4242)
         );
         assert_eq!(event.change, PageChange::Allocated(Migratetype::Movable));
+    }
+
+    #[test]
+    fn a_trace_of_a_running_machine_begins_with_what_is_in_use() {
+        let event = |process, change| PageEvent {
+            micros: 0,
+            frame: Frame::new(7).unwrap(),
+            order: BlockOrder::ZERO,
+            change,
+            cpu: 0,
+            process,
+        };
+        let allocated = PageChange::Allocated(Migratetype::Movable);
+        let trace = [
+            (PageEvent::BEFORE, allocated),
+            (PageEvent::BEFORE, allocated),
+            (9, allocated),
+            (PageEvent::BEFORE, allocated),
+        ];
+        let trace = trace.map(|(process, change)| event(process, change));
+        assert_eq!(warm_start(&trace).len(), 2);
+        assert_eq!(warm_start(&[event(PageEvent::BEFORE, PageChange::Freed)]).len(), 0);
     }
 
     #[test]

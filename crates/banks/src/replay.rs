@@ -5,22 +5,23 @@
 //! allocation of the trace becomes a request, each free gives that block back. From time to time the banks are counted
 //! by what lies in them. **Why this way.** The allocator alone decides where pages lie, so the count is its doing.
 //!
-//! A trace begins on a machine that has run before, and ends while memory is still in use. So frees of blocks that were
-//! not allocated in the trace are left out. What is in use at the end of a trace goes on living: movable memory, such
-//! as cached files, until the end of the next trace, if a quarter of the machine is free; of the kernel's memory a
-//! chosen share for good. A tenth of what the kernel has kept for good comes back at the end of each trace. From one
-//! seed.
-
-use std::collections::HashMap;
+//! A trace begins on a machine that has run before, and ends while memory is still in use. It may begin with what was
+//! in use ([`warm_start`]). Then that replaces what the trace before has left: blocks that both have stay where they
+//! are. Else what is in use at the end of the trace before goes on living: movable memory, such as cached files, until
+//! the end of this trace, if a quarter of the machine is free; of the kernel's memory a chosen share for good. A tenth
+//! of what the kernel has kept for good comes back at the end of each trace. From one seed.
+//!
+//! Frees of frames that are not in use in the trace are left out. An allocation of frames in use frees them first.
 
 use rampart_buddy::{Cpu, Migratetype};
-use rampart_memory::{Frame, Node};
+use rampart_memory::{Bytes, FRAME_BYTES, Node};
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use crate::Error;
-use crate::page_trace::{PageChange, PageEvent};
+use crate::live_blocks::LiveBlocks;
+use crate::page_trace::{PageChange, PageEvent, warm_start};
 use crate::simulated_banks::{CPUS, Held, MachineSettings, ReplayReport, SimulatedBanks, on_machine};
 
 /// The banks are counted so often in each trace.
@@ -42,8 +43,8 @@ pub struct ReplaySettings {
 /// A replay under way.
 struct Replay {
     settings: ReplaySettings,
-    /// Blocks in use by the first frame that they have in the trace.
-    live: HashMap<Frame, Held>,
+    /// Blocks in use, by the frames that they have in the trace.
+    live: LiveBlocks<Held>,
     /// Movable blocks of the trace before.
     cached: Vec<Held>,
     /// Memory that the kernel keeps for good.
@@ -54,8 +55,12 @@ struct Replay {
 /// Replays traces.
 ///
 /// # Errors
-/// [`Error::Banks`], [`Error::Machine`].
+/// [`Error::Banks`], [`Error::Machine`], [`Error::WarmStart`].
 pub fn replay(traces: &[Vec<PageEvent>], settings: ReplaySettings) -> Result<ReplayReport, Error> {
+    let in_use = traces.iter().map(|trace| memory(warm_start(trace))).max().unwrap_or(Bytes::ZERO);
+    if in_use > settings.machine.memory {
+        return Err(Error::WarmStart(in_use, settings.machine.memory));
+    }
     on_machine(settings.machine, |machine| {
         let mut replay = Replay::new(settings);
         for _ in 0..settings.loops {
@@ -64,11 +69,16 @@ pub fn replay(traces: &[Vec<PageEvent>], settings: ReplaySettings) -> Result<Rep
     })
 }
 
+/// The memory of these allocations.
+fn memory(allocations: &[PageEvent]) -> Bytes {
+    Bytes::new(allocations.iter().map(|event| event.order.frames() * FRAME_BYTES).sum())
+}
+
 impl Replay {
     fn new(settings: ReplaySettings) -> Self {
         Self {
             settings,
-            live: HashMap::new(),
+            live: LiveBlocks::default(),
             cached: Vec::new(),
             kept: Vec::new(),
             random: ChaCha8Rng::seed_from_u64(settings.seed),
@@ -77,43 +87,67 @@ impl Replay {
 
     fn run(&mut self, trace: &[PageEvent], machine: &mut SimulatedBanks<'_>) {
         let begin = machine.report().micros;
-        let between = trace.len().div_ceil(SAMPLES).max(1);
-        for (number, event) in trace.iter().enumerate() {
+        let warm = warm_start(trace);
+        if warm.is_empty() {
+            self.leave(machine);
+        } else {
+            self.warm_up(warm, machine);
+        }
+        let events = &trace[warm.len()..];
+        let between = events.len().div_ceil(SAMPLES).max(1);
+        for (number, event) in events.iter().enumerate() {
             match event.change {
                 PageChange::Allocated(migratetype) => self.allocate(event, migratetype, machine),
-                PageChange::Freed => self.free(event.frame, machine),
+                PageChange::Freed => self.free(event, machine),
             }
-            if (number + 1) % between == 0 || number + 1 == trace.len() {
+            if (number + 1) % between == 0 || number + 1 == events.len() {
                 machine
                     .observe(begin + event.micros, self.live.values_mut().chain(&mut self.cached).filter(is_movable));
             }
         }
-        self.end_of_trace(machine);
     }
 
     fn allocate(&mut self, event: &PageEvent, migratetype: Migratetype, machine: &mut SimulatedBanks<'_>) {
-        // A free that the trace lacks.
-        if self.live.contains_key(&event.frame) {
-            self.free(event.frame, machine);
-        }
+        // Frees that the trace lacks.
+        let mut implied = 0;
+        self.live.release(event.frame, event.order, |held| {
+            machine.free(held, Cpu(0));
+            implied += 1;
+        });
+        machine.report().implied_frees += implied;
         let cpu = Cpu(u32::from(event.cpu) % CPUS);
         if let Some(held) = machine.allocate(event.order, migratetype, cpu, Node(0)) {
-            self.live.insert(event.frame, held);
+            self.live.insert(event.frame, event.order, held);
         }
     }
 
-    fn free(&mut self, frame: Frame, machine: &mut SimulatedBanks<'_>) {
-        match self.live.remove(&frame) {
-            Some(held) => machine.free(held, Cpu(0)),
-            None => machine.report().unknown_frees += 1,
+    fn free(&mut self, event: &PageEvent, machine: &mut SimulatedBanks<'_>) {
+        if !self.live.release(event.frame, event.order, |held| machine.free(held, Cpu(0))) {
+            machine.report().unknown_frees += 1;
         }
     }
 
-    /// Decides what goes on living.
-    fn end_of_trace(&mut self, machine: &mut SimulatedBanks<'_>) {
+    /// Makes the machine have in use what a trace begins with. What lies there already stays where it is.
+    fn warm_up(&mut self, warm: &[PageEvent], machine: &mut SimulatedBanks<'_>) {
+        let (mut kept, mut missing) = (LiveBlocks::default(), Vec::new());
+        for event in warm {
+            let PageChange::Allocated(migratetype) = event.change else { continue };
+            let is_alike = |held: &Held| held.migratetype == migratetype && held.block.order() == event.order;
+            match self.live.take_whole(event.frame, event.order, is_alike) {
+                Some(held) => kept.insert(event.frame, event.order, held),
+                None => missing.push((event, migratetype)),
+            }
+        }
+        let others = std::mem::replace(&mut self.live, kept).drain();
+        let gone = others.chain(self.cached.drain(..)).chain(self.kept.drain(..));
+        gone.for_each(|held| machine.free(held, Cpu(0)));
+        missing.into_iter().for_each(|(event, migratetype)| self.allocate(event, migratetype, machine));
+    }
+
+    /// Decides what of the last trace goes on living.
+    fn leave(&mut self, machine: &mut SimulatedBanks<'_>) {
         std::mem::take(&mut self.cached).into_iter().for_each(|held| machine.free(held, Cpu(0)));
-        let mut left: Vec<Held> = std::mem::take(&mut self.live).into_values().collect();
-        // The map has no order of its own that a seed determines.
+        let mut left: Vec<Held> = self.live.drain().collect();
         left.sort_unstable_by_key(|held| held.block);
         for held in left {
             let is_movable = held.migratetype == Migratetype::Movable;

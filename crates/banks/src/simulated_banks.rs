@@ -86,6 +86,8 @@ pub struct ReplayReport {
     pub refused: u64,
     /// Frees of blocks that the trace had not allocated.
     pub unknown_frees: u64,
+    /// Blocks that the trace never freed, but whose frames it allocated anew.
+    pub implied_frees: u64,
     /// What was moved to empty banks.
     pub migration: MigrationCounts,
     /// The samples, in order.
@@ -202,6 +204,7 @@ impl<'a> SimulatedBanks<'a> {
                 requests: 0,
                 refused: 0,
                 unknown_frees: 0,
+                implied_frees: 0,
                 migration: MigrationCounts::default(),
                 samples: Vec::new(),
                 average: BankAverages::default(),

@@ -175,6 +175,17 @@ impl FromIterator<(FrameClass, u64)> for Census {
     }
 }
 
+/// A compound page, which the kernel allocates and frees as a whole, or a frame that is in none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageUnit {
+    /// The first frame.
+    pub first: Frame,
+    /// The number of frames; a power of two, unless the page changed while it was read.
+    pub frames: u64,
+    /// Its use.
+    pub class: FrameClass,
+}
+
 /// Gives each frame its class, in ascending order of the frames.
 #[derive(Clone, Copy, Debug, Default)]
 struct Classifier {
@@ -250,6 +261,27 @@ impl FlagTable {
             all[block].add(classifier.class(flags));
         })?;
         Ok(all)
+    }
+
+    /// Passes each compound page, and each frame that is in none, to `see`, ascending, while they change.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if the kernel does not answer.
+    pub fn units(&self, mut see: impl FnMut(PageUnit)) -> Result<(), Error> {
+        let (mut classifier, mut last) = (Classifier::default(), None);
+        self.scan(|frame, flags| {
+            let class = classifier.class(flags);
+            match &mut last {
+                Some(PageUnit { class: head, frames, .. })
+                    if *head == class && flags.has(FrameFlags::COMPOUND_TAIL) =>
+                {
+                    *frames += 1;
+                }
+                last => last.replace(PageUnit { first: frame, frames: 1, class }).into_iter().for_each(&mut see),
+            }
+        })?;
+        last.into_iter().for_each(see);
+        Ok(())
     }
 
     /// Passes the flags of every frame to `see`, ascending.
@@ -361,6 +393,39 @@ mod tests {
         let census = table.census().unwrap();
         let counts = [FrameClass::Slab, FrameClass::File, FrameClass::Anonymous, FrameClass::Kernel];
         assert_eq!(counts.map(|class| census.count(class)), [2, 3, 2, 3]);
+    }
+
+    #[test]
+    fn a_compound_page_is_one_unit_and_a_frame_that_has_another_use_ends_it() {
+        const HEAD: u32 = 15;
+        const TAIL: u32 = 16;
+        let flags = [
+            bits(&[TAIL]),
+            bits(&[7, HEAD]),
+            bits(&[TAIL]),
+            bits(&[]),
+            bits(&[12, 22, HEAD]),
+            bits(&[12, 22, TAIL]),
+            bits(&[19, TAIL]),
+            bits(&[12, 22, TAIL]),
+            bits(&[10]),
+            bits(&[10]),
+        ];
+        let (_folder, table) = table(&flags);
+        let mut units = Vec::new();
+        table.units(|unit| units.push((unit.first.number(), unit.frames, unit.class))).unwrap();
+        use FrameClass::{Anonymous, Free, Kernel, Poisoned, Slab};
+        let expected = [
+            (0, 1, Kernel),
+            (1, 2, Slab),
+            (3, 1, Kernel),
+            (4, 2, Anonymous),
+            (6, 1, Poisoned),
+            (7, 1, Anonymous),
+            (8, 1, Free),
+            (9, 1, Free),
+        ];
+        assert_eq!(units, expected);
     }
 
     #[test]

@@ -19,6 +19,7 @@
 //! | [`memory_blocks`] | the units of hotplug: state, zones, node |
 //! | [`hotplug`] | taking them offline and online |
 //! | [`retire`] | retiring a frame |
+//! | [`tracing`] | the kernel's trace events: allocated and freed pages |
 //! | [`errors`] | errors that the hardware reported, and those that it injects on request |
 //! | [`userfaultfd`] | page faults that this program resolves itself |
 //! | [`own_memory`] | a limit for this process, and one line where its memory ends |
@@ -68,6 +69,7 @@ pub mod shared;
 mod shared_words;
 mod span;
 pub mod topology;
+pub mod tracing;
 pub mod userfaultfd;
 pub mod vault;
 
@@ -78,7 +80,7 @@ pub use capabilities::{Capability, CapabilityState, Feature};
 pub use cpu::{CpuNumber, SteadyClock, SystemClock};
 pub use error::Error;
 pub use errors::{EinjInjector, ErrorCounts, ErrorFeed};
-pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags};
+pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags, PageUnit};
 pub use frame_use::FrameUses;
 pub use hotplug::{HotplugRefusal, OnlineUse, Patience};
 pub use memory_blocks::{BlockZones, HotplugState, MemoryBlock, MemoryBlocks};
@@ -89,6 +91,7 @@ pub use retire::{RetireOutcome, Retirer, Way};
 pub use roots::Roots;
 pub use shared_words::SharedWords;
 pub use topology::Topology;
+pub use tracing::{FeedCounts, KernelPageChange, KernelPageEvent, PageEventFeed};
 
 use page::check_page_size;
 use rampart_memory::PAGE_BYTES;

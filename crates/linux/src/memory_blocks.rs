@@ -10,7 +10,7 @@
 use std::num::NonZero;
 use std::path::Path;
 
-use rampart_memory::{Bytes, FRAME_BYTES, HotplugBlock, Node};
+use rampart_memory::{Bytes, FRAME_BYTES, Frame, HotplugBlock, Node};
 use serde::Serialize;
 
 use crate::roots::{numbered, text};
@@ -65,6 +65,14 @@ pub enum BlockZones {
 }
 
 impl MemoryBlocks {
+    /// Whether a frame lies in a block that is online. A hole between blocks may have flags, but has no memory.
+    #[must_use]
+    pub fn is_online(&self, frame: Frame) -> bool {
+        let number = frame.address() / self.size.get();
+        let found = self.blocks.binary_search_by_key(&number, |block| block.number.0.into());
+        found.is_ok_and(|place| self.blocks[place].state == HotplugState::Online)
+    }
+
     /// Reads them.
     ///
     /// # Errors
@@ -163,6 +171,8 @@ mod tests {
             block(10, HotplugState::Offline, BlockZones::Choices(choices), Some(1)),
         ];
         assert_eq!(read.blocks, expected, "block 11 has no state: it went away");
+        let online = |number| read.is_online(Frame::new(number).unwrap());
+        assert_eq!([0, 32_767, 32_768, 9 << 15, 10 << 15].map(online), [true, true, false, false, false]);
     }
 
     #[test]

@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(below("march"), ["list", "show", "prove"]);
         assert_eq!(below("map"), ["show", "export", "restore", "add", "forget"]);
         assert_eq!(below("inject"), ["list"]);
-        assert_eq!(below("banks"), ["consolidate", "replay", "pools", "restore"]);
+        assert_eq!(below("banks"), ["consolidate", "record", "replay", "pools", "restore"]);
         assert_eq!(below("project"), ["sweep", "calibrate"]);
     }
 

@@ -39,6 +39,12 @@ pub enum Error {
     NoCensus(String),
     /// the record of offline blocks, {0}, cannot be kept ({1}): make it writable
     OfflineRecord(PathBuf, #[source] io::Error),
+    /// page allocations cannot be recorded here: {0}
+    NoPageEvents(rampart_linux::Absence),
+    /// {0} exists already: name another file by --out
+    TraceExists(PathBuf),
+    /// stopped before the program began: nothing was recorded
+    StoppedEarly,
     /// another `rampart banks` is at work: wait until it has ended
     BanksBusy,
     /// no error would be injected: --errors-every must be less than --for

@@ -4,7 +4,7 @@ use super::*;
 use crate::simulated_banks::tests::MACHINE;
 use crate::{AllocatorName, BankSample};
 use proptest::prelude::*;
-use rampart_memory::{BlockOrder, Bytes};
+use rampart_memory::{BlockOrder, Bytes, Frame};
 
 const SETTINGS: ReplaySettings = ReplaySettings { machine: MACHINE, loops: 1, survivors_percent: 0, seed: 1 };
 
@@ -55,8 +55,101 @@ fn what_moves_is_that_of_the_emptiest_banks() {
 fn a_free_that_the_trace_lacks_is_made_up_and_one_without_its_allocation_is_counted() {
     let trace = vec![event(0, 1, 3, MOVABLE), event(1, 1, 3, MOVABLE), event(2, 9, 0, PageChange::Freed)];
     let report = replay(&[trace], SETTINGS).unwrap();
-    assert_eq!((report.requests, report.refused, report.unknown_frees), (2, 0, 1));
+    assert_eq!((report.requests, report.refused, report.unknown_frees, report.implied_frees), (2, 0, 1, 1));
     assert_eq!(last(&report).free, Bytes::new((256 << 20) - 8 * 4096));
+}
+
+/// A block that was in use when the recording began.
+fn before(frame: u64, order: u8, change: PageChange) -> PageEvent {
+    PageEvent { process: PageEvent::BEFORE, ..event(0, frame, order, change) }
+}
+
+#[test]
+fn a_block_may_be_freed_in_other_sizes_than_it_was_allocated_in() {
+    let free = |trace: &[PageEvent]| {
+        let report = replay(&[trace.to_vec()], SETTINGS).unwrap();
+        ((256 << 20) - last(&report).free.get()) / 4096
+    };
+    let in_parts = [
+        event(0, 512, 9, MOVABLE),
+        event(1, 512, 8, PageChange::Freed),
+        event(2, 768, 7, PageChange::Freed),
+        event(3, 896, 7, PageChange::Freed),
+    ];
+    assert_eq!(free(&in_parts[..3]), 512, "until its last frame is free, a block stays");
+    assert_eq!(free(&in_parts), 0);
+    // Single frames of the beginning that were one block, and one of which the kernel allocated again.
+    let singles = [before(8, 0, UNMOVABLE), before(9, 0, UNMOVABLE), before(10, 0, MOVABLE)];
+    let as_one = [&singles[..], &[event(1, 8, 1, PageChange::Freed)]].concat();
+    assert_eq!(free(&as_one), 1);
+    let again = [&singles[..], &[event(1, 8, 2, MOVABLE), event(2, 8, 2, PageChange::Freed)]].concat();
+    assert_eq!(free(&again), 0);
+}
+
+#[test]
+fn each_replay_begins_with_what_was_in_use_and_what_stays_in_use_stays_where_it_is() {
+    let trace = vec![
+        before(0, 10, UNMOVABLE),
+        before(1024, 10, MOVABLE),
+        before(2048, 10, MOVABLE),
+        event(1, 1024, 10, PageChange::Freed),
+        event(2, 4096, 10, UNMOVABLE),
+        event(3, 2048, 10, PageChange::Freed),
+        event(4, 2048, 10, UNMOVABLE),
+    ];
+    with_machine(|machine| {
+        let mut replay = Replay::new(SETTINGS);
+        let mut places = Vec::new();
+        for _ in 0..3 {
+            replay.run(&trace, machine);
+            assert_eq!(machine.frames() - machine.free_frames(), 3 * 1024);
+            places.push(replay.live.values_mut().map(|held| held.block).min());
+        }
+        assert_eq!([places[1], places[2]], [places[0]; 2]);
+        // At first all three; then the two whose frames are free, or another's, at the end.
+        assert_eq!(machine.report().requests, (3 + 2) + 2 * (2 + 2));
+        assert_eq!((machine.report().unknown_frees, machine.report().implied_frees), (0, 0));
+        // What another trace left is no longer there.
+        replay.run(&[event(0, 9000, 10, MOVABLE)], machine);
+        replay.run(&trace, machine);
+        assert_eq!(machine.frames() - machine.free_frames(), 3 * 1024);
+    });
+}
+
+#[test]
+fn a_part_of_a_larger_block_does_not_stay_as_a_block_of_its_own() {
+    let trace = [
+        before(8, 2, MOVABLE),
+        event(1, 8, 2, PageChange::Freed),
+        event(2, 8, 3, MOVABLE),
+        event(3, 12, 2, PageChange::Freed),
+    ];
+    with_machine(|machine| {
+        let mut replay = Replay::new(SETTINGS);
+        replay.run(&trace, machine);
+        assert_eq!(machine.frames() - machine.free_frames(), 8);
+        replay.warm_up(warm_start(&trace), machine);
+        assert_eq!(machine.frames() - machine.free_frames(), 4);
+    });
+}
+
+#[test]
+fn the_banks_are_counted_once_what_was_in_use_is() {
+    let warm = (0..1000).map(|frame| before(frame, 0, MOVABLE));
+    let trace: Vec<PageEvent> = warm.chain([event(5, 5000, 0, MOVABLE)]).collect();
+    let report = replay(&[trace], SETTINGS).unwrap();
+    assert_eq!(report.samples.len(), 1);
+    assert_eq!(last(&report).free, Bytes::new((256 << 20) - 1001 * 4096));
+}
+
+#[test]
+fn a_machine_that_is_smaller_than_what_was_in_use_is_refused() {
+    let trace: Vec<PageEvent> = (0..65).map(|block| before(block * 1024, 10, MOVABLE)).collect();
+    let refused = replay(&[vec![event(0, 0, 0, MOVABLE)], trace], SETTINGS).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "a trace begins with 260 MiB in use, and the simulated machine has 256 MiB: give it more memory"
+    );
 }
 
 #[test]
@@ -77,6 +170,7 @@ fn cached_memory_lives_on_only_where_a_quarter_of_the_machine_is_free() {
     with_machine(|machine| {
         let mut replay = Replay::new(SETTINGS);
         replay.run(&trace, machine);
+        replay.leave(machine);
         let cached: u64 = replay.cached.iter().map(|held| held.block.count()).sum();
         assert!(machine.free_frames() > machine.frames() / 4 && cached > machine.frames() / 2, "{cached}");
     });
@@ -142,7 +236,9 @@ proptest! {
             let mut replay = Replay::new(settings);
             for _ in 0..2 {
                 replay.run(&trace, machine);
-                let held: u64 = replay.cached.iter().chain(&replay.kept).map(|held| held.block.count()).sum();
+                let live: u64 = replay.live.values_mut().map(|held| held.block.count()).sum();
+                let left = replay.cached.iter().chain(&replay.kept).map(|held| held.block.count());
+                let held = live + left.sum::<u64>();
                 counts.push((machine.frames() - machine.free_frames(), held));
             }
         });

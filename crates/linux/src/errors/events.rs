@@ -1,23 +1,20 @@
 //! Errors as the kernel's trace events `ras:mc_event`, each with its address.
 //!
-//! **Problem.** Only the tracepoint knows the frame of an error, and a trace has one reader: emptying the kernel's main
-//! one takes the events from rasdaemon and from a person who debugs. **Idea.** A trace instance of our own, with only
-//! this event switched on and with small buffers; it is removed at our end. **Why text and not the raw buffers.** The
-//! text has been the same since the event exists; errors are rare, so parsing costs nothing.
+//! **Problem.** Only the tracepoint knows the frame of an error. **Idea.** A trace instance of our own
+//! (`tracing::instance`), with only this event switched on and with small buffers. **Why text and not the raw
+//! buffers.** The text has been the same since the event exists; errors are rare, so parsing costs nothing.
 //!
-//! A killed process leaves its instance behind: the next one removes those of processes that are gone.
-//!
-//! Source: Linux, Documentation/trace/ftrace.rst, "Instances"; Documentation/admin-guide/RAS/main.rst.
+//! Source: Linux, Documentation/admin-guide/RAS/main.rst.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rampart_memory::{ErrorBatch, Timestamp};
 
-use super::file;
 use super::lines::TailedLines;
 use super::trace_line::TraceLine;
+use crate::tracing::{TraceInstance, folder};
 use crate::{Absence, Error, Roots};
 
 /// The options of a kernel that shows the event.
@@ -29,9 +26,6 @@ const SWITCH: &str = "events/ras/mc_event/enable";
 /// Per CPU, in KiB: room for a few hundred events between two polls.
 const BUFFER: &str = "64";
 
-/// The prefix of our instances' names; the process' number follows.
-const PREFIX: &str = "rampart-";
-
 /// The errors that the kernel traces, from its opening until it is dropped.
 #[derive(Debug)]
 pub struct EventFeed {
@@ -39,18 +33,7 @@ pub struct EventFeed {
     pipe: File,
     path: PathBuf,
     lines: TailedLines,
-    _instance: Instance,
-}
-
-/// A trace instance, removed when dropped.
-#[derive(Debug)]
-struct Instance(PathBuf);
-
-impl Drop for Instance {
-    fn drop(&mut self) {
-        // Nobody can be informed; the next process that opens a feed tries again.
-        let _ = fs::remove_dir(&self.0);
-    }
+    _instance: TraceInstance,
 }
 
 impl EventFeed {
@@ -65,15 +48,11 @@ impl EventFeed {
     /// `make` makes the folder of an instance; the kernel then fills it.
     fn open_by(roots: &Roots, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<Self, Absence> {
         probe(roots)?;
-        let instances = roots.sys("kernel/tracing/instances");
-        remove_left_behind(roots, &instances);
-        let folder = instances.join(format!("{PREFIX}{}", std::process::id()));
-        make(&folder).map_err(|cause| in_use_or_absent(&folder, &cause))?;
-        let instance = Instance(folder.clone());
-        write(&folder.join("buffer_size_kb"), BUFFER)?;
-        write(&folder.join(SWITCH), "1")?;
-        let path = folder.join("trace_pipe");
-        let pipe = file::open(&path).map_err(|cause| Absence::of_file(&path, &cause, KERNEL))?;
+        let instance = TraceInstance::create(roots, KERNEL, make)?;
+        instance.write("buffer_size_kb", BUFFER)?;
+        instance.write(SWITCH, "1")?;
+        let path = instance.path("trace_pipe");
+        let pipe = instance.open("trace_pipe")?;
         Ok(Self { pipe, path, lines: TailedLines::default(), _instance: instance })
     }
 
@@ -94,35 +73,9 @@ impl EventFeed {
 
 /// Whether the event exists and may be switched on; changes nothing.
 pub(crate) fn probe(roots: &Roots) -> Result<(), Absence> {
-    let switch = roots.sys("kernel/tracing").join(SWITCH);
+    let switch = folder(roots).join(SWITCH);
     let opened = OpenOptions::new().write(true).open(&switch);
     opened.map(drop).map_err(|cause| Absence::of_file(&switch, &cause, KERNEL))
-}
-
-/// Removes our instances whose process is gone, and one of a process that had our number.
-///
-/// The kernel itself keeps an instance that is being read, such as one of a process in another container.
-fn remove_left_behind(roots: &Roots, instances: &Path) {
-    for (process, folder) in crate::roots::numbered(instances, PREFIX) {
-        if process == std::process::id() || !roots.proc(process.to_string()).exists() {
-            drop(Instance(folder));
-        }
-    }
-}
-
-fn in_use_or_absent(folder: &Path, cause: &io::Error) -> Absence {
-    let path = folder.display();
-    match cause.kind() {
-        io::ErrorKind::AlreadyExists => {
-            Absence::new(format!("{path} is in use"), "end the other rampart that reads error events")
-        }
-        _ => Absence::of_file(folder, cause, KERNEL),
-    }
-}
-
-fn write(path: &Path, value: &str) -> Result<(), Absence> {
-    let written = OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(value.as_bytes()));
-    written.map_err(|cause| Absence::of_file(path, &cause, KERNEL))
 }
 
 fn take(line: Option<&str>, at: Timestamp, batch: &mut ErrorBatch) {
@@ -190,29 +143,6 @@ mod tests {
         fs::remove_dir_all(&own).and_then(|()| fs::create_dir(&own)).unwrap();
         drop(feed);
         assert!(!own.exists());
-    }
-
-    #[test]
-    fn instances_of_dead_processes_are_removed_and_others_are_left() {
-        let (_folder, roots, instances) = machine();
-        fs::create_dir(roots.proc("41")).unwrap();
-        for name in ["rampart-41", "rampart-42", "rampart-x", "someone-42"] {
-            fs::create_dir(instances.join(name)).unwrap();
-        }
-        fs::create_dir(own(&instances)).unwrap();
-        let _feed = EventFeed::open_by(&roots, fill).unwrap();
-        let left = |name: &str| instances.join(name).exists();
-        assert!(!left("rampart-42"), "no process has this number");
-        assert!(left("rampart-41") && left("rampart-x") && left("someone-42"));
-    }
-
-    #[test]
-    fn an_instance_that_another_reads_is_left_to_it() {
-        let (_folder, roots, instances) = machine();
-        fill(&own(&instances)).unwrap();
-        let absence = EventFeed::open(&roots).unwrap_err();
-        assert!(absence.reason.contains("in use"), "{absence}");
-        assert!(own(&instances).join("trace_pipe").exists());
     }
 
     #[test]

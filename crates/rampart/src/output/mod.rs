@@ -4,5 +4,6 @@ pub mod chart;
 pub mod daemon;
 pub mod file;
 pub mod html;
+pub mod page_trace;
 pub mod progress;
 pub mod text;

@@ -21,6 +21,19 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Error> {
     Ok(stop)
 }
 
+/// A flag that a signal sets.
+pub type Flag = Arc<AtomicBool>;
+
+/// A flag that Ctrl-C and SIGTERM set, for a command that ends with its program: however often they come, they do not
+/// end this process. One that is ignored stays so, also for the program.
+pub fn interruption_flag() -> Result<Flag, Error> {
+    let flag = Flag::default();
+    for signal in [SIGINT, SIGTERM].into_iter().filter(|signal| ignored_here() >> (signal - 1) & 1 == 0) {
+        flag::register(signal, Arc::clone(&flag)).map_err(Error::Signal)?;
+    }
+    Ok(flag)
+}
+
 /// A flag that SIGHUP sets.
 pub fn reload_flag() -> Result<Arc<AtomicBool>, Error> {
     let reload = Arc::new(AtomicBool::new(false));

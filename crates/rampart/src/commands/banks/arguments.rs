@@ -1,5 +1,6 @@
 //! Options and commands of `rampart banks`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub struct BanksArguments {
 pub enum BanksCommand {
     /// Take memory offline, the blocks that are the cheapest to empty first; without --apply, only show which
     Consolidate(ConsolidateArguments),
+    /// Record the page allocations of the whole machine while a program runs
+    Record(RecordArguments),
     /// Replay recorded page allocations on a simulated machine, and count the banks that could go
     Replay(ReplayArguments),
     /// Keep three pools: blocks for the kernel, blocks for programs, and the rest offline; without --apply, show them
@@ -137,6 +140,26 @@ impl From<ReplayAllocator> for AllocatorName {
     }
 }
 
+/// Options of `rampart banks record`.
+#[derive(Debug, Args)]
+pub struct RecordArguments {
+    /// Write the trace to this file, which must not exist; compressed if its name ends in .zst
+    #[arg(long, value_name = "FILE", default_value = "pages.pat.zst")]
+    pub out: PathBuf,
+    /// Record for this time at most; the program then runs on to its end, unrecorded
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
+    pub for_: Option<Duration>,
+    /// How much memory of each CPU holds events until they are read
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = parse_buffer)]
+    pub buffer: Bytes,
+    /// Print one JSON document instead of text, on standard error: standard output is the program's
+    #[arg(long)]
+    pub json: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
+
 /// Options of `rampart banks replay`.
 #[derive(Debug, Args)]
 pub struct ReplayArguments {
@@ -223,6 +246,13 @@ fn parse_target(text: &str) -> Result<OfflineTarget, String> {
         return parse_part(text).map(OfflineTarget::Percent);
     }
     text.parse().map(OfflineTarget::Size).map_err(|_| "give a share such as 30%, or a size such as 2GiB".to_owned())
+}
+
+/// A size of a buffer, from 64 KiB to 1 GiB.
+fn parse_buffer(text: &str) -> Result<Bytes, String> {
+    let sizes = Bytes::new(64 << 10)..=Bytes::from_mib(1 << 10);
+    let size = text.parse().ok().filter(|size| sizes.contains(size));
+    size.ok_or_else(|| "give a size from 64KiB to 1GiB, such as 16MiB".to_owned())
 }
 
 /// A part of a whole, from 0% to 99%.

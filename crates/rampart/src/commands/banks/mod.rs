@@ -1,5 +1,5 @@
 //! `rampart banks`: shows what each memory block holds and whether it can be emptied, empties blocks, and brings them
-//! back.
+//! back; records page allocations, and replays them.
 
 pub mod arguments;
 mod consolidate;
@@ -7,6 +7,8 @@ mod mover;
 mod page;
 mod pools;
 mod record;
+mod recorded;
+mod recording;
 mod replay;
 mod restore;
 mod table;
@@ -64,6 +66,7 @@ fn banks_of(blocks: &MemoryBlocks, bank: Option<Bytes>) -> BankLayout {
 pub fn run(arguments: &BanksArguments) -> Result<u8, Error> {
     match &arguments.command {
         Some(BanksCommand::Consolidate(arguments)) => consolidate::run(arguments),
+        Some(BanksCommand::Record(arguments)) => recording::run(arguments),
         Some(BanksCommand::Replay(arguments)) => replay::run(arguments),
         Some(BanksCommand::Pools(arguments)) => pools::run(arguments),
         Some(BanksCommand::Restore(arguments)) => restore::run(arguments),

@@ -120,6 +120,9 @@ fn shown(report: &ReplayReport, settings: MachineSettings, banks: BankLayout) ->
         text::count(report.refused),
         report.micros as f64 / 1e6
     );
+    if report.refused > 0 {
+        text += "refused     the machine lacks memory for this load: give a larger --memory\n";
+    }
     let source = if banks.source == BankSource::Assumed { " (assumed)" } else { "" };
     let _ = writeln!(
         text,

@@ -8,9 +8,8 @@ mod server;
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rampart_diagnostic::MachineUnderTest;
@@ -34,7 +33,7 @@ use crate::guards::journals::GuardJournals;
 use crate::guards::report::RunReport;
 use crate::inputs::store;
 use crate::output::file::Output;
-use crate::process::program::{ChildProgram, exit_code};
+use crate::process::program::{ChildProgram, describe_end, exit_code};
 use crate::process::signals::catch_file_limit_signal;
 
 /// How often new events of the guards are read.
@@ -220,12 +219,4 @@ fn measured_test_method() -> Option<Result<execute::Method, NoneBypasses>> {
 /// The program and its arguments, as a person would type them, but without quotes.
 fn command_line(program: &[OsString]) -> String {
     program.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
-}
-
-fn describe_end(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("ended by signal {signal}"),
-        (None, None) => "ended".to_owned(),
-    }
 }
