@@ -7,7 +7,8 @@
 //! this way.** All three are pure functions of what [`rampart_linux`] read, so a test can make any machine.
 //!
 //! And compare: [`replay()`] lets an allocator serve recorded page allocations ([`PageEvent`]), [`run_synthetic`] a
-//! made-up load of hours; both count the banks of a machine that `simulated_banks` simulates.
+//! made-up load of hours; both count the banks of a machine that `simulated_banks` simulates. A [`PowerModel`] says
+//! what energy that saves.
 //!
 //! Libraries: `displaydoc` and `thiserror` (the doc comment of a verdict or an error is its text), `rand` and
 //! `rand_chacha` (a seed gives the same numbers on every platform and version), `serde` (reports).
@@ -21,6 +22,7 @@ mod error;
 mod layout;
 mod page_trace;
 mod pools;
+mod power;
 mod record;
 mod replay;
 mod simulated_banks;
@@ -32,6 +34,7 @@ pub use error::Error;
 pub use layout::{BankLayout, BankSource};
 pub use page_trace::{EVENT_BYTES, PageChange, PageEvent, read_page_trace};
 pub use pools::{Pool, PoolDemand, PoolMove, PoolSettings, Pools, PoolsSeen};
+pub use power::{BankPowerState, BankTimes, EnergyReport, Joules, MovedPages, PowerModel};
 pub use record::{OfflineBlock, OfflineRecord};
 pub use replay::{ReplaySettings, replay};
 pub use simulated_banks::{AllocatorName, BankAverages, BankSample, MachineSettings, MigrationCounts, ReplayReport};

@@ -79,6 +79,7 @@ impl Replay {
         let begin = machine.report().micros;
         let between = trace.len().div_ceil(SAMPLES).max(1);
         for (number, event) in trace.iter().enumerate() {
+            machine.advance(begin + event.micros);
             match event.change {
                 PageChange::Allocated(migratetype) => self.allocate(event, migratetype, machine),
                 PageChange::Freed => self.free(event.frame, machine),

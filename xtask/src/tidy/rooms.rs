@@ -38,6 +38,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "replay",
             "synthetic",
             "simulated_banks",
+            "power",
             "page_trace",
             "pools",
             "consolidation",
