@@ -31,7 +31,7 @@ mod synthetic;
 
 pub use consolidation::{Consolidation, ConsolidationEnd, ConsolidationGoal, NextStep};
 pub use error::Error;
-pub use layout::{BankLayout, BankSource};
+pub use layout::{BankInterleave, BankLayout, BankSource, FirmwareTable, NamedBank};
 pub use page_trace::{EVENT_BYTES, PageChange, PageEvent, read_page_trace};
 pub use pools::{Pool, PoolDemand, PoolMove, PoolSettings, Pools, PoolsSeen};
 pub use power::{BankPowerState, BankTimes, EnergyReport, Joules, MovedPages, PowerModel};

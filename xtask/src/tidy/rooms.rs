@@ -96,6 +96,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "topology",
             "boot_table",
             "memory_blocks",
+            "memory_tables",
             "hotplug",
             "errors",
             "retire",

@@ -16,7 +16,7 @@ pub struct BanksArguments {
     /// What to do [default: show all blocks]
     #[command(subcommand)]
     pub command: Option<BanksCommand>,
-    /// The size of a bank, a power of two [default: 256MiB, and 128MiB on a machine with up to 4GiB]
+    /// The size of a bank, a power of two [default: as the firmware says, else 256MiB, and 128MiB with up to 4GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_power_of_two)]
     pub bank: Option<Bytes>,
     /// Write a page with a picture of all blocks
@@ -58,7 +58,7 @@ pub struct ConsolidateArguments {
     /// How long to try each block; then it is left, and tried twice more later
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
     pub deadline: Duration,
-    /// The size of a bank, a power of two [default: 256MiB, and 128MiB on a machine with up to 4GiB]
+    /// The size of a bank, a power of two [default: as the firmware says, else 256MiB, and 128MiB with up to 4GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_power_of_two)]
     pub bank: Option<Bytes>,
     /// Print one JSON document instead of text

@@ -47,7 +47,7 @@ pub fn run(arguments: &ReplayArguments) -> Result<u8, Error> {
     // A small file may decompress to more than there is: then only this process ends.
     own_memory::limit(MemoryState::read(&Roots::default())?.available())?;
     let banks = match arguments.bank {
-        Some(size) => BankLayout { size, source: BankSource::Requested },
+        Some(size) => BankLayout::requested(size),
         None => BankLayout::assumed(arguments.memory),
     };
     let machine = MachineSettings {
@@ -89,7 +89,7 @@ pub fn run(arguments: &ReplayArguments) -> Result<u8, Error> {
         })?;
     } else {
         let energy = energy.as_ref().map(shown_energy).unwrap_or_default();
-        text::print(&(shown(&report, machine, banks) + &energy))?;
+        text::print(&(shown(&report, machine, &banks) + &energy))?;
     }
     Ok(0)
 }
@@ -116,7 +116,7 @@ const fn named(allocator: AllocatorName) -> &'static str {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "simulated seconds for people")]
-fn shown(report: &ReplayReport, settings: MachineSettings, banks: BankLayout) -> String {
+fn shown(report: &ReplayReport, settings: MachineSettings, banks: &BankLayout) -> String {
     let average = &report.average;
     let mut text = String::new();
     let _ = writeln!(
