@@ -152,10 +152,56 @@ fn a_made_up_load_runs_on_every_allocator() {
         assert_eq!(report["average"]["offline"].is_null(), allocator == "buddy", "{allocator}");
     }
     let text = rampart.run(&[&["banks", "replay", "--allocator", "fullest"], &machine[..]].concat());
-    assert_eq!((text.code, text.out.lines().count()), (Some(0), 6), "{text:?}");
-    assert!(text.out.contains("fullest bank first") && text.out.lines().last().unwrap().starts_with("offline "));
+    assert_eq!((text.code, text.out.lines().count()), (Some(0), 12), "{text:?}");
+    assert!(text.out.contains("fullest bank first") && text.out.contains("\noffline "), "{text:?}");
     let both = rampart.run(&["banks", "replay", "trace", "--load", "light"]);
     assert_eq!((both.code, both.err.lines().count()), (Some(2), 1), "{both:?}");
+}
+
+fn number(value: &serde_json::Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+#[test]
+fn a_replay_says_which_share_of_the_energy_is_left_and_what_is_assumed() {
+    let rampart = Rampart::new();
+    let run = |options: &[&str]| {
+        let machine = ["banks", "replay", "--load", "light", "--for", "20m", "--memory", "512MiB", "--bank", "64MiB"];
+        rampart.run(&[&machine, options].concat())
+    };
+    let energy = |options: &[&str]| run(&[&["--json"], options].concat()).json()["energy"].clone();
+    let buddy = energy(&["--watts-per-gib", "2"]);
+    assert_eq!((number(&buddy["share"]), &buddy["change_count"]), (1.0, &0.into()), "all banks stay on");
+    // 1200 s, half a GiB, 63 % of 2 W per GiB.
+    let all_on = 1200.0 * 0.5 * 0.63 * 2.0;
+    assert!(
+        (number(&buddy["joules"]["all_on"]) - all_on).abs() < 1e-6
+            && buddy["joules"]["used"] == buddy["joules"]["all_on"]
+    );
+    let [deep, refresh, none] = ["deep-power-down", "self-refresh", "unpowered"].map(|state| {
+        let energy = energy(&["--allocator", "fullest", "--off-state", state]);
+        assert_eq!(energy["off_state"], state);
+        assert!(energy["changes"].is_null() && energy["migration"].is_null() && energy["joules"].is_null(), "{energy}");
+        assert_eq!(energy["assumed"].as_array().unwrap().len(), 5);
+        number(&energy["share"])
+    });
+    // The same banks are off in all three: the share of their time is (1 - share) / (1 - off / 63).
+    let off = |share: f64, percent: f64| (1.0 - share) / (1.0 - percent / 63.0);
+    assert!((off(deep, 1.0) - off(none, 0.0)).abs() < 1e-9 && (off(refresh, 7.0) - off(none, 0.0)).abs() < 1e-9);
+    assert!(none < deep && deep < refresh && refresh < 1.0);
+    let costs = ["--allocator", "fullest", "--change-time", "1s", "--bandwidth", "1MiB"];
+    let costly = energy(&costs);
+    let parts = ["states", "changes", "migration"].map(|part| number(&costly[part]));
+    assert!(parts[1] > 0.0 && parts[2] > 0.0 && (parts[0] - deep).abs() < 1e-9, "{costly}");
+    assert!((number(&costly["share"]) - parts.iter().sum::<f64>()).abs() < 1e-9, "{costly}");
+    let text = run(&costs).out;
+    assert!(
+        text.contains("\nenergy      ") && text.contains("\nbreak-even  ") && text.matches("\nassumed ").count() == 5
+    );
+    for wrong in [["--watts-per-gib", "0"], ["--bandwidth", "0"], ["--change-time", "0s"], ["--off-state", "idle"]] {
+        let refused = run(&wrong);
+        assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");
+    }
 }
 
 #[test]

@@ -7,8 +7,8 @@
 //! this way.** All three are pure functions of what [`rampart_linux`] read, so a test can make any machine.
 //!
 //! And compare: [`replay()`] lets an allocator serve recorded page allocations ([`PageEvent`]), [`run_synthetic`] a
-//! made-up load of hours; both count the banks of a machine that `simulated_banks` simulates. A [`PageRecording`] makes
-//! a trace of what the kernel reports.
+//! made-up load of hours; both count the banks of a machine that `simulated_banks` simulates, and a [`PowerModel`] says
+//! what energy that saves. A [`PageRecording`] makes a trace of what the kernel reports.
 //!
 //! Libraries: `displaydoc` and `thiserror` (the doc comment of a verdict or an error is its text), `rand` and
 //! `rand_chacha` (a seed gives the same numbers on every platform and version), `serde` (reports).
@@ -23,6 +23,7 @@ mod layout;
 mod live_blocks;
 mod page_trace;
 mod pools;
+mod power;
 mod record;
 mod recording;
 mod replay;
@@ -32,9 +33,10 @@ mod synthetic;
 
 pub use consolidation::{Consolidation, ConsolidationEnd, ConsolidationGoal, NextStep};
 pub use error::Error;
-pub use layout::{BankLayout, BankSource};
+pub use layout::{BankInterleave, BankLayout, BankSource, FirmwareTable, NamedBank};
 pub use page_trace::{EVENT_BYTES, PageChange, PageEvent, read_page_trace, warm_start};
 pub use pools::{Pool, PoolDemand, PoolMove, PoolSettings, Pools, PoolsSeen};
+pub use power::{BankPowerState, BankTimes, EnergyReport, Joules, MovedPages, PowerModel};
 pub use record::{OfflineBlock, OfflineRecord};
 pub use recording::{MigratetypeCounts, PageRecording, RecordedCounts};
 pub use replay::{ReplaySettings, replay};

@@ -96,6 +96,7 @@ impl Replay {
         let events = &trace[warm.len()..];
         let between = events.len().div_ceil(SAMPLES).max(1);
         for (number, event) in events.iter().enumerate() {
+            machine.advance(begin + event.micros);
             match event.change {
                 PageChange::Allocated(migratetype) => self.allocate(event, migratetype, machine),
                 PageChange::Freed => self.free(event, machine),

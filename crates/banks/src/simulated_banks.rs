@@ -5,6 +5,7 @@
 //! **Why this way.** It knows of each block only what its bank must know: whether it is the kernel's.
 
 mod migration;
+mod switches;
 
 use rampart_buddy::{
     AdaptiveBuddy, BankPool, BankPools, BankSets, BankSize, Buddy, Cpu, FullestBank, FullestSlices, Locked,
@@ -13,7 +14,9 @@ use rampart_buddy::{
 use rampart_memory::{BlockOrder, Bytes, FRAME_BYTES, Frame, FrameBlock, FrameRange, Node};
 use serde::Serialize;
 
+use self::switches::BankSwitches;
 use crate::Error;
+use crate::power::{BankTimes, EnergyReport, MovedPages, PowerModel};
 
 pub use migration::MigrationCounts;
 
@@ -90,6 +93,9 @@ pub struct ReplayReport {
     pub implied_frees: u64,
     /// What was moved to empty banks.
     pub migration: MigrationCounts,
+    /// How long banks were on and off: off while they are in the offline pool. Without pools all are on.
+    #[serde(skip)]
+    pub times: BankTimes,
     /// The samples, in order.
     pub samples: Vec<BankSample>,
     /// Their averages.
@@ -124,6 +130,12 @@ struct BankUse {
     kernel: u64,
 }
 
+impl BankUse {
+    const fn is_empty(self) -> bool {
+        self.movable == 0 && self.kernel == 0
+    }
+}
+
 /// A block in use.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
@@ -140,6 +152,7 @@ pub struct SimulatedBanks<'a> {
     /// The same allocator, if it has pools.
     pools: Option<&'a dyn BankPools>,
     banks: Vec<BankUse>,
+    switches: BankSwitches<'a>,
     used: u64,
     report: ReplayReport,
 }
@@ -157,6 +170,7 @@ pub fn on_machine(
     let run = |allocator: &dyn PageAllocator, pools: Option<&dyn BankPools>| {
         let mut machine = SimulatedBanks::new(settings, allocator, pools);
         load(&mut machine);
+        machine.report.times = machine.switches.times();
         machine.report.average = BankAverages::of(&machine.report, settings);
         machine.report
     };
@@ -192,11 +206,13 @@ impl<'a> SimulatedBanks<'a> {
         pools: Option<&'a dyn BankPools>,
     ) -> Self {
         let banks = settings.memory.get() / settings.bank.get();
+        let count = usize::try_from(banks).expect("a machine has few banks");
         Self {
             settings,
             allocator,
             pools,
-            banks: vec![BankUse::default(); usize::try_from(banks).expect("a machine has few banks")],
+            banks: vec![BankUse::default(); count],
+            switches: BankSwitches::new(pools, settings.bank, count),
             used: 0,
             report: ReplayReport {
                 banks,
@@ -206,6 +222,7 @@ impl<'a> SimulatedBanks<'a> {
                 unknown_frees: 0,
                 implied_frees: 0,
                 migration: MigrationCounts::default(),
+                times: BankTimes::default(),
                 samples: Vec::new(),
                 average: BankAverages::default(),
             },
@@ -226,6 +243,7 @@ impl<'a> SimulatedBanks<'a> {
         };
         let held = Held { block, migratetype };
         self.count(held, u64::wrapping_add);
+        self.switches.filled(self.bank_of(block));
         Some(held)
     }
 
@@ -233,24 +251,39 @@ impl<'a> SimulatedBanks<'a> {
     pub fn free(&mut self, held: Held, cpu: Cpu) {
         self.count(held, u64::wrapping_sub);
         self.allocator.free(held.block, cpu);
+        let bank = self.bank_of(held.block);
+        if self.banks[bank].is_empty() {
+            self.switches.emptied(bank);
+        }
+    }
+
+    /// Lets time pass.
+    pub const fn advance(&mut self, micros: u64) {
+        self.switches.advance(micros);
     }
 
     /// Counts the banks, after pages have moved out of the emptiest. `movable` is every movable block in use.
     pub fn observe<'b>(&mut self, micros: u64, movable: impl Iterator<Item = &'b mut Held>) {
         self.report.micros = micros;
+        self.advance(micros);
         if let Some(pools) = self.pools.filter(|_| self.settings.migrates) {
             self.consolidate(pools, movable);
         }
+        self.switches.look();
         let sample = self.sample();
         self.report.samples.push(sample);
     }
 
     fn count(&mut self, held: Held, change: impl Fn(u64, u64) -> u64) {
-        let bank = held.block.first().address() / self.settings.bank.get();
-        let bank = &mut self.banks[usize::try_from(bank).expect("a bank of the machine")];
+        let bank = self.bank_of(held.block);
+        let bank = &mut self.banks[bank];
         let used = if held.migratetype == Migratetype::Movable { &mut bank.movable } else { &mut bank.kernel };
         *used = change(*used, held.block.count());
         self.used = change(self.used, held.block.count());
+    }
+
+    fn bank_of(&self, block: FrameBlock) -> usize {
+        usize::try_from(block.first().address() / self.settings.bank.get()).expect("a bank of the machine")
     }
 
     /// Returns all frames.
@@ -296,6 +329,15 @@ impl<'a> SimulatedBanks<'a> {
             to_move: Bytes::new(moved * FRAME_BYTES),
             offline: self.offline_banks(),
         }
+    }
+}
+
+impl ReplayReport {
+    /// Returns the energy of this run of banks of a size, by a model; `None` if no time passed.
+    #[must_use]
+    pub fn energy(&self, model: &PowerModel, bank: Bytes) -> Option<EnergyReport> {
+        let moved = MovedPages { bytes: self.migration.moved, emptied: self.migration.emptied };
+        model.report(self.times, moved, bank)
     }
 }
 

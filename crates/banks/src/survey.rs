@@ -7,6 +7,7 @@
 //! A pure function of blocks and counts. It errs on one side only: frames that lie ready for one CPU look like the
 //! kernel's, so a block may be called unmovable that a moment later can be emptied.
 
+use std::collections::BTreeSet;
 use std::ops::{Add, RangeInclusive};
 
 use rampart_linux::memory_state::ZoneMemory;
@@ -14,7 +15,7 @@ use rampart_linux::{BlockZones, Census, FrameClass, HotplugState, MemoryBlock, M
 use rampart_memory::{Bank, Bytes, FRAME_BYTES, HotplugBlock, Node};
 use serde::Serialize;
 
-use crate::BankLayout;
+use crate::{BankLayout, NamedBank};
 
 /// All blocks and their totals.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -97,7 +98,7 @@ pub struct MemoryTotals {
     pub can_be_emptied: Bytes,
     /// What must move for that.
     pub to_move: Bytes,
-    /// Banks that lie only in blocks that are offline or can be emptied.
+    /// Banks that lie only in blocks that are offline or can be emptied, with all other banks of their set.
     pub removable_banks: u64,
     /// All banks in which there is a block.
     pub banks: u64,
@@ -156,10 +157,10 @@ impl MemorySurvey {
             let census = censuses.map(|all| {
                 usize::try_from(block.number.0).ok().and_then(|number| all.get(number)).copied().unwrap_or_default()
             });
-            BlockSurvey::new(block, blocks.size, census, banks)
+            BlockSurvey::new(block, blocks.size, census, &banks)
         };
         let surveyed: Vec<_> = blocks.blocks.iter().map(survey).collect();
-        let totals = MemoryTotals::of(&surveyed, blocks.size);
+        let totals = MemoryTotals::of(&surveyed, blocks.size, &banks);
         Self { block: blocks.size, banks, uses_known: censuses.is_some(), blocks: surveyed, totals }
     }
 
@@ -182,7 +183,7 @@ impl MemorySurvey {
             other.uses.movable = Bytes::new(other.uses.movable.get() + moved);
             left -= moved;
         }
-        after.totals = MemoryTotals::of(&after.blocks, after.block);
+        after.totals = MemoryTotals::of(&after.blocks, after.block, &after.banks);
         after
     }
 
@@ -196,7 +197,7 @@ impl MemorySurvey {
             back.uses = FrameUseBytes { free: self.block, ..FrameUseBytes::default() };
             back.obstacle = None;
         }
-        after.totals = MemoryTotals::of(&after.blocks, after.block);
+        after.totals = MemoryTotals::of(&after.blocks, after.block, &after.banks);
         after
     }
 
@@ -219,7 +220,7 @@ impl MemorySurvey {
 }
 
 impl BlockSurvey {
-    fn new(block: &MemoryBlock, size: Bytes, census: Option<Census>, banks: BankLayout) -> Self {
+    fn new(block: &MemoryBlock, size: Bytes, census: Option<Census>, banks: &BankLayout) -> Self {
         let online = block.state == HotplugState::Online;
         let uses = census.filter(|_| online).map(|census| FrameUseBytes::of(&census)).unwrap_or_default();
         let start = u64::from(block.number.0) * size.get();
@@ -269,14 +270,16 @@ fn obstacle(block: &MemoryBlock, known: bool, uses: &FrameUseBytes) -> Option<Bl
 }
 
 impl MemoryTotals {
-    fn of(blocks: &[BlockSurvey], size: Bytes) -> Self {
+    fn of(blocks: &[BlockSurvey], size: Bytes, layout: &BankLayout) -> Self {
         let sum = |keep: &dyn Fn(&BlockSurvey) -> bool| {
             Bytes::new(blocks.iter().filter(|block| keep(block)).count() as u64 * size.get())
         };
         let to_move =
             blocks.iter().filter(|block| block.obstacle.is_none()).map(|block| block.uses.movable.get()).sum();
         let all = banks(blocks.iter());
-        let stay = banks(blocks.iter().filter(|block| !matches!(block.obstacle, None | Some(BlockObstacle::Offline))));
+        let stuck: Vec<&BlockSurvey> =
+            blocks.iter().filter(|block| !matches!(block.obstacle, None | Some(BlockObstacle::Offline))).collect();
+        let stay = banks(stuck.iter().copied()) + held_by_sets(blocks, &stuck, layout);
         Self {
             online: sum(&|block| block.state != HotplugState::Offline),
             offline: sum(&|block| block.state == HotplugState::Offline),
@@ -286,6 +289,17 @@ impl MemoryTotals {
             banks: all,
         }
     }
+}
+
+/// The number of banks that could go, but stay because another bank of their set does.
+fn held_by_sets(blocks: &[BlockSurvey], stuck: &[&BlockSurvey], layout: &BankLayout) -> u64 {
+    let of_sets: Vec<&NamedBank> = layout.named.iter().filter(|named| named.set.is_some()).collect();
+    let is_stuck = |named: &NamedBank| stuck.iter().any(|block| block.bank_range().contains(&named.bank));
+    let stuck_sets: BTreeSet<Option<Bank>> =
+        of_sets.iter().filter(|named| is_stuck(named)).map(|named| named.set).collect();
+    let is_present = |named: &NamedBank| blocks.iter().any(|block| block.bank_range().contains(&named.bank));
+    let is_held = |named: &&&NamedBank| stuck_sets.contains(&named.set) && !is_stuck(named) && is_present(named);
+    of_sets.iter().filter(is_held).count() as u64
 }
 
 /// The number of banks in which these blocks, ascending, lie.

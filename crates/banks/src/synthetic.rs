@@ -71,6 +71,7 @@ pub fn run_synthetic(settings: SyntheticSettings) -> Result<ReplayReport, Error>
     on_machine(settings.machine, |machine| {
         let mut world = World::new(settings);
         for step in 1..=settings.minutes * MINUTE / STEP_MICROS {
+            machine.advance(step * STEP_MICROS);
             world.step(step * STEP_MICROS, machine);
             machine.observe(step * STEP_MICROS, world.movable());
         }
@@ -315,6 +316,18 @@ mod tests {
         let [first, second, other] = [1, 1, 2].map(|seed| run(SyntheticLoad::Light, AllocatorName::Fullest, seed));
         assert_eq!(first, second);
         assert_ne!(first.samples, other.samples);
+    }
+
+    #[test]
+    fn banks_are_off_from_one_count_to_the_next() {
+        for allocator in [AllocatorName::Adaptive, AllocatorName::Fullest] {
+            let report = run(SyntheticLoad::Light, allocator, 1);
+            let (_, counts) = report.samples.split_last().unwrap();
+            let counted: u64 = counts.iter().map(|sample| sample.offline.unwrap()).sum();
+            let steps = report.times.off_micros / u128::from(STEP_MICROS);
+            // Before the first count all 64 banks were off.
+            assert_eq!((steps, report.times.off_micros % u128::from(STEP_MICROS)), (u128::from(counted + 64), 0));
+        }
     }
 
     /// [Panwar15, figure 5.2 and table 5.2].

@@ -32,6 +32,13 @@ pub enum Error {
         /// The expected content.
         expected: &'static str,
     },
+    /// the firmware's table {name} is left out: {what}
+    FirmwareTable {
+        /// The table's signature.
+        name: &'static str,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// pages of this kernel have {0}: only pages of 4 KiB can be tested, boot a kernel built with them
     PageSize(Bytes),
     /// cannot claim a block of {bytes}: its size must be a multiple of {granule}, above zero and below 2^47

@@ -16,6 +16,7 @@
 //! | [`pagemap`], [`frame_flags`] | the frame of a page; the use of each frame |
 //! | `frame_use` | whether a frame may be handed out now ([`FrameUses`]) |
 //! | `boot_table` | the table of memory of the last boot |
+//! | [`memory_tables`] | which memory the firmware switches as a whole, or interleaves |
 //! | [`memory_blocks`] | the units of hotplug: state, zones, node |
 //! | [`hotplug`] | taking them offline and online |
 //! | [`retire`] | retiring a frame |
@@ -56,6 +57,7 @@ mod frame_use;
 pub mod hotplug;
 pub mod memory_blocks;
 pub mod memory_state;
+pub mod memory_tables;
 mod mlocking;
 pub mod own_memory;
 mod page;
@@ -85,6 +87,7 @@ pub use frame_use::FrameUses;
 pub use hotplug::{HotplugRefusal, OnlineUse, Patience};
 pub use memory_blocks::{BlockZones, HotplugState, MemoryBlock, MemoryBlocks};
 pub use memory_state::{KernelWatermarks, MemoryState};
+pub use memory_tables::{CxlWindow, MemoryTables, PowerNode};
 pub use pagemap::{Backing, Pagemap};
 pub use program::Window;
 pub use retire::{RetireOutcome, Retirer, Way};

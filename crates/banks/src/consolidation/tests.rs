@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::BankLayout;
 use crate::attempts::FIRST_REST;
-use crate::{BankLayout, BankSource};
 use proptest::prelude::*;
 use rampart_linux::{BlockZones, Census, FrameClass, MemoryBlock, MemoryBlocks};
 
@@ -46,7 +46,7 @@ fn survey(made: &[Made], per_bank: u64) -> MemorySurvey {
         made.used.iter().copied().chain([(FrameClass::Free, FRAMES - used)]).collect()
     };
     let censuses: Vec<Census> = made.iter().map(census).collect();
-    let banks = BankLayout { size: Bytes::new(BLOCK.get() * per_bank), source: BankSource::Requested };
+    let banks = BankLayout::requested(Bytes::new(BLOCK.get() * per_bank));
     MemorySurvey::new(&MemoryBlocks { size: BLOCK, blocks: blocks.collect() }, Some(&censuses), banks)
 }
 

@@ -1,7 +1,7 @@
 //! The pools on machines that the tests make: each rule, then whole days under load from one seed.
 
 use super::*;
-use crate::{BankLayout, BankSource};
+use crate::BankLayout;
 use proptest::prelude::*;
 use rampart_linux::{BlockZones, Census, FrameClass, MemoryBlock, MemoryBlocks};
 
@@ -61,7 +61,7 @@ impl Machine {
         };
         let blocks = MemoryBlocks { size: BLOCK, blocks: (0..).zip(&self.0).map(block).collect() };
         let censuses: Vec<Census> = self.0.iter().map(census).collect();
-        MemorySurvey::new(&blocks, Some(&censuses), BankLayout { size: BLOCK, source: BankSource::Requested })
+        MemorySurvey::new(&blocks, Some(&censuses), BankLayout::requested(BLOCK))
     }
 
     fn of(&self, pool: Pool) -> impl Iterator<Item = &Made> {

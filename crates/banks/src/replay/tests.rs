@@ -205,6 +205,16 @@ fn an_allocator_with_pools_leaves_most_banks_without_the_kernel() {
 }
 
 #[test]
+fn a_bank_is_on_between_the_times_of_its_events() {
+    let trace = vec![event(0, 0, 0, UNMOVABLE), event(100, 1, 0, MOVABLE), event(400, 1, 0, PageChange::Freed)];
+    let machine = MachineSettings { allocator: AllocatorName::Adaptive, migrates: false, ..MACHINE };
+    let settings = ReplaySettings { machine, loops: 2, survivors_percent: 100, ..SETTINGS };
+    let times = replay(&[trace], settings).unwrap().times;
+    // The first page of the kernel lies in the bank in two zones, and one of the others is on for 300 µs in each loop.
+    assert_eq!((times.on_micros, times.off_micros, times.changes), (800 + 600, 8 * 800 - 1400, 4));
+}
+
+#[test]
 fn what_is_no_machine_is_refused() {
     let refused = |memory, bank| {
         let settings = ReplaySettings {

@@ -1,6 +1,8 @@
 use super::*;
-use crate::BankSource;
+use crate::costs::BankCosts;
 use proptest::prelude::*;
+use rampart_linux::{MemoryTables, PowerNode};
+use rampart_memory::{Frame, FrameRange};
 use std::collections::BTreeSet;
 
 const BLOCK: u64 = 128 << 20;
@@ -16,7 +18,7 @@ fn normal() -> BlockZones {
 
 fn survey(blocks: Vec<MemoryBlock>, censuses: Option<&[Census]>, bank: u64) -> MemorySurvey {
     let blocks = MemoryBlocks { size: Bytes::new(BLOCK), blocks };
-    MemorySurvey::new(&blocks, censuses, BankLayout { size: Bytes::new(bank), source: BankSource::Requested })
+    MemorySurvey::new(&blocks, censuses, BankLayout::requested(Bytes::new(bank)))
 }
 
 fn census(counts: &[(FrameClass, u64)]) -> Census {
@@ -117,4 +119,38 @@ proptest! {
         let sum = uses.free.get() + uses.used().get() + uses.retired.get() + uses.hole.get();
         prop_assert_eq!(sum, counts.iter().sum::<u64>() * FRAME_BYTES);
     }
+}
+
+/// Banks of one block each, of which those of node 1 are a set: 0 and 2.
+fn with_a_set(censuses: &[Census]) -> MemorySurvey {
+    let node = |id, block: u64| PowerNode {
+        id,
+        frames: FrameRange::new(Frame::new(block * FRAMES).unwrap(), FRAMES).unwrap(),
+    };
+    let tables = MemoryTables { nodes: vec![node(1, 0), node(1, 2)], ..MemoryTables::default() };
+    let blocks = (0..4).map(|number| block(number, HotplugState::Online, normal())).collect();
+    let blocks = MemoryBlocks { size: Bytes::new(BLOCK), blocks };
+    MemorySurvey::new(&blocks, Some(censuses), BankLayout::of_firmware(&tables, Bytes::new(4 * BLOCK)))
+}
+
+#[test]
+fn a_bank_of_a_set_goes_only_with_all_others() {
+    let (free, kernel, program) = (census(&[]), census(&[(FrameClass::Slab, 1)]), census(&[(FrameClass::File, 9)]));
+    let totals = |censuses: [Census; 4]| with_a_set(&censuses).totals;
+    assert_eq!((totals([free; 4]).removable_banks, totals([free; 4]).banks), (4, 4));
+    assert_eq!(totals([kernel, free, free, free]).removable_banks, 2, "bank 2 stays with bank 0");
+    assert_eq!(totals([kernel, free, kernel, free]).removable_banks, 2);
+    assert_eq!(totals([free, kernel, free, free]).removable_banks, 3, "bank 1 is alone");
+    // What moves out of a bank moves out of its set: block 1 is the cheapest, and block 0 comes with block 2.
+    let survey = with_a_set(&[free, census(&[(FrameClass::File, 5)]), program, kernel]);
+    let costs = BankCosts::of(&survey);
+    let rank = |block: usize| costs.of_block(&survey.blocks[block]);
+    assert_eq!(rank(0).2, 9 * FRAME_BYTES);
+    assert!(rank(1) < rank(0) && rank(0) < rank(2) && rank(2) < rank(3));
+    let survey = with_a_set(&[free, program, kernel, free]);
+    let costs = BankCosts::of(&survey);
+    assert!(
+        costs.of_block(&survey.blocks[1]) < costs.of_block(&survey.blocks[0]),
+        "the set of block 0 does not go whole"
+    );
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use rampart_banks::{AllocatorName, SyntheticLoad};
+use rampart_banks::{AllocatorName, BankPowerState, PowerModel, SyntheticLoad};
 use rampart_memory::Bytes;
 
 use crate::parsing::{parse_power_of_two, parse_time};
@@ -17,7 +17,7 @@ pub struct BanksArguments {
     /// What to do [default: show all blocks]
     #[command(subcommand)]
     pub command: Option<BanksCommand>,
-    /// The size of a bank, a power of two [default: 256MiB, and 128MiB on a machine with up to 4GiB]
+    /// The size of a bank, a power of two [default: as the firmware says, else 256MiB, and 128MiB with up to 4GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_power_of_two)]
     pub bank: Option<Bytes>,
     /// Write a page with a picture of all blocks
@@ -61,7 +61,7 @@ pub struct ConsolidateArguments {
     /// How long to try each block; then it is left, and tried twice more later
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
     pub deadline: Duration,
-    /// The size of a bank, a power of two [default: 256MiB, and 128MiB on a machine with up to 4GiB]
+    /// The size of a bank, a power of two [default: as the firmware says, else 256MiB, and 128MiB with up to 4GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_power_of_two)]
     pub bank: Option<Bytes>,
     /// Print one JSON document instead of text
@@ -160,6 +160,55 @@ pub struct RecordArguments {
     pub program: Vec<OsString>,
 }
 
+/// What `rampart banks replay` takes offline banks to be in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum OffState {
+    /// The bank keeps its data: 7 % of full power
+    SelfRefresh,
+    /// The bank loses its data: less than 1 % of full power, counted as 1 %
+    DeepPowerDown,
+    /// The bank has no power
+    Unpowered,
+}
+
+impl From<OffState> for BankPowerState {
+    fn from(state: OffState) -> Self {
+        match state {
+            OffState::SelfRefresh => Self::SelfRefresh,
+            OffState::DeepPowerDown => Self::DeepPowerDown,
+            OffState::Unpowered => Self::Unpowered,
+        }
+    }
+}
+
+/// Options of the power of banks.
+#[derive(Debug, Args)]
+pub struct PowerArguments {
+    /// The state of banks in the offline pool, for the energy
+    #[arg(long, value_name = "STATE", value_enum, default_value_t = OffState::DeepPowerDown)]
+    pub off_state: OffState,
+    /// How long a bank takes to go off or come on, at full power [default: it costs nothing]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub change_time: Option<Duration>,
+    /// How much of a bank can be read or written in a second, for pages that move [default: moving costs nothing]
+    #[arg(long, value_name = "SIZE", value_parser = parse_some_bytes)]
+    pub bandwidth: Option<Bytes>,
+    /// What a GiB of memory draws at full power; then energy is in joules too
+    #[arg(long, value_name = "WATTS", value_parser = parse_watts)]
+    pub watts_per_gib: Option<f64>,
+}
+
+impl From<&PowerArguments> for PowerModel {
+    fn from(arguments: &PowerArguments) -> Self {
+        Self {
+            off_state: arguments.off_state.into(),
+            change: arguments.change_time,
+            bandwidth: arguments.bandwidth,
+            watts_per_gib: arguments.watts_per_gib,
+        }
+    }
+}
+
 /// Options of `rampart banks replay`.
 #[derive(Debug, Args)]
 pub struct ReplayArguments {
@@ -196,6 +245,9 @@ pub struct ReplayArguments {
     /// Leave pages where they are, so that banks go offline only when their last page is freed
     #[arg(long)]
     pub no_migration: bool,
+    /// What banks draw
+    #[command(flatten)]
+    pub power: PowerArguments,
     /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
@@ -255,6 +307,21 @@ fn parse_buffer(text: &str) -> Result<Bytes, String> {
     size.ok_or_else(|| "give a size from 64KiB to 1GiB, such as 16MiB".to_owned())
 }
 
+/// A size of at least a byte.
+fn parse_some_bytes(text: &str) -> Result<Bytes, String> {
+    match text.parse() {
+        Ok(Bytes::ZERO) => Err("give at least 1B, such as 10GiB".to_owned()),
+        Ok(bytes) => Ok(bytes),
+        Err(_) => Err("give a size such as 10GiB".to_owned()),
+    }
+}
+
+/// Watts of a GiB, from a millionth of a watt to a million.
+fn parse_watts(text: &str) -> Result<f64, String> {
+    let watts = text.parse().ok().filter(|watts| (1e-6..=1e6).contains(watts));
+    watts.ok_or_else(|| "give watts from 0.000001 to 1000000, such as 1.3".to_owned())
+}
+
 /// A part of a whole, from 0% to 99%.
 fn parse_part(text: &str) -> Result<u32, String> {
     let number = text.strip_suffix('%').and_then(|number| number.parse().ok());
@@ -264,6 +331,14 @@ fn parse_part(text: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn watts_are_a_number_above_zero() {
+        assert_eq!([parse_watts("1.3"), parse_watts("1e-6"), parse_watts("1000000")], [Ok(1.3), Ok(1e-6), Ok(1e6)]);
+        for wrong in ["0", "-1", "nan", "inf", "1e7", "1 W", ""] {
+            assert!(parse_watts(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_target_is_a_share_or_a_size() {

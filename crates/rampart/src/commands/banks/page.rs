@@ -26,10 +26,7 @@ pub fn of_survey(survey: &MemorySurvey) -> String {
         (totals.offline.to_string(), "offline".to_owned()),
         (totals.can_be_emptied.to_string(), "can be emptied now".to_owned()),
         (totals.to_move.to_string(), "must move for that".to_owned()),
-        (
-            format!("{} of {}", totals.removable_banks, totals.banks),
-            format!("banks of {} ({}) are removable", survey.banks.size, survey.banks.source),
-        ),
+        (format!("{} of {}", totals.removable_banks, totals.banks), format!("are removable: {}", survey.banks)),
     ] {
         let _ = writeln!(body, "<div class=tile><b>{}</b><span>{}</span></div>", escape(&value), escape(&name));
     }
@@ -77,7 +74,7 @@ fn square(svg: &mut String, block: &BlockSurvey, size: u64, (x, y): (usize, usiz
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rampart_banks::{BankLayout, BankSource};
+    use rampart_banks::BankLayout;
     use rampart_linux::{BlockZones, Census, FrameClass, HotplugState, MemoryBlock, MemoryBlocks};
     use rampart_memory::{Bytes, HotplugBlock};
 
@@ -92,7 +89,7 @@ mod tests {
         let blocks = vec![block(0, HotplugState::Online), block(1, HotplugState::Offline)];
         let blocks = MemoryBlocks { size: Bytes::from_mib(128), blocks };
         let half: Census = [(FrameClass::File, 16_384), (FrameClass::Free, 16_384)].into_iter().collect();
-        let banks = BankLayout { size: Bytes::from_mib(128), source: BankSource::Requested };
+        let banks = BankLayout::requested(Bytes::from_mib(128));
         let page = of_survey(&MemorySurvey::new(&blocks, Some(&[half]), banks));
         assert_eq!((page.matches("<title>block").count(), page.matches("height=\"8.00\"").count()), (2, 2), "{page}");
         assert!(page.contains("block 0, online; can be emptied: yes: 64 MiB to move"), "{page}");

@@ -285,7 +285,7 @@ impl<'a> Keeper<'a> {
     /// The blocks as they are now, without the use of their frames.
     fn blocks(&self) -> Result<(MemoryBlocks, MemorySurvey), Error> {
         let blocks = MemoryBlocks::read(self.roots).map_err(Error::NoBlocks)?;
-        let survey = MemorySurvey::new(&blocks, None, banks_of(&blocks, None));
+        let survey = MemorySurvey::new(&blocks, None, banks_of(self.roots, &blocks, None).0);
         Ok((blocks, survey))
     }
 

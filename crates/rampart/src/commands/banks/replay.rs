@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rampart_banks::{
-    AllocatorName, BankLayout, BankSource, MachineSettings, PageEvent, ReplayReport, ReplaySettings, SyntheticLoad,
-    SyntheticSettings, replay, run_synthetic,
+    AllocatorName, BankLayout, BankSource, EnergyReport, MachineSettings, PageEvent, PowerModel, ReplayReport,
+    ReplaySettings, SyntheticLoad, SyntheticSettings, replay, run_synthetic,
 };
 use rampart_linux::{MemoryState, Roots, own_memory};
 use rampart_memory::Bytes;
@@ -24,6 +25,8 @@ struct Document<'a> {
     settings: Settings,
     #[serde(flatten)]
     report: &'a ReplayReport,
+    /// `None` if no time passed.
+    energy: Option<EnergyReport>,
 }
 
 /// What was asked for; null where it does not apply.
@@ -44,7 +47,7 @@ pub fn run(arguments: &ReplayArguments) -> Result<u8, Error> {
     // A small file may decompress to more than there is: then only this process ends.
     own_memory::limit(MemoryState::read(&Roots::default())?.available())?;
     let banks = match arguments.bank {
-        Some(size) => BankLayout { size, source: BankSource::Requested },
+        Some(size) => BankLayout::requested(size),
         None => BankLayout::assumed(arguments.memory),
     };
     let machine = MachineSettings {
@@ -64,6 +67,7 @@ pub fn run(arguments: &ReplayArguments) -> Result<u8, Error> {
         })?,
         None => replay_traces(arguments, machine)?,
     };
+    let energy = report.energy(&PowerModel::from(&arguments.power), machine.bank);
     if arguments.json {
         let (loops, survivors) = (arguments.loops, arguments.survivors);
         text::print_json(&Document {
@@ -81,9 +85,11 @@ pub fn run(arguments: &ReplayArguments) -> Result<u8, Error> {
                 seed: arguments.seed,
             },
             report: &report,
+            energy,
         })?;
     } else {
-        text::print(&shown(&report, machine, banks))?;
+        let energy = energy.as_ref().map(shown_energy).unwrap_or_default();
+        text::print(&(shown(&report, machine, &banks) + &energy))?;
     }
     Ok(0)
 }
@@ -110,7 +116,7 @@ const fn named(allocator: AllocatorName) -> &'static str {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "simulated seconds for people")]
-fn shown(report: &ReplayReport, settings: MachineSettings, banks: BankLayout) -> String {
+fn shown(report: &ReplayReport, settings: MachineSettings, banks: &BankLayout) -> String {
     let average = &report.average;
     let mut text = String::new();
     let _ = writeln!(
@@ -160,6 +166,29 @@ fn shown(report: &ReplayReport, settings: MachineSettings, banks: BankLayout) ->
             text::count(report.migration.emptied),
             text::count(report.migration.failed)
         );
+    }
+    text
+}
+
+fn shown_energy(energy: &EnergyReport) -> String {
+    let mut text = format!("energy      {} of that of all banks in active-idle", text::percent(energy.share));
+    if let Some(joules) = energy.joules {
+        let _ = write!(text, ": {:.1} J of {:.1} J", joules.used, joules.all_on);
+    }
+    let part = |part: Option<f64>| part.map_or_else(|| "not counted".to_owned(), text::percent);
+    let _ = writeln!(
+        text,
+        "; {} changes of state: {}, migration: {}",
+        text::count(energy.change_count),
+        part(energy.changes),
+        part(energy.migration)
+    );
+    if let Some(nanos) = energy.break_even_nanos.filter(|&nanos| nanos > 0) {
+        let time = text::duration(Duration::from_nanos(nanos).as_secs_f64());
+        let _ = writeln!(text, "break-even  a bank saves energy once it is off for more than {time}");
+    }
+    for what in &energy.assumed {
+        let _ = writeln!(text, "assumed     {what}");
     }
     text
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rampart_banks::{BlockObstacle, BlockSurvey, MemorySurvey};
+use rampart_banks::{BlockObstacle, BlockSurvey, MemorySurvey, NamedBank};
 use rampart_linux::BlockZones;
 use rampart_memory::Bytes;
 
@@ -13,8 +13,9 @@ const ROW: usize = 64;
 const LEGEND: &str = "0 to 9: can be emptied, tenths in use   #: memory of the kernel   z: several zones   o: a hole\n\
                       .: offline   >: going offline   ?: unknown (needs root)\n";
 
-/// The survey as text. `unknown` is the reason why the use of frames could not be read.
-pub fn text(survey: &MemorySurvey, unknown: Option<&str>) -> String {
+/// The survey as text. `unknown` is the reason why the use of frames could not be read, `left_out` are those why tables
+/// of the firmware do not count.
+pub fn text(survey: &MemorySurvey, unknown: Option<&str>, left_out: &[String]) -> String {
     let mut text = format!(
         "{:>6}  {:<27}  {:<13}  {:<8} {:>4}  {:>9}  {:>9}  {:>9}  {:>9}  {}\n",
         "block", "addresses", "state", "zone", "node", "bank", "free", "movable", "unmovable", "can be emptied"
@@ -35,11 +36,12 @@ pub fn text(survey: &MemorySurvey, unknown: Option<&str>) -> String {
         survey.blocks.len(),
         survey.block
     );
-    let _ = writeln!(
-        text,
-        "banks       {} of {} are removable; banks of {} ({})",
-        totals.removable_banks, totals.banks, survey.banks.size, survey.banks.source
-    );
+    let _ =
+        writeln!(text, "banks       {} of {} are removable; {}", totals.removable_banks, totals.banks, survey.banks);
+    survey.banks.named.iter().for_each(|named| named_bank(&mut text, named));
+    for why in left_out {
+        let _ = writeln!(text, "tables      {why}");
+    }
     match unknown {
         Some(why) => drop(writeln!(text, "emptied     unknown: {why}")),
         None => drop(writeln!(
@@ -73,6 +75,19 @@ fn row(text: &mut String, block: &BlockSurvey) {
         zone(&block.zones),
         verdict(block),
     );
+}
+
+/// A bank that the firmware names, with the banks that go with it and its interleaving.
+fn named_bank(text: &mut String, named: &NamedBank) {
+    let (first, last) = named.addresses;
+    let _ = write!(text, "bank {:>6} {first:#012x}-{last:#012x} ({})", named.bank.0, named.table);
+    if let Some(set) = named.set {
+        let _ = write!(text, ", goes with all of set {}", set.0);
+    }
+    if let Some(interleave) = named.interleave {
+        let _ = write!(text, ", interleaved {} ways by {}", interleave.ways, interleave.granularity);
+    }
+    text.push('\n');
 }
 
 /// The zone of a block in few letters.
@@ -112,9 +127,11 @@ fn sign(block: &BlockSurvey, size: Bytes) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rampart_banks::{BankLayout, BankSource};
-    use rampart_linux::{Census, FrameClass, HotplugState, MemoryBlock, MemoryBlocks};
-    use rampart_memory::{HotplugBlock, Node};
+    use rampart_banks::BankLayout;
+    use rampart_linux::{
+        Census, CxlWindow, FrameClass, HotplugState, MemoryBlock, MemoryBlocks, MemoryTables, PowerNode,
+    };
+    use rampart_memory::{Frame, FrameRange, HotplugBlock, Node};
 
     fn survey(censuses: Option<&[Census]>) -> MemorySurvey {
         let block =
@@ -128,7 +145,7 @@ mod tests {
             block(3, HotplugState::Offline, choices),
         ];
         let blocks = MemoryBlocks { size: Bytes::from_mib(128), blocks };
-        let banks = BankLayout { size: Bytes::from_mib(256), source: BankSource::Requested };
+        let banks = BankLayout::requested(Bytes::from_mib(256));
         MemorySurvey::new(&blocks, censuses, banks)
     }
 
@@ -136,7 +153,7 @@ mod tests {
     fn each_block_has_a_row_and_a_sign_and_the_last_line_has_the_answer() {
         let used: Census = [(FrameClass::Anonymous, 8192), (FrameClass::Free, 24_576)].into_iter().collect();
         let kernel: Census = [(FrameClass::Slab, 32_768)].into_iter().collect();
-        let shown = text(&survey(Some(&[kernel, used, kernel])), None);
+        let shown = text(&survey(Some(&[kernel, used, kernel])), None, &[]);
         let lines: Vec<&str> = shown.lines().collect();
         assert!(lines[1].contains("0x0000000000-0x0007ffffff") && lines[1].ends_with("no: it lies in several zones"));
         assert!(lines[2].contains("96 MiB") && lines[2].ends_with("yes: 32 MiB to move"), "{shown}");
@@ -148,8 +165,30 @@ mod tests {
     }
 
     #[test]
+    fn banks_of_the_firmware_are_listed_with_their_set_and_interleaving() {
+        let node = |block: u64| PowerNode {
+            id: 5,
+            frames: FrameRange::new(Frame::new(block << 15).unwrap(), 1 << 15).unwrap(),
+        };
+        let window = FrameRange::new(Frame::new(4 << 15).unwrap(), 2 << 15).unwrap();
+        let windows = vec![CxlWindow { frames: window, ways: 4, granularity: Bytes::new(256) }];
+        let tables = MemoryTables { nodes: vec![node(0), node(2)], windows, refused: Vec::new() };
+        let seen = MemorySurvey { banks: BankLayout::of_firmware(&tables, Bytes::from_mib(512)), ..survey(None) };
+        let shown = text(&seen, None, &["MPST is wrong".to_owned()]);
+        for line in [
+            "3 banks are named by the firmware, elsewhere banks of 128 MiB (assumed)",
+            "bank      0 0x0000000000-0x0007ffffff (MPST), goes with all of set 0",
+            "bank      2 0x0010000000-0x0017ffffff (MPST), goes with all of set 0",
+            "bank      4 0x0020000000-0x002fffffff (CEDT), interleaved 4 ways by 256 B",
+            "tables      MPST is wrong",
+        ] {
+            assert!(shown.lines().any(|shown| shown.ends_with(line)), "{shown}");
+        }
+    }
+
+    #[test]
     fn what_is_unknown_is_said_to_be_unknown() {
-        let shown = text(&survey(None), Some("no root"));
+        let shown = text(&survey(None), Some("no root"), &[]);
         assert!(shown.contains("     0  z??.\n") && shown.ends_with("emptied     unknown: no root\n"), "{shown}");
     }
 }
