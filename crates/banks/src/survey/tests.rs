@@ -121,13 +121,13 @@ proptest! {
     }
 }
 
-/// Banks of one block each, of which those of node 1 are a set: 0 and 2.
+/// Banks of one block each, of which those of node 1 are a set: 0, 2 and one without a block.
 fn with_a_set(censuses: &[Census]) -> MemorySurvey {
     let node = |id, block: u64| PowerNode {
         id,
         frames: FrameRange::new(Frame::new(block * FRAMES).unwrap(), FRAMES).unwrap(),
     };
-    let tables = MemoryTables { nodes: vec![node(1, 0), node(1, 2)], ..MemoryTables::default() };
+    let tables = MemoryTables { nodes: vec![node(1, 0), node(1, 2), node(1, 9)], ..MemoryTables::default() };
     let blocks = (0..4).map(|number| block(number, HotplugState::Online, normal())).collect();
     let blocks = MemoryBlocks { size: Bytes::new(BLOCK), blocks };
     MemorySurvey::new(&blocks, Some(censuses), BankLayout::of_firmware(&tables, Bytes::new(4 * BLOCK)))

@@ -153,7 +153,10 @@ pub(crate) mod tests {
 
     #[test]
     fn what_is_cut_off_or_not_aligned_is_refused() {
-        assert_eq!(refusal(parse(&[structure(GIB, GIB, 1, 0, 1)])), "a window lacks host bridges");
+        for (ways, bridges) in [(0, 0), (1, 1), (4, 15)] {
+            let lacking = structure(GIB, GIB, ways, 0, bridges);
+            assert_eq!(refusal(parse(&[lacking])), "a window lacks host bridges");
+        }
         let aligned = "a range of addresses is empty, too large or not aligned";
         assert_eq!(refusal(parse(&[structure(GIB, GIB / 8, 0, 0, 1)])), aligned);
         assert_eq!(refusal(parse(&[structure(GIB / 8, GIB, 0, 0, 1)])), aligned);
