@@ -57,7 +57,7 @@ impl SimulatedBanks<'_> {
         if !isolated.is_empty() {
             let inside = movable.filter_map(|held| place(held.block.first()).map(|place| (place, held)));
             let mut leaving: Vec<(usize, &mut Held)> = inside.collect();
-            // The largest blocks first: a bank that has to keep one keeps its small ones too, and nothing moves in vain.
+            // The largest blocks first: a bank that has to keep one keeps its small ones too; nothing moves in vain.
             leaving.sort_unstable_by_key(|(place, held)| (Reverse(held.block.order()), *place, held.block));
             let mut stays = vec![false; isolated.len()];
             for (place, held) in leaving {

@@ -69,8 +69,8 @@ impl PooledMachine {
         block
     }
 
-    /// Allocates from the first zone of the request's zonelist that keeps `floor` frames free. Programs take room of the
-    /// kernel only if no zone has other memory for them; else they would push the kernel into more banks. The kernel's
+    /// Allocates from the first zone of the request's zonelist that keeps `floor` frames free. Programs take room of
+    /// the kernel only if no zone has other memory for them; else they would push it into more banks. The kernel's
     /// memory stays on its node as long as the node has a block for it.
     fn first(&mut self, request: &Request, floor: impl Fn(Watermarks) -> u64) -> Option<FrameBlock> {
         let all = self.zones.len();
@@ -107,7 +107,7 @@ impl PooledMachine {
         })
     }
 
-    /// Returns the first slot of a free block of the request's order or larger in the user's own pool, or of an offline
+    /// Returns the first slot of a free block of the request's order or larger in the user's own pool, or in an offline
     /// bank [Panwar15, 4.2].
     fn find_own(&mut self, zone: usize, request: &Request) -> Option<u32> {
         let own = if request.migratetype == Migratetype::Movable { Shelf::User } else { Shelf::Kernel };

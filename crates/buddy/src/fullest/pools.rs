@@ -51,8 +51,8 @@ impl FullestZone<'_> {
         Some(slot)
     }
 
-    /// Finds a block outside of the CPU's own chunk: in the fullest bank of the user's pool, else in the emptiest, which
-    /// has a larger block most probably, else in an offline bank [Panwar15, 4.1.2 and 4.2].
+    /// Finds a block outside of the CPU's own chunk: in the fullest bank of the user's pool, else in the emptiest,
+    /// where a large block is likely, else in an offline bank [Panwar15, 4.1.2 and 4.2].
     fn search_own(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
         let own = cpu.1.pool();
         let found = self

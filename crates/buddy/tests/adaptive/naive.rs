@@ -96,8 +96,8 @@ impl Naive {
         blocks
     }
 
-    /// Returns the large enough free blocks of a zone that a request may come from, in the first of these pools that has
-    /// one; these are the smallest ones.
+    /// Returns the large enough free blocks of a zone that a request may come from, in the first of these pools that
+    /// has one; these are the smallest ones.
     fn candidates(
         &self,
         zone: usize,
