@@ -7,8 +7,8 @@
 mod migration;
 
 use rampart_buddy::{
-    AdaptiveBuddy, BankPool, BankPools, BankSets, BankSize, Buddy, Cpu, FullestBank, FullestSlices, Locked,
-    Migratetype, PageAllocator, Request, StealRule, Zone, ZoneKind,
+    AdaptiveBuddy, ArrayBanks, BankPool, BankPools, BankSets, BankSize, Buddy, Cpu, FullestBank, FullestSlices,
+    ListBanks, Locked, Migratetype, PageAllocator, Request, StealRule, Zone, ZoneKind,
 };
 use rampart_memory::{BlockOrder, Bytes, FRAME_BYTES, Frame, FrameBlock, FrameRange, Node};
 use serde::Serialize;
@@ -26,6 +26,10 @@ pub const CPUS: u32 = 2;
 pub enum AllocatorName {
     /// The buddy system of Linux: it knows no banks.
     Buddy,
+    /// The array of banks: the kernel takes the lowest bank with room, programs the highest [Panwar15, 4.1.1].
+    Array,
+    /// Lists of banks, with a cache and optimal selection [Panwar15, 4.1.2].
+    List,
     /// Adaptive-Buddy: a buddy system for each of three pools of banks [Panwar15, 4.2].
     Adaptive,
     /// The same, but the kernel takes any bank of programs instead of the emptiest: worse than no pools at all
@@ -164,6 +168,14 @@ pub fn on_machine(
             let buddy = Buddy::new(&zones, CPUS, ()).map_err(Error::Machine)?;
             Ok(run(&Locked::new(buddy), None))
         }
+        AllocatorName::Array => {
+            let array = ArrayBanks::new(&zones, bank).map_err(Error::Machine)?;
+            Ok(run(&array, Some(&array)))
+        }
+        AllocatorName::List => {
+            let lists = ListBanks::new(&zones, bank).map_err(Error::Machine)?;
+            Ok(run(&lists, Some(&lists)))
+        }
         AllocatorName::Adaptive => adaptive(StealRule::MostFree).map(|adaptive| run(&adaptive, Some(&adaptive))),
         AllocatorName::AdaptiveArbitrary => adaptive(StealRule::Lowest).map(|lowest| run(&lowest, Some(&lowest))),
         AllocatorName::Fullest => {
@@ -232,11 +244,15 @@ impl<'a> SimulatedBanks<'a> {
         self.allocator.free(held.block, cpu);
     }
 
-    /// Counts the banks, after pages have moved out of the emptiest. `movable` is every movable block in use.
+    /// Counts the banks, after pages have moved out of the emptiest. `movable` is every movable block in use. The thread
+    /// that an allocator may have besides runs as often.
     pub fn observe<'b>(&mut self, micros: u64, movable: impl Iterator<Item = &'b mut Held>) {
         self.report.micros = micros;
         if let Some(pools) = self.pools.filter(|_| self.settings.migrates) {
             self.consolidate(pools, movable);
+        }
+        if let Some(pools) = self.pools {
+            pools.put_best_first();
         }
         let sample = self.sample();
         self.report.samples.push(sample);
@@ -378,7 +394,7 @@ pub(crate) mod tests {
 
     #[test]
     fn pages_move_out_of_the_emptiest_bank_and_it_goes_offline() {
-        for allocator in [AllocatorName::Adaptive, AllocatorName::Fullest] {
+        for allocator in [AllocatorName::Array, AllocatorName::List, AllocatorName::Adaptive, AllocatorName::Fullest] {
             let mut offline = Vec::new();
             let report = on_machine(MachineSettings { allocator, ..MACHINE }, |machine| {
                 let mut take = || machine.allocate(BlockOrder::MAX, Migratetype::Movable, Cpu(0), Node(0)).unwrap();

@@ -53,6 +53,9 @@ const ROOMS: &[(&str, &[&str])] = &[
         "crates/buddy/src",
         &[
             "adaptive",
+            "array_banks",
+            "list_banks",
+            "banked",
             "fullest",
             "buddy",
             "locked",

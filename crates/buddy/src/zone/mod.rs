@@ -188,7 +188,7 @@ impl<M: Mark> ZoneAllocator<M> {
     fn end_hold(&mut self, block: FrameBlock) -> u32 {
         let slot = self.slot(block.first());
         let state = self.lists.state(slot);
-        assert!(state.not_retired() == State::held(block.order()), "the block {block} is given back but not held");
+        assert!(state.is_held_block_of(block.order()), "the block {block} is given back but not held");
         self.lists.set(slot, if state.is_retired() { State::GONE } else { State::INSIDE });
         slot
     }
