@@ -69,6 +69,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "watermarks",
             "mark",
             "migratetype",
+            "footprint",
             "error",
         ],
     ),

@@ -12,7 +12,7 @@ use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange};
 use crate::zone::links::{Head, Links};
 use crate::zone::slots::{Slots, span};
 use crate::zone::state::{Begins, State};
-use crate::{End, FramePlace, Migratetype, Watermarks, Zone};
+use crate::{End, Footprint, FramePlace, Migratetype, Watermarks, Zone};
 
 const ORDERS: u32 = BlockOrder::MAX.number() as u32 + 1;
 
@@ -39,6 +39,13 @@ impl GroupLists {
         states[slots.first as usize..slots.end as usize].fill(State::INSIDE);
         let retired_near = vec![0; (slots.count / span(BlockOrder::MAX)) as usize];
         Self { zone, watermarks, slots, links: Links::new(slots.count, ORDERS * groups), states, retired_near }
+    }
+
+    /// Returns the memory of its structures.
+    pub fn footprint(&self) -> Footprint {
+        let states = Footprint::of_frames::<State>(self.states.len());
+        let retired = Footprint::of_frames::<u16>(self.retired_near.len());
+        Footprint::of_zones::<Self>(1) + self.links.footprint() + states + retired
     }
 
     /// Returns what is known of a slot.

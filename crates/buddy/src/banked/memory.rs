@@ -11,7 +11,9 @@ use super::parts::{Parts, Shelf};
 use crate::zone::slots::span;
 use crate::zone::state::Begins;
 use crate::zone_map::ZoneMap;
-use crate::{AllocatorStatistics, BankSets, BankSize, End, Error, FramePlace, Migratetype, Watermarks, Zone};
+use crate::{
+    AllocatorStatistics, BankSets, BankSize, End, Error, Footprint, FramePlace, Migratetype, Watermarks, Zone,
+};
 
 /// Which free blocks are on lists together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +59,11 @@ impl BankMemory {
             }
         }
         Ok(new)
+    }
+
+    /// Returns the memory of its structures.
+    pub fn footprint(&self) -> Footprint {
+        self.parts.footprint() + self.zones.iter().map(GroupLists::footprint).sum()
     }
 
     /// Returns the part that a slot of a zone lies in.

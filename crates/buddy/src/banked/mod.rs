@@ -20,8 +20,8 @@ use rampart_memory::{BlockOrder, Frame, FrameBlock};
 use spin::mutex::SpinMutex;
 
 use crate::{
-    AllocatorStatistics, BankPart, BankPools, BankSets, BankSize, Cpu, Error, FramePlace, Migratetype, PageAllocator,
-    Request, Watermarks, Zone, ZoneIndex,
+    AllocatorStatistics, BankPart, BankPools, BankSets, BankSize, Cpu, Error, Footprint, FramePlace, Migratetype,
+    PageAllocator, Request, Watermarks, Zone, ZoneIndex,
 };
 use machine::BankMachine;
 
@@ -49,6 +49,11 @@ pub trait BankPolicy: Send {
         if memory.parts.can_go_offline(set) {
             self.shelve(memory, set, Shelf::Offline);
         }
+    }
+
+    /// Returns the memory of its structures.
+    fn footprint(&self) -> Footprint {
+        Footprint::default()
     }
 
     /// [`BankPools::put_best_first`].
@@ -80,6 +85,13 @@ impl<P: BankPolicy> BankAllocator<P> {
         policy: impl FnOnce(&BankMemory) -> P,
     ) -> Result<Self, Error> {
         Ok(Self { machine: SpinMutex::new(BankMachine::new(zones, bank, sets, policy)?) })
+    }
+
+    /// Returns the memory of the structures of its zones and banks.
+    #[must_use]
+    pub fn footprint(&self) -> Footprint {
+        let BankMachine { memory, policy } = &*self.machine.lock();
+        memory.footprint() + policy.footprint()
     }
 
     /// Looks at the policy.

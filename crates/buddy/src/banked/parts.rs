@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use rampart_memory::{BlockOrder, Frame, FrameRange};
 
-use crate::{BankPart, BankPool, BankSets, BankSize, Zone, ZoneIndex};
+use crate::{BankPart, BankPool, BankSets, BankSize, Footprint, Zone, ZoneIndex};
 
 /// Where a set is: in a pool, or apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,14 @@ impl Parts {
             new.by_zone.push((start..new.parts.len(), first));
         }
         new
+    }
+
+    /// Returns the memory of its structures.
+    pub fn footprint(&self) -> Footprint {
+        let of_sets: usize = self.sets.iter().map(|set| set.parts.len()).sum();
+        let parts = Footprint::of_zones::<PoolPart>(self.parts.len()) + Footprint::of_zones::<usize>(of_sets);
+        let zones = Footprint::of_zones::<(Range<usize>, u64)>(self.by_zone.len());
+        parts + Footprint::of_zones::<Set>(self.sets.len()) + zones + Footprint::of_zones::<u64>(self.free.len())
     }
 
     fn add(&mut self, zone: usize, frames: FrameRange, set: usize) {

@@ -34,7 +34,7 @@ use alloc::vec::Vec;
 use rampart_memory::BlockOrder;
 
 use crate::banked::{BankAllocator, BankMemory, BankPolicy, BankSearches, Grouping, Shelf};
-use crate::{BankSets, BankSize, End, Error, Migratetype, Zone};
+use crate::{BankSets, BankSize, End, Error, Footprint, Migratetype, Zone};
 use search::{Search, ZoneBanks};
 
 pub use cache::BankCache;
@@ -119,6 +119,10 @@ impl BankPolicy for BankLists {
             self.zones[memory.parts.part(part).zone].put_first(part, to);
         }
         memory.move_set(set, to, End::Front);
+    }
+
+    fn footprint(&self) -> Footprint {
+        self.zones.iter().map(ZoneBanks::footprint).sum()
     }
 
     fn put_best_first(&mut self, memory: &BankMemory) {

@@ -2,11 +2,11 @@
 
 use core::cmp::Reverse;
 
-use rampart_memory::BlockOrder;
+use rampart_memory::{BlockOrder, Bytes};
 
-use crate::End;
 use crate::banked::{Parts, Shelf};
 use crate::zone::links::Links;
+use crate::{End, Footprint};
 
 /// The banks of a zone, each on the list of its shelf, and the cached bank of each list.
 pub struct ZoneBanks {
@@ -27,6 +27,14 @@ impl ZoneBanks {
             new.lists.push(new.lists.head(parts.shelf_of(part) as u32), parts.place(part), End::Back);
         }
         new
+    }
+
+    /// Returns its memory.
+    pub fn footprint(&self) -> Footprint {
+        // The elements of these lists are banks, and their heads are no heads of lists of blocks.
+        let lists = self.lists.footprint();
+        let lists = Bytes::new(lists.zones.get() + lists.frames.get());
+        Footprint { zones: lists, ..Footprint::default() } + Footprint::of_zones::<Self>(1)
     }
 
     /// Puts a part at the head of a list.
