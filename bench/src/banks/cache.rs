@@ -22,8 +22,8 @@ struct Load {
 }
 
 impl Load {
-    /// Allocates a block as the random number says: of eight, seven are movable; of sixteen, one has 8 frames; of 1,024,
-    /// one has 512.
+    /// Allocates a block as the random number says: of eight, seven are movable; of sixteen, one has 8 frames; of
+    /// 1,024, one has 512.
     fn allocate(&mut self) {
         let draw = next(&mut self.random) >> 20;
         let number = match draw % 1024 {
@@ -31,7 +31,7 @@ impl Load {
             1..64 => 3,
             _ => 0,
         };
-        let migratetype = if (draw >> 10) % 8 == 0 { Migratetype::Unmovable } else { Migratetype::Movable };
+        let migratetype = if (draw >> 10).is_multiple_of(8) { Migratetype::Unmovable } else { Migratetype::Movable };
         let order = BlockOrder::new(number).expect("a good order");
         let request = Request { order, migratetype, cpu: Cpu(0), node: Node(0), urgent: false };
         // Without so large a free block, nothing is allocated: the next one is likely a single frame.

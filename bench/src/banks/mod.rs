@@ -1,7 +1,7 @@
 //! Nanoseconds per allocation and free of our page allocators, beside LLFree and a lock-based buddy allocator.
 //!
-//! Each allocator manages 8 GiB in one zone, with banks of 256 MiB where it knows banks. All take turns. Before that, the
-//! tables 4.2 and 6.1 of [Panwar15], and how often the cache of its list of banks helps.
+//! Each allocator manages 8 GiB in one zone, with banks of 256 MiB where it knows banks. All take turns. Before that,
+//! [Panwar15, tables 4.2 and 6.1], and how often the cache of `ListBanks` helps.
 
 mod cache;
 mod loops;
@@ -22,7 +22,7 @@ use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange, Node};
 
 use crate::median::median;
 use loops::{CASES, Pages, Times};
-use successive::Recorder;
+use successive::Successor;
 
 /// Frames of the machine: 8 GiB.
 const FRAMES: usize = 2 << 20;
@@ -100,7 +100,7 @@ fn plain(case: (u8, u32)) -> Times {
 }
 
 /// The allocators of table 6.1, each with how a machine of 32 GiB is made and lent.
-const SUCCESSIVE: [(&str, fn(&mut Recorder)); 5] = [
+const SUCCESSIVE: [Successor; 5] = [
     ("Buddy, with lists of CPUs", |recorder| {
         recorder.run(&Shared(Locked::new(Buddy::new(&zones_of(4 * FRAMES), CPUS, ()).expect("a good machine"))));
     }),
@@ -123,7 +123,7 @@ const SUCCESSIVE: [(&str, fn(&mut Recorder)); 5] = [
     }),
 ];
 
-/// `[tables|LLFREE]` only what stands beside tables of [Panwar15], or the folder of LLFree's source.
+/// `[tables|LLFREE]` only what stands beside [Panwar15, tables 4.2 and 6.1], or the folder of LLFree's source.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     structures::print();
     cache::print(&zones(), BANK);

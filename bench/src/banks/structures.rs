@@ -15,7 +15,8 @@ const BANKS: u64 = NODE / BANK.frames();
 
 type Measure = fn(&[Zone], BankSize) -> Footprint;
 
-/// A name, how to measure it, and the thesis' bytes of `zone` and `pg_data_t`, full and with only the lists needed.
+/// A name, how to measure it, and the bytes of `zone` and `pg_data_t` of [Panwar15, table 4.2]: full, and with only the
+/// lists needed.
 type Row = (&'static str, Measure, [Option<(u32, u32)>; 2]);
 
 const ROWS: [Row; 5] = [
@@ -62,16 +63,18 @@ pub fn print() {
     println!("Bytes of the structures of a node of 16 GiB with {BANKS} banks, but for what is kept of each frame.");
     println!("zone: all of the node is one zone. node: DMA, DMA32 and NORMAL. bank: a bank's part of the zone.");
     println!("full: if each free list were three, one per migratetype; Buddy has these, the others do not.");
-    println!("CPUs' lists are not in it. Thesis: `zone`, `pg_data_t` of table 4.2, then with only the lists needed.\n");
     println!(
-        "{:14} {:>7} {:>7} {:>6} {:>10} {:>10} {:>9}   thesis",
+        "CPUs' lists are not in it. Panwar15: `zone`, `pg_data_t` of its table 4.2, then with only the lists needed.\n"
+    );
+    println!(
+        "{:14} {:>7} {:>7} {:>6} {:>10} {:>10} {:>9}   Panwar15",
         "", "zone", "node", "bank", "zone full", "node full", "per frame"
     );
-    for (name, measure, thesis) in ROWS {
+    for (name, measure, theirs) in ROWS {
         let (own, node, large) = (measure(&one, BANK), measure(&three, BANK), measure(&one, LARGE_BANK));
         let bank = (own.zones.get() - large.zones.get()) / (BANKS / 2);
         let per_frame = own.frames.get() as f64 / NODE as f64;
-        let beside: Vec<String> = thesis.iter().flatten().map(|(zone, node)| format!("{zone}, {node}")).collect();
+        let beside: Vec<String> = theirs.iter().flatten().map(|(zone, node)| format!("{zone}, {node}")).collect();
         println!(
             "{name:14} {:7} {:7} {bank:6} {:10} {:10} {per_frame:9.3}   {}",
             own.zones.get(),

@@ -106,8 +106,8 @@ impl Recorder {
     }
 }
 
-/// The thesis' nanoseconds for `Buddy` and `AdaptiveBuddy`: mean and worst.
-const THESIS: [[(u32, u32); 2]; COUNTS.len()] = [
+/// The nanoseconds of Buddy and Adaptive-Buddy of [Panwar15, table 6.1]: mean and worst.
+const PANWAR15: [[(u32, u32); 2]; COUNTS.len()] = [
     [(285, 755), (267, 1_305)],
     [(266, 988), (260, 2_596)],
     [(260, 999), (255, 20_794)],
@@ -115,8 +115,11 @@ const THESIS: [[(u32, u32); 2]; COUNTS.len()] = [
     [(249, 999), (277, 21_432)],
 ];
 
+/// The name of an allocator, and how one is made and lent to [`Recorder::run`].
+pub type Successor = (&'static str, fn(&mut Recorder));
+
 /// Prints the table of these allocators.
-pub fn print(allocators: &[(&str, fn(&mut Recorder))]) {
+pub fn print(allocators: &[Successor]) {
     println!("Pages allocated one after the other without a free, and then freed in the same order, on a machine of");
     println!(
         "32 GiB with banks of 256 MiB, one thread; ns per operation. mean: the fastest of {RUNS} runs. worst: the slowest"
@@ -124,8 +127,8 @@ pub fn print(allocators: &[(&str, fn(&mut Recorder))]) {
     println!(
         "operation, each as fast as in its fastest run, less that of an empty timed loop; in brackets the slowest"
     );
-    println!("that was seen at all, with what else the machine did. Thesis: mean and worst of table 6.1.\n");
-    for (count, [linux, adaptive]) in COUNTS.into_iter().zip(THESIS) {
+    println!("that was seen at all, with what else the machine did. Panwar15: mean and worst of table 6.1.\n");
+    for (count, [linux, adaptive]) in COUNTS.into_iter().zip(PANWAR15) {
         println!("{count} pages{:20} allocate: mean, worst{:15} free: mean, worst", "", "");
         for (name, lend) in allocators {
             let measured = Recorder::measure(count, lend);

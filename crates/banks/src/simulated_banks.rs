@@ -244,8 +244,8 @@ impl<'a> SimulatedBanks<'a> {
         self.allocator.free(held.block, cpu);
     }
 
-    /// Counts the banks, after pages have moved out of the emptiest. `movable` is every movable block in use. The thread
-    /// that an allocator may have besides runs as often.
+    /// Counts the banks, after pages have moved out of the emptiest. `movable` is every movable block in use. As often,
+    /// the allocator may put its best banks first.
     pub fn observe<'b>(&mut self, micros: u64, movable: impl Iterator<Item = &'b mut Held>) {
         self.report.micros = micros;
         if let Some(pools) = self.pools.filter(|_| self.settings.migrates) {

@@ -3,7 +3,7 @@
 //! **Problem.** Lists of free blocks for each bank make the structures of a zone grow with its banks, and those are on
 //! the path of every allocation [Panwar15, 4.1.3]. **Idea.** Count what the structures of an allocator really have:
 //! what there is for each zone and bank, as in Linux' `struct zone`, apart from what there is for each frame, as in its
-//! `struct page`. **Why this way.** Table 4.2 of the thesis counts the former only, and so do its figures compare.
+//! `struct page`. **Why this way.** [Panwar15, table 4.2] counts the former only, so the figures compare.
 
 use core::iter::Sum;
 use core::ops::Add;

@@ -7,8 +7,8 @@
 //! no system call and reads no clock, so a simulated machine that uses it is determined by one seed. Programs use
 //! an allocator through [`PageAllocator`], a tester through [`FreeLists`].
 //!
-//! Other allocators for the same machines keep pages of the kernel together in few banks, so that the other banks can be
-//! emptied and go offline: [`ArrayBanks`], [`ListBanks`] and [`AdaptiveBuddy`] of [Panwar15], which are kinds of
+//! Other allocators for the same machines keep pages of the kernel together in few banks, so that the other banks can
+//! be emptied and go offline: [`ArrayBanks`], [`ListBanks`] and [`AdaptiveBuddy`] of [Panwar15, 4], which are kinds of
 //! [`BankAllocator`], and [`FullestBank`], which is Rampart's own.
 //!
 //! It keeps the parts of Linux that shape the lists ([Rahman16, 2.3.2 and 4.1]; [Panwar15, 2.1] and 2.2). It leaves out

@@ -1,10 +1,10 @@
 //! The array of banks [Panwar15, 4.1.1]: free lists for each bank, and a scan for the first bank with room.
 //!
 //! **Problem.** Pages of the kernel among those of programs keep banks online, and so does a page in a bank that was
-//! empty while another had room. **Idea.** Each bank has free lists of its own. Requests of the kernel look at the banks
-//! from the lowest on, those for movable pages from the highest on (figure 4.1). So the two meet only when memory is
-//! nearly full, and an empty bank is used only if no bank before it has room. **Why this way.** It is the simplest bank-aware
-//! allocator, and the baseline of the others. Its cost is stated in the thesis: an allocation looks at up to n banks of
+//! empty while another had room. **Idea.** Each bank has free lists of its own. Requests of the kernel look at the
+//! banks from the lowest on, those for movable pages from the highest on (figure 4.1). So the two meet only when memory
+//! is nearly full, and an empty bank is used only if no bank before it has room. **Why this way.** It is the simplest
+//! bank-aware allocator, and the baseline of the others. Its cost is stated: an allocation looks at up to n banks of
 //! the zone, n being all of them, and a free at none, for the frame's number names the bank.
 //!
 //! The array has no pools; who holds pages in a bank decides which pool it counts as: a bank with a page that cannot

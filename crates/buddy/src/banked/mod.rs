@@ -1,6 +1,6 @@
 //! What the bank-aware buddy systems of [Panwar15, 4] have in common.
 //!
-//! **Problem.** The thesis has three: an array of banks, lists of banks, and pools. They split, merge, retire and
+//! **Problem.** There are three: an array of banks, lists of banks, and pools. They split, merge, retire and
 //! isolate alike, and differ in which bank a request gets a block of. **Idea.** [`BankAllocator`] does all that is
 //! alike; a [`BankPolicy`] picks the block. **Why this way.** Figures of the three then differ only for the reason that
 //! is looked at, and one set of tests holds for all.

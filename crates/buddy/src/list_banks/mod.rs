@@ -1,25 +1,26 @@
-//! Lists of banks [Panwar15, 4.1.2]: free lists for each bank, and lists of the banks of the kernel, of programs, and of
-//! free banks.
+//! Lists of banks [Panwar15, 4.1.2]: free lists for each bank, and lists of the banks of the kernel, of programs, and
+//! of free banks.
 //!
 //! **Problem.** In an array of banks, a bank's place decides who uses it and which bank is emptied, however much it
-//! holds. **Idea.** Banks are on one of three lists, `LIST_KERNEL`, `LIST_USER` and `LIST_FREE` (figure 4.2), wherever they lie. A
-//! request gets a block of the first bank with room on its own list. **Why this way.** Any bank can serve either side,
-//! so the emptiest can be emptied first. The price is a walk: two techniques shorten it, a cache and an *optimal
-//! selection*.
+//! holds. **Idea.** Banks are on one of three lists, `LIST_KERNEL`, `LIST_USER` and `LIST_FREE` (figure 4.2), wherever
+//! they lie. A request gets a block of the first bank with room on its own list. **Why this way.** Any bank can serve
+//! either side, so the emptiest can be emptied first. The price is a walk: two techniques shorten it, a cache and an
+//! *optimal selection*.
 //!
 //! The rules:
 //! - At first all banks are free. If a request finds nothing on its list, a free bank goes to the head of that list.
 //!   With its last page, a bank goes back to the head of the free ones.
-//! - If no bank is free either, a movable request uses the kernel's list. Any other takes the bank of the user list with
-//!   most free frames among those with a large enough block, the lowest of several, over to the head of the kernel's
-//!   list, where it stays until it is empty.
+//! - If no bank is free either, a movable request uses the kernel's list. Any other takes the bank of the user list
+//!   with most free frames among those with a large enough block, the lowest of several, over to the head of the
+//!   kernel's list, where it stays until it is empty.
 //! - Cache: the bank that served the last request of a list is looked at first, as long as it is on that list. Each of
 //!   the two lists has its own, since a bank of the kernel is no help to programs.
 //! - Optimal selection: [`put_best_first`](crate::BankPools::put_best_first) puts the bank with most free frames at the
-//!   head of each of the two lists. In the thesis a kernel thread does so "after some interval"; here its owner calls.
+//!   head of each of the two lists. In [Panwar15, 4.1.2] a kernel thread does so "after some interval"; here the owner
+//!   of the allocator says when.
 //! - A partial bank is on the kernel's list for good.
 //!
-//! Where the thesis says that a movable request on the kernel's list "behaves exactly like the default fallback
+//! Where [Panwar15, 4.1.2] has a movable request on the kernel's list behave "exactly like the default fallback
 //! routine", this does not: without lists by migratetype in a bank, there is no other migratetype to take a block from.
 //!
 //! The modules: `cache` counts, `search` walks the lists of one zone.
@@ -44,8 +45,8 @@ pub use cache::BankCache;
 /// Its statistics count as steals the banks that the kernel took from the user list.
 ///
 /// In a zone of n banks, an allocation looks at most at n + 1 of them, as each is on one list and the cached one may be
-/// looked at twice: O(n), as the thesis says. It takes at most eleven splits; a free looks at no bank and takes at most
-/// eleven merges, unless a frame nearby is retired. No block changes its lists with its bank.
+/// looked at twice: O(n), as in [Panwar15, 4.1.2]. It takes at most eleven splits; a free looks at no bank and takes at
+/// most eleven merges, unless a frame nearby is retired. No block changes its lists with its bank.
 pub type ListBanks = BankAllocator<BankLists>;
 
 impl ListBanks {
