@@ -29,7 +29,11 @@ use std::process::ExitCode;
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
 const BENCHES: [Bench; 17] = [
-    ("banks", "[LLFREE] speed of page allocators, beside LLFree if the folder of its source is given", banks::run),
+    (
+        "banks",
+        "[tables|LLFREE] page allocators beside tables 4.2 and 6.1 of Panwar15, and, unless `tables`, LLFree, if the folder of its source is given",
+        banks::run,
+    ),
     ("codes", "speed of the codes of pages beside a plain read and memcpy", codes::run),
     (
         "guard",

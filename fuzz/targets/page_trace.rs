@@ -11,7 +11,13 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(events) => {
             let again: Vec<u8> = events.iter().flat_map(|event| event.to_bytes()).collect();
             assert_eq!(read_page_trace(&*again).expect("it was written"), events);
-            for allocator in [AllocatorName::Buddy, AllocatorName::Adaptive, AllocatorName::Fullest] {
+            for allocator in [
+                AllocatorName::Buddy,
+                AllocatorName::Array,
+                AllocatorName::List,
+                AllocatorName::Adaptive,
+                AllocatorName::Fullest,
+            ] {
                 let machine = MachineSettings {
                     allocator,
                     memory: Bytes::from_mib(32),

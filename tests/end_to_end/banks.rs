@@ -144,7 +144,7 @@ fn a_trace_is_replayed_alike_from_one_seed() {
 fn a_made_up_load_runs_on_every_allocator() {
     let rampart = Rampart::new();
     let machine = ["--load", "medium", "--for", "5m", "--memory", "256MiB", "--bank", "8MiB", "--nodes", "2"];
-    for allocator in ["buddy", "adaptive", "adaptive-arbitrary", "fullest"] {
+    for allocator in ["buddy", "array", "list", "adaptive", "adaptive-arbitrary", "fullest"] {
         let arguments = [&["banks", "replay", "--json", "--allocator", allocator], &machine[..]].concat();
         let report = rampart.run(&arguments).json();
         assert_eq!((&report["allocator"], &report["settings"]["load"]), (&allocator.into(), &"medium".into()));

@@ -113,7 +113,7 @@ fn shuffle(held: &mut [u64], random: &mut u64) {
 }
 
 /// A generator by Marsaglia (xorshift64).
-fn next(state: &mut u64) -> u64 {
+pub fn next(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
     *state ^= *state << 17;

@@ -1,8 +1,12 @@
 //! Nanoseconds per allocation and free of our page allocators, beside LLFree and a lock-based buddy allocator.
 //!
-//! Each allocator manages 8 GiB in one zone, with banks of 256 MiB where it knows banks. All take turns.
+//! Each allocator manages 8 GiB in one zone, with banks of 256 MiB where it knows banks. All take turns. Before that,
+//! [Panwar15, tables 4.2 and 6.1], and how often the cache of `ListBanks` helps.
 
+mod cache;
 mod loops;
+mod structures;
+mod successive;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,13 +14,15 @@ use std::sync::Mutex;
 
 use buddy_system_allocator::FrameAllocator;
 use rampart_buddy::{
-    BankSize, Buddy, Cpu, FullestBank, FullestSlices, Locked, Migratetype, PageAllocator, Request, Zone, ZoneKind,
+    AdaptiveBuddy, ArrayBanks, BankSets, BankSize, Buddy, Cpu, FullestBank, FullestSlices, ListBanks, Locked,
+    Migratetype, PageAllocator, Request, StealRule, Zone, ZoneKind,
 };
 use rampart_linux::cpu::{CpuNumber, bind};
 use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange, Node};
 
 use crate::median::median;
 use loops::{CASES, Pages, Times};
+use successive::Successor;
 
 /// Frames of the machine: 8 GiB.
 const FRAMES: usize = 2 << 20;
@@ -65,8 +71,13 @@ fn pin(cpu: u32) {
 }
 
 fn zones() -> [Zone; 1] {
-    let frames = Frame::new(0).and_then(|first| FrameRange::new(first, FRAMES as u64));
-    [Zone { node: Node(0), kind: ZoneKind::Normal, frames: frames.expect("a machine of 8 GiB") }]
+    zones_of(FRAMES)
+}
+
+/// Returns a machine of so many frames in one zone.
+fn zones_of(frames: usize) -> [Zone; 1] {
+    let frames = Frame::new(0).and_then(|first| FrameRange::new(first, frames as u64));
+    [Zone { node: Node(0), kind: ZoneKind::Normal, frames: frames.expect("a machine has frames") }]
 }
 
 fn fullest(case: (u8, u32)) -> Times {
@@ -88,8 +99,43 @@ fn plain(case: (u8, u32)) -> Times {
     loops::measure(&Plain(Mutex::new(frames)), FRAMES, case, pin)
 }
 
-/// `[LLFREE]` the folder of LLFree's source.
+/// The allocators of table 6.1, each with how a machine of 32 GiB is made and lent.
+const SUCCESSIVE: [Successor; 5] = [
+    ("Buddy, with lists of CPUs", |recorder| {
+        recorder.run(&Shared(Locked::new(Buddy::new(&zones_of(4 * FRAMES), CPUS, ()).expect("a good machine"))));
+    }),
+    ("ArrayBanks", |recorder| {
+        recorder.run(&Shared(ArrayBanks::new(&zones_of(4 * FRAMES), BANK).expect("a good machine")));
+    }),
+    ("ListBanks", |recorder| {
+        recorder.run(&Shared(ListBanks::new(&zones_of(4 * FRAMES), BANK).expect("a good machine")));
+    }),
+    ("AdaptiveBuddy", |recorder| {
+        let adaptive = AdaptiveBuddy::new(&zones_of(4 * FRAMES), BANK, &BankSets::plain(), StealRule::MostFree);
+        recorder.run(&Shared(adaptive.expect("a good machine")));
+    }),
+    ("FullestBank", |recorder| {
+        let zones = zones_of(4 * FRAMES);
+        let mut slices = FullestSlices::of(&zones, CPUS, BANK);
+        let mut vacant = slices.vacant_zones();
+        let memory = slices.lend(&mut vacant);
+        recorder.run(&Shared(FullestBank::new(&zones, CPUS, BANK, memory).expect("a good machine")));
+    }),
+];
+
+/// `[tables|LLFREE]` only what stands beside [Panwar15, tables 4.2 and 6.1], or the folder of LLFree's source.
 pub fn run(arguments: &[String]) -> Result<(), String> {
+    structures::print();
+    cache::print(&zones(), BANK);
+    // A thread of its own is pinned, not the one that starts others.
+    let successive = || {
+        pin(0);
+        successive::print(&SUCCESSIVE);
+    };
+    std::thread::scope(|scope| scope.spawn(successive).join()).map_err(|_| String::from("a measured loop panicked"))?;
+    if arguments.first().is_some_and(|only| only == "tables") {
+        return Ok(());
+    }
     let peer = arguments.first().map(|folder| build(Path::new(folder))).transpose()?;
     let mut names = vec!["FullestBank", "Buddy, with lists of CPUs", "buddy_system_allocator"];
     names.extend(peer.is_some().then_some("LLFree"));

@@ -8,8 +8,8 @@ mod migration;
 mod switches;
 
 use rampart_buddy::{
-    AdaptiveBuddy, BankPool, BankPools, BankSets, BankSize, Buddy, Cpu, FullestBank, FullestSlices, Locked,
-    Migratetype, PageAllocator, Request, StealRule, Zone, ZoneKind,
+    AdaptiveBuddy, ArrayBanks, BankPool, BankPools, BankSets, BankSize, Buddy, Cpu, FullestBank, FullestSlices,
+    ListBanks, Locked, Migratetype, PageAllocator, Request, StealRule, Zone, ZoneKind,
 };
 use rampart_memory::{BlockOrder, Bytes, FRAME_BYTES, Frame, FrameBlock, FrameRange, Node};
 use serde::Serialize;
@@ -29,6 +29,10 @@ pub const CPUS: u32 = 2;
 pub enum AllocatorName {
     /// The buddy system of Linux: it knows no banks.
     Buddy,
+    /// The array of banks: the kernel takes the lowest bank with room, programs the highest [Panwar15, 4.1.1].
+    Array,
+    /// Lists of banks, with a cache and optimal selection [Panwar15, 4.1.2].
+    List,
     /// Adaptive-Buddy: a buddy system for each of three pools of banks [Panwar15, 4.2].
     Adaptive,
     /// The same, but the kernel takes any bank of programs instead of the emptiest: worse than no pools at all
@@ -180,6 +184,14 @@ pub fn on_machine(
             let buddy = Buddy::new(&zones, CPUS, ()).map_err(Error::Machine)?;
             Ok(run(&Locked::new(buddy), None))
         }
+        AllocatorName::Array => {
+            let array = ArrayBanks::new(&zones, bank).map_err(Error::Machine)?;
+            Ok(run(&array, Some(&array)))
+        }
+        AllocatorName::List => {
+            let lists = ListBanks::new(&zones, bank).map_err(Error::Machine)?;
+            Ok(run(&lists, Some(&lists)))
+        }
         AllocatorName::Adaptive => adaptive(StealRule::MostFree).map(|adaptive| run(&adaptive, Some(&adaptive))),
         AllocatorName::AdaptiveArbitrary => adaptive(StealRule::Lowest).map(|lowest| run(&lowest, Some(&lowest))),
         AllocatorName::Fullest => {
@@ -262,7 +274,8 @@ impl<'a> SimulatedBanks<'a> {
         self.switches.advance(micros);
     }
 
-    /// Counts the banks, after pages have moved out of the emptiest. `movable` is every movable block in use.
+    /// Counts the banks, after pages have moved out of the emptiest. `movable` is every movable block in use. As often,
+    /// the allocator may put its best banks first.
     pub fn observe<'b>(&mut self, micros: u64, movable: impl Iterator<Item = &'b mut Held>) {
         self.report.micros = micros;
         self.advance(micros);
@@ -270,6 +283,9 @@ impl<'a> SimulatedBanks<'a> {
             self.consolidate(pools, movable);
         }
         self.switches.look();
+        if let Some(pools) = self.pools {
+            pools.put_best_first();
+        }
         let sample = self.sample();
         self.report.samples.push(sample);
     }
@@ -451,7 +467,7 @@ pub(crate) mod tests {
 
     #[test]
     fn pages_move_out_of_the_emptiest_bank_and_it_goes_offline() {
-        for allocator in [AllocatorName::Adaptive, AllocatorName::Fullest] {
+        for allocator in [AllocatorName::Array, AllocatorName::List, AllocatorName::Adaptive, AllocatorName::Fullest] {
             let mut offline = Vec::new();
             let report = on_machine(MachineSettings { allocator, ..MACHINE }, |machine| {
                 let mut take = || machine.allocate(BlockOrder::MAX, Migratetype::Movable, Cpu(0), Node(0)).unwrap();

@@ -335,7 +335,7 @@ mod tests {
     fn with_pools_most_banks_can_go_and_no_fewer_than_without() {
         for load in [SyntheticLoad::Light, SyntheticLoad::Medium] {
             let buddy = run(load, AllocatorName::Buddy, 3).average;
-            for allocator in [AllocatorName::Adaptive, AllocatorName::Fullest] {
+            for allocator in [AllocatorName::List, AllocatorName::Adaptive, AllocatorName::Fullest] {
                 let pools = run(load, allocator, 3).average;
                 assert!(pools.removable > 0.85 && pools.removable >= buddy.removable, "{load:?} {pools:?} {buddy:?}");
                 assert!(pools.offline_of_free > Some(0.8), "{load:?} {pools:?}");

@@ -74,4 +74,8 @@ pub trait BankPools {
 
     /// Ends the isolation of a part that still holds pages.
     fn rejoin(&self, part: usize);
+
+    /// Makes the bank with most free frames of each pool the first that requests look at: the work of the thread that
+    /// `ListBanks` has besides, at intervals of its owner [Panwar15, 4.1.2]. Other allocators do nothing.
+    fn put_best_first(&self) {}
 }

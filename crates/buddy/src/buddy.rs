@@ -8,8 +8,8 @@ use rampart_memory::{Frame, FrameBlock};
 use crate::zone::ZoneAllocator;
 use crate::zone_map::ZoneMap;
 use crate::{
-    Allocated, AllocatorStatistics, Cpu, End, Error, FramePlace, FreeLists, ListName, Mark, Request, Watermarks, Zone,
-    ZoneIndex,
+    Allocated, AllocatorStatistics, Cpu, End, Error, Footprint, FramePlace, FreeLists, ListName, Mark, Request,
+    Watermarks, Zone, ZoneIndex,
 };
 
 /// The buddy system as in Linux.
@@ -39,6 +39,12 @@ impl<M: Mark> Buddy<M> {
             ZoneAllocator::new(ZoneIndex(index), zone, cpus, watermarks, mark)
         };
         Ok(Self { zones: zones.iter().enumerate().map(allocator).collect(), map, refused: 0 })
+    }
+
+    /// Returns the memory of the structures of its zones.
+    #[must_use]
+    pub fn footprint(&self) -> Footprint {
+        self.zones.iter().map(ZoneAllocator::footprint).sum()
     }
 
     /// Allocates from the first zone of the request's zonelist that keeps `floor` frames free.

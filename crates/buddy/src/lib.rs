@@ -7,8 +7,9 @@
 //! no system call and reads no clock, so a simulated machine that uses it is determined by one seed. Programs use
 //! an allocator through [`PageAllocator`], a tester through [`FreeLists`].
 //!
-//! [`AdaptiveBuddy`] is a second allocator for the same machines: it keeps pages of the kernel together in few banks,
-//! so that the other banks can be emptied and go offline.
+//! Other allocators for the same machines keep pages of the kernel together in few banks, so that the other banks can
+//! be emptied and go offline: [`ArrayBanks`], [`ListBanks`] and [`AdaptiveBuddy`] of [Panwar15, 4], which are kinds of
+//! [`BankAllocator`], and [`FullestBank`], which is Rampart's own.
 //!
 //! It keeps the parts of Linux that shape the lists ([Rahman16, 2.3.2 and 4.1]; [Panwar15, 2.1] and 2.2). It leaves out
 //! parts that no caller needs: reclaim and compaction, the reserve that keeps requests for a high zone out of the low
@@ -24,12 +25,16 @@ extern crate alloc;
 
 mod adaptive;
 mod allocator;
+mod array_banks;
 mod bank;
 mod bank_sets;
+mod banked;
 mod buddy;
 mod error;
+mod footprint;
 mod fullest;
 mod layout;
+mod list_banks;
 mod locked;
 mod mark;
 mod migratetype;
@@ -42,12 +47,16 @@ mod zone_map;
 
 pub use adaptive::{AdaptiveBuddy, StealRule};
 pub use allocator::{AllocatorStatistics, FramePlace, FreeLists, PageAllocator};
+pub use array_banks::ArrayBanks;
 pub use bank::{BankPart, BankPool, BankPools, BankSize};
 pub use bank_sets::BankSets;
+pub use banked::{BankAllocator, BankSearches};
 pub use buddy::Buddy;
 pub use error::Error;
+pub use footprint::Footprint;
 pub use fullest::{CpuState, FullestBank, FullestMemory, FullestNeeds, FullestSlices, FullestZone, PartState};
 pub use layout::{Cpu, End, ListName, Zone, ZoneIndex, ZoneKind};
+pub use list_banks::{BankCache, ListBanks};
 pub use locked::Locked;
 pub use mark::Mark;
 pub use migratetype::Migratetype;

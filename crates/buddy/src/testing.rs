@@ -2,7 +2,10 @@
 
 use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange, Node, Tested, Timestamp};
 
-use crate::{Buddy, Cpu, End, FreeLists, ListName, Migratetype, Request, Zone, ZoneIndex, ZoneKind};
+use crate::{
+    BankPool, BankPools, Buddy, Cpu, End, FreeLists, ListName, Migratetype, PageAllocator, Request, Zone, ZoneIndex,
+    ZoneKind,
+};
 
 pub const CPU: Cpu = Cpu(0);
 
@@ -50,4 +53,30 @@ pub fn free_blocks(buddy: &Buddy<Tested>) -> Vec<(FrameBlock, Migratetype, Teste
     let mut blocks: Vec<_> = buddy.lists().filter(|list| list.zone == ZoneIndex(0)).flat_map(of).collect();
     blocks.sort_unstable();
     blocks
+}
+
+/// Returns the pool of each part of a bank.
+pub fn pools(allocator: &impl BankPools) -> Vec<BankPool> {
+    (0..allocator.parts()).map(|part| allocator.part(part).pool).collect()
+}
+
+/// Allocates and returns the block, which there has to be.
+pub fn get(allocator: &impl PageAllocator, order: u8, own: Migratetype) -> FrameBlock {
+    allocator.allocate(urgent(order, own)).expect("there is a block")
+}
+
+/// Allocates blocks until a request of this kind is refused.
+pub fn exhaust(allocator: &impl PageAllocator, order: u8, own: Migratetype) -> Vec<FrameBlock> {
+    core::iter::from_fn(|| allocator.allocate(urgent(order, own))).collect()
+}
+
+/// Fills all banks with movable pages, then frees these blocks of them, aligned to the smallest one's size.
+pub fn full_but(allocator: &impl PageAllocator, free: &[(u64, u8)]) {
+    let smallest = free.iter().map(|&(_, order)| order).min().unwrap_or(10);
+    let freed: Vec<FrameBlock> = free.iter().map(|&(first, order)| block(first, order)).collect();
+    for held in exhaust(allocator, smallest, Migratetype::Movable) {
+        if freed.iter().any(|free| free.contains(held.first())) {
+            allocator.free(held, CPU);
+        }
+    }
 }

@@ -56,6 +56,9 @@ const ROOMS: &[(&str, &[&str])] = &[
         "crates/buddy/src",
         &[
             "adaptive",
+            "array_banks",
+            "list_banks",
+            "banked",
             "fullest",
             "buddy",
             "locked",
@@ -69,6 +72,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "watermarks",
             "mark",
             "migratetype",
+            "footprint",
             "error",
         ],
     ),

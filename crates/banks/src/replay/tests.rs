@@ -200,7 +200,9 @@ fn an_allocator_with_pools_leaves_most_banks_without_the_kernel() {
         };
         last(&replay(std::slice::from_ref(&trace), settings).unwrap()).removable
     };
-    assert_eq!(removable(AllocatorName::Fullest, 4), 7);
+    for allocator in [AllocatorName::Array, AllocatorName::List, AllocatorName::Adaptive, AllocatorName::Fullest] {
+        assert_eq!(removable(allocator, 4), 7, "{allocator:?}");
+    }
     assert!(removable(AllocatorName::Buddy, 4) < 7);
 }
 

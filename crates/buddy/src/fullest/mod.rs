@@ -42,8 +42,8 @@ pub use zone::FullestZone;
 use crate::buddy::check_cpus;
 use crate::zone_map::{ZoneMap, rank};
 use crate::{
-    AllocatorStatistics, BankPart, BankPools, BankSize, Cpu, Error, FramePlace, PageAllocator, Request, Watermarks,
-    Zone, ZoneIndex,
+    AllocatorStatistics, BankPart, BankPools, BankSize, Cpu, Error, Footprint, FramePlace, PageAllocator, Request,
+    Watermarks, Zone, ZoneIndex,
 };
 use cpu::PageUser;
 use memory::ZoneNeeds;
@@ -105,6 +105,12 @@ impl<'a> FullestBank<'a> {
         }
         fill_zonelists(zones, zonelists);
         Ok(Self { zones: &states[..zones.len()], zonelists: &zonelists[..needs.zonelists], cpus })
+    }
+
+    /// Returns the memory of the structures of its zones and banks.
+    #[must_use]
+    pub fn footprint(&self) -> Footprint {
+        self.zones.iter().map(FullestZone::footprint).sum()
     }
 
     /// Returns the zones that a request for a node tries, in order: as [`Buddy`](crate::Buddy) does.

@@ -9,7 +9,7 @@ use super::lists::PartLists;
 use super::part::{CHUNK_FRAMES, PartFlags, PartState};
 use super::sync::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst, SpinMutex};
 use super::word::{FREE, SAMPLED, WORD_FRAMES};
-use crate::{BankPool, BankSize, Cpu, Watermarks, Zone};
+use crate::{BankPool, BankSize, Cpu, Footprint, Watermarks, Zone};
 
 /// Sampled frames of a chunk.
 pub const CHUNK_SAMPLES: i32 = 32;
@@ -97,6 +97,14 @@ impl Shared {
 }
 
 impl<'a> FullestZone<'a> {
+    /// Returns the memory of its structures.
+    pub(super) fn footprint(&self) -> Footprint {
+        let ZoneSlices { words, retired, whole, some, parts, cpus } = self.memory;
+        let words = words.len() + retired.len() + whole.len() + some.len();
+        let banks = Footprint::of_zones::<PartState>(parts.len()) + Footprint::of_zones::<Self>(1);
+        banks + Footprint::of_cpus::<CpuState>(cpus.len()) + Footprint::of_frames::<AtomicU64>(words)
+    }
+
     /// Makes all frames of a zone free, the parts that are less than a bank the kernel's, and the others offline.
     pub(super) fn begin(&mut self, zone: Zone, bank: BankSize, marks: Watermarks, memory: ZoneSlices<'a>) {
         let part_frames = bank.frames();

@@ -7,11 +7,11 @@
 
 use alloc::vec::Vec;
 
-use crate::End;
+use crate::{End, Footprint};
 
 /// A slot of the array: a frame or the head of a list.
 #[derive(Clone, Copy)]
-struct Link {
+pub struct Link {
     next: u32,
     previous: u32,
 }
@@ -34,6 +34,12 @@ impl Links {
     pub fn new(elements: u32, lists: u32) -> Self {
         let slots = elements.checked_add(lists).expect("a zone is small enough for its links");
         Self { links: (0..slots).map(|slot| Link { next: slot, previous: slot }).collect(), elements }
+    }
+
+    /// Returns the memory of the elements, and that of the heads.
+    pub const fn footprint(&self) -> Footprint {
+        let (elements, heads) = (self.elements as usize, self.links.len() - self.elements as usize);
+        Footprint { frames: Footprint::of_frames::<Link>(elements).frames, ..Footprint::of_heads::<Link>(heads) }
     }
 
     #[inline]

@@ -3,11 +3,11 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use rampart_memory::BlockOrder;
+use rampart_memory::{BlockOrder, Bytes};
 
-use super::links::{Head, Links};
+use super::links::{Head, Link, Links};
 use super::state::{Begins, State};
-use crate::{Cpu, End, Mark, Migratetype};
+use crate::{Cpu, End, Footprint, Mark, Migratetype};
 
 /// The global lists of a zone, one per order and migratetype, followed by the lists of the CPUs, one per CPU and
 /// migratetype.
@@ -39,6 +39,14 @@ impl<M: Mark> Lists<M> {
             counts: [[Counts::default(); Migratetype::COUNT]; BlockOrder::COUNT],
             free: 0,
         }
+    }
+
+    /// Returns the memory of the lists and states, but for what is in `Self`.
+    pub fn footprint(&self) -> Footprint {
+        let (links, heads) = (self.links.footprint(), Footprint::of_heads::<Link>(GLOBAL_LISTS as usize));
+        let cpus = Bytes::new(links.heads.get() - heads.heads.get());
+        let states = Footprint::of_frames::<State>(self.states.len()) + Footprint::of_frames::<M>(self.marks.len());
+        Footprint { cpus, frames: links.frames, ..heads } + states
     }
 
     pub fn state(&self, slot: u32) -> State {

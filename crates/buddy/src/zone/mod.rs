@@ -25,7 +25,9 @@ use rampart_memory::{BlockOrder, Frame, FrameBlock};
 
 pub use local::{LOCAL_BATCH, LOCAL_HIGH};
 
-use crate::{AllocatorStatistics, Cpu, End, FramePlace, ListName, Mark, Migratetype, Watermarks, Zone, ZoneIndex};
+use crate::{
+    AllocatorStatistics, Cpu, End, Footprint, FramePlace, ListName, Mark, Migratetype, Watermarks, Zone, ZoneIndex,
+};
 use lists::Lists;
 use slots::{Slots, span};
 use state::{Begins, State};
@@ -82,6 +84,14 @@ impl<M: Mark> ZoneAllocator<M> {
 
     pub const fn statistics(&self) -> AllocatorStatistics {
         self.statistics
+    }
+
+    /// Returns the memory of its structures.
+    pub fn footprint(&self) -> Footprint {
+        let pageblocks = Footprint::of_frames::<Migratetype>(self.pageblocks.len());
+        let retired = Footprint::of_frames::<u16>(self.retired_near.len());
+        let cpus = Footprint::of_cpus::<u32>(self.local.len());
+        Footprint::of_zones::<Self>(1) + self.lists.footprint() + pageblocks + retired + cpus
     }
 
     pub const fn lists(&self) -> &Lists<M> {
@@ -188,7 +198,7 @@ impl<M: Mark> ZoneAllocator<M> {
     fn end_hold(&mut self, block: FrameBlock) -> u32 {
         let slot = self.slot(block.first());
         let state = self.lists.state(slot);
-        assert!(state.not_retired() == State::held(block.order()), "the block {block} is given back but not held");
+        assert!(state.is_held_block_of(block.order()), "the block {block} is given back but not held");
         self.lists.set(slot, if state.is_retired() { State::GONE } else { State::INSIDE });
         slot
     }

@@ -32,6 +32,8 @@ impl State {
     const FREE: u8 = 1 << 6;
     const LOCAL: u8 = 1 << 5;
     const HELD: u8 = 1 << 4;
+    /// Of a held block, which is on no CPU's list.
+    const UNMOVABLE: u8 = Self::LOCAL;
     const ORDER: u8 = 0xf;
     const MIGRATETYPE_SHIFT: u32 = 4;
 
@@ -66,8 +68,19 @@ impl State {
         Self(self.0 | Self::RETIRED)
     }
 
-    pub const fn not_retired(self) -> Self {
-        Self(self.0 & !Self::RETIRED)
+    /// Returns this state of a held block, with pages that cannot move.
+    pub const fn unmovable(self) -> Self {
+        Self(self.0 | Self::UNMOVABLE)
+    }
+
+    /// Whether a block with pages that cannot move is held.
+    pub const fn is_unmovable(self) -> bool {
+        self.0 & (Self::FREE | Self::HELD | Self::UNMOVABLE) == Self::HELD | Self::UNMOVABLE
+    }
+
+    /// Whether a block of exactly this order is held.
+    pub const fn is_held_block_of(self, order: BlockOrder) -> bool {
+        self.0 & !Self::RETIRED & !Self::UNMOVABLE == Self::held(order).0
     }
 
     #[inline]
@@ -77,10 +90,10 @@ impl State {
             let migratetype =
                 Migratetype::ALL[usize::from((self.0 & !Self::RETIRED & !Self::FREE) >> Self::MIGRATETYPE_SHIFT)];
             Begins::Free(migratetype, order.expect("a free block has an order"))
-        } else if self.0 & Self::LOCAL != 0 {
-            Begins::Local(if self == Self::local(End::Front) { End::Front } else { End::Back })
         } else if self.0 & Self::HELD != 0 {
             Begins::Held(order.expect("a held block has an order"))
+        } else if self.0 & Self::LOCAL != 0 {
+            Begins::Local(if self == Self::local(End::Front) { End::Front } else { End::Back })
         } else {
             Begins::Nothing
         }
@@ -113,6 +126,12 @@ mod tests {
         for order in BlockOrder::all() {
             assert_eq!(State::held(order).begins(), Begins::Held(order));
             assert_eq!(State::held(order).retired().begins(), Begins::Held(order));
+            let unmovable = State::held(order).unmovable().retired();
+            assert_eq!(unmovable.begins(), Begins::Held(order));
+            assert!(unmovable.is_unmovable() && !State::held(order).is_unmovable());
+            for held in [State::held(order), unmovable] {
+                assert!(BlockOrder::all().all(|other| held.is_held_block_of(other) == (other == order)));
+            }
             for migratetype in Migratetype::ALL {
                 let free = State::free(migratetype, order);
                 assert_eq!(free.begins(), Begins::Free(migratetype, order));
@@ -130,7 +149,10 @@ mod tests {
     fn what_is_not_free_is_never_taken_for_a_buddy() {
         let others = [State::INSIDE, State::GONE, State::local(End::Front), State::local(End::Back)];
         for order in BlockOrder::all() {
-            assert!(others.iter().chain([&State::held(order)]).all(|state| !state.is_free_block_of(order)));
+            let held = [State::held(order), State::held(order).unmovable()];
+            assert!(others.iter().chain(&held).all(|state| !state.is_free_block_of(order)));
+            assert!(others.iter().all(|state| !state.is_held_block_of(order) && !state.is_unmovable()));
+            assert!(Migratetype::ALL.iter().all(|&own| !State::free(own, order).is_unmovable()));
         }
     }
 }

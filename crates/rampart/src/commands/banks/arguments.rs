@@ -121,6 +121,10 @@ impl From<ReplayLoad> for SyntheticLoad {
 pub enum ReplayAllocator {
     /// The buddy system of Linux
     Buddy,
+    /// An array of banks: the kernel takes the lowest bank with room, programs the highest
+    Array,
+    /// Lists of banks: the kernel's, those of programs, and free ones
+    List,
     /// Adaptive-Buddy: a buddy system for each of three pools of banks
     Adaptive,
     /// Adaptive-Buddy, but the kernel takes any bank of programs instead of the emptiest
@@ -133,6 +137,8 @@ impl From<ReplayAllocator> for AllocatorName {
     fn from(allocator: ReplayAllocator) -> Self {
         match allocator {
             ReplayAllocator::Buddy => Self::Buddy,
+            ReplayAllocator::Array => Self::Array,
+            ReplayAllocator::List => Self::List,
             ReplayAllocator::Adaptive => Self::Adaptive,
             ReplayAllocator::AdaptiveArbitrary => Self::AdaptiveArbitrary,
             ReplayAllocator::Fullest => Self::Fullest,

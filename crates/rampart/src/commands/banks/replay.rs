@@ -109,6 +109,8 @@ fn replay_traces(arguments: &ReplayArguments, machine: MachineSettings) -> Resul
 const fn named(allocator: AllocatorName) -> &'static str {
     match allocator {
         AllocatorName::Buddy => "buddy system of Linux",
+        AllocatorName::Array => "array of banks",
+        AllocatorName::List => "lists of banks",
         AllocatorName::Adaptive => "Adaptive-Buddy",
         AllocatorName::AdaptiveArbitrary => "Adaptive-Buddy that steals any bank",
         AllocatorName::Fullest => "fullest bank first",

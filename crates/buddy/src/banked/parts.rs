@@ -1,23 +1,24 @@
-//! The parts of banks, the sets that they form, and who has their free blocks.
+//! The parts of banks, the sets that they form, which pool each set is in, and what its parts hold.
 
 use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use rampart_memory::{BlockOrder, Frame, FrameRange};
 
-use crate::{BankPart, BankPool, BankSets, BankSize, Zone, ZoneIndex};
+use crate::{BankPart, BankPool, BankSets, BankSize, Footprint, Zone, ZoneIndex};
 
-/// The lists that the free blocks of a set are on.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Where a set is: in a pool, or apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shelf {
-    /// Those of the kernel's pool.
+    /// In the kernel's pool.
     Kernel,
-    /// Those of the user pool.
+    /// In the user pool.
     User,
-    /// Those of the offline pool.
+    /// In the offline pool.
     Offline,
-    /// Apart from the lists of the user pool, which the set belongs to.
+    /// In the user pool, but apart from its other sets: no request gets a block of it.
     Isolated,
 }
 
@@ -34,7 +35,7 @@ impl Shelf {
     }
 }
 
-/// A part of a bank, with the pool of its set.
+/// A part of a bank.
 pub struct PoolPart {
     /// Its zone.
     pub zone: usize,
@@ -46,6 +47,8 @@ pub struct PoolPart {
     free: u64,
     /// Its free blocks of each order.
     blocks: [u32; BlockOrder::COUNT],
+    /// A bit for each order of which it has a free block.
+    orders: u16,
 }
 
 /// Parts that change their pool together.
@@ -56,6 +59,8 @@ struct Set {
     is_pinned: bool,
     /// Frames that were given out.
     held: u64,
+    /// Those of them whose pages cannot move.
+    unmovable: u64,
     free: u64,
 }
 
@@ -66,13 +71,16 @@ pub struct Parts {
     sets: Vec<Set>,
     /// For each zone, its parts and the number of the bank of the first.
     by_zone: Vec<(Range<usize>, u64)>,
+    /// For each zone, the free frames of its sets that are not isolated.
+    free: Vec<u64>,
 }
 
 impl Parts {
     /// Returns the parts of these zones, without free blocks: the partial ones and their sets are the kernel's, the
     /// others are offline.
     pub fn new(zones: &[Zone], size: BankSize, sets: &BankSets) -> Self {
-        let mut new = Self { size, parts: Vec::new(), sets: Vec::new(), by_zone: Vec::new() };
+        let (parts, free) = (Vec::new(), vec![0; zones.len()]);
+        let mut new = Self { size, parts, sets: Vec::new(), by_zone: Vec::new(), free };
         let mut indices = BTreeMap::new();
         for (index, zone) in zones.iter().enumerate() {
             let (first, last) = (size.bank_of(zone.frames.start()), size.bank_of(zone.frames.last()));
@@ -86,10 +94,19 @@ impl Parts {
         new
     }
 
+    /// Returns the memory of its structures.
+    pub fn footprint(&self) -> Footprint {
+        let of_sets: usize = self.sets.iter().map(|set| set.parts.len()).sum();
+        let parts = Footprint::of_zones::<PoolPart>(self.parts.len()) + Footprint::of_zones::<usize>(of_sets);
+        let zones = Footprint::of_zones::<(Range<usize>, u64)>(self.by_zone.len());
+        parts + Footprint::of_zones::<Set>(self.sets.len()) + zones + Footprint::of_zones::<u64>(self.free.len())
+    }
+
     fn add(&mut self, zone: usize, frames: FrameRange, set: usize) {
         let is_partial = frames.count() < self.size.frames();
         if set == self.sets.len() {
-            self.sets.push(Set { parts: Vec::new(), shelf: Shelf::Offline, is_pinned: false, held: 0, free: 0 });
+            let (parts, shelf) = (Vec::new(), Shelf::Offline);
+            self.sets.push(Set { parts, shelf, is_pinned: false, held: 0, unmovable: 0, free: 0 });
         }
         let company = &mut self.sets[set];
         company.parts.push(self.parts.len());
@@ -97,7 +114,7 @@ impl Parts {
             (company.is_pinned, company.shelf) = (true, Shelf::Kernel);
         }
         let blocks = [0; BlockOrder::COUNT];
-        self.parts.push(PoolPart { zone, frames, set, is_partial, is_isolated: false, free: 0, blocks });
+        self.parts.push(PoolPart { zone, frames, set, is_partial, is_isolated: false, free: 0, blocks, orders: 0 });
     }
 
     /// Returns the number of parts.
@@ -128,62 +145,124 @@ impl Parts {
         &self.sets[set].parts
     }
 
-    /// Returns the lists that the free blocks of a set are on.
+    /// Returns the parts of a zone.
+    #[inline]
+    pub fn of_zone(&self, zone: usize) -> Range<usize> {
+        self.by_zone[zone].0.clone()
+    }
+
+    /// Returns the place of a part among those of its zone.
+    #[inline]
+    pub fn place(&self, part: usize) -> u32 {
+        let place = part - self.by_zone[self.parts[part].zone].0.start;
+        u32::try_from(place).expect("a zone has fewer parts than frames")
+    }
+
+    /// Returns the free frames of a zone that are not isolated.
+    #[inline]
+    pub fn free_frames(&self, zone: usize) -> u64 {
+        self.free[zone]
+    }
+
+    /// Returns where a set is.
+    #[inline]
     pub fn shelf(&self, set: usize) -> Shelf {
         self.sets[set].shelf
     }
 
-    /// Records that the free blocks of a set are on another shelf. A set that went offline is isolated no longer.
+    /// Returns where the set of a part is.
+    #[inline]
+    pub fn shelf_of(&self, part: usize) -> Shelf {
+        self.sets[self.parts[part].set].shelf
+    }
+
+    /// Records where a set is now. One that went offline is isolated no longer.
     pub fn set_shelf(&mut self, set: usize, shelf: Shelf) {
-        let Self { parts, sets, .. } = self;
-        sets[set].shelf = shelf;
-        if shelf == Shelf::Offline {
-            sets[set].parts.iter().for_each(|&part| parts[part].is_isolated = false);
+        let Self { parts, sets, free, .. } = self;
+        let before = core::mem::replace(&mut sets[set].shelf, shelf);
+        for &part in &sets[set].parts {
+            let part = &mut parts[part];
+            if before == Shelf::Isolated {
+                free[part.zone] += part.free;
+            }
+            if shelf == Shelf::Isolated {
+                free[part.zone] -= part.free;
+            }
+            part.is_isolated &= shelf != Shelf::Offline;
         }
     }
 
-    /// Counts a block that goes on a list, and returns which lists are the part's.
+    /// Counts a block that goes on a list.
     #[inline]
-    pub fn count_in(&mut self, part: usize, order: BlockOrder) -> Shelf {
+    pub fn count_in(&mut self, part: usize, order: BlockOrder) {
         let part = &mut self.parts[part];
         let set = &mut self.sets[part.set];
         part.blocks[order.index()] += 1;
+        part.orders |= 1 << order.number();
         part.free += order.frames();
         set.free += order.frames();
-        set.shelf
+        if set.shelf != Shelf::Isolated {
+            self.free[part.zone] += order.frames();
+        }
     }
 
     /// Counts a block that leaves its list.
     #[inline]
     pub fn count_out(&mut self, part: usize, order: BlockOrder) {
         let part = &mut self.parts[part];
+        let set = &mut self.sets[part.set];
         part.blocks[order.index()] -= 1;
+        if part.blocks[order.index()] == 0 {
+            part.orders &= !(1 << order.number());
+        }
         part.free -= order.frames();
-        self.sets[part.set].free -= order.frames();
+        set.free -= order.frames();
+        if set.shelf != Shelf::Isolated {
+            self.free[part.zone] -= order.frames();
+        }
     }
 
     /// Counts frames that were given out.
-    pub fn hold(&mut self, part: usize, frames: u64) {
-        self.sets[self.parts[part].set].held += frames;
+    #[inline]
+    pub fn hold(&mut self, part: usize, frames: u64, is_movable: bool) {
+        let set = &mut self.sets[self.parts[part].set];
+        set.held += frames;
+        set.unmovable += if is_movable { 0 } else { frames };
     }
 
-    /// Counts frames that came back, and returns the set if it can go offline now.
-    pub fn end_hold(&mut self, part: usize, frames: u64) -> Option<usize> {
-        let index = self.parts[part].set;
-        let set = &mut self.sets[index];
+    /// Counts frames that came back.
+    #[inline]
+    pub fn end_hold(&mut self, part: usize, frames: u64, is_movable: bool) {
+        let set = &mut self.sets[self.parts[part].set];
         set.held -= frames;
-        (set.held == 0 && !set.is_pinned).then_some(index)
+        set.unmovable -= if is_movable { 0 } else { frames };
     }
 
-    /// Returns the parts of a zone in the user pool that have a free block of this order or larger, each with the free
-    /// frames of its set.
-    pub fn user_parts(&self, zone: usize, order: BlockOrder) -> impl Iterator<Item = (usize, u64)> {
-        let (parts, _) = &self.by_zone[zone];
-        let eligible = move |&part: &usize| {
-            let PoolPart { set, blocks, .. } = &self.parts[part];
-            self.sets[*set].shelf == Shelf::User && blocks[order.index()..].iter().any(|&count| count > 0)
-        };
-        parts.clone().filter(eligible).map(|part| (part, self.sets[self.parts[part].set].free))
+    /// Whether no frame of a set is held, and none of its parts keeps it in the kernel's pool.
+    #[inline]
+    pub fn can_go_offline(&self, set: usize) -> bool {
+        self.sets[set].held == 0 && !self.sets[set].is_pinned
+    }
+
+    /// Whether all pages in a set can move, and none of its parts keeps it in the kernel's pool.
+    pub fn is_movable(&self, set: usize) -> bool {
+        self.sets[set].unmovable == 0 && !self.sets[set].is_pinned
+    }
+
+    /// Whether a part has a free block of this order or larger.
+    #[inline]
+    pub fn has_block(&self, part: usize, order: BlockOrder) -> bool {
+        self.parts[part].orders >> order.number() != 0
+    }
+
+    /// Returns the free frames of a part.
+    pub fn free_of(&self, part: usize) -> u64 {
+        self.parts[part].free
+    }
+
+    /// Returns the free frames of the set of a part.
+    pub fn free_of_set(&self, part: usize) -> u64 {
+        self.sets[self.parts[part].set].free
     }
 
     /// Records whether a part is isolated.

@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 use proptest::sample::Index;
 use rampart_buddy::{
-    AdaptiveBuddy, BankPools, BankSets, BankSize, Cpu, FramePlace, Migratetype, PageAllocator, Request, StealRule,
-    Watermarks, Zone, ZoneIndex, ZoneKind,
+    AdaptiveBuddy, ArrayBanks, BankPools, BankSearches, BankSets, BankSize, Cpu, FramePlace, ListBanks, Migratetype,
+    PageAllocator, Request, StealRule, Watermarks, Zone, ZoneIndex, ZoneKind,
 };
 use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange, Node};
 
-use crate::naive::Naive;
+use crate::naive::{Kind, Naive};
 
 /// The next step; an index picks among the held blocks or the parts.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,7 @@ pub enum Step {
     RetireFirst { which: Index },
     Isolate { part: Index },
     Rejoin { part: Index },
+    PutBestFirst,
 }
 
 /// What a machine is made of.
@@ -27,16 +28,41 @@ pub enum Step {
 pub struct Setup {
     bank: u64,
     interleaved: bool,
-    steal: StealRule,
+    pub kind: Kind,
 }
 
 pub fn setup() -> impl Strategy<Value = Setup> {
-    let steal = prop_oneof![Just(StealRule::MostFree), Just(StealRule::Lowest)];
-    (prop_oneof![4 => Just(1024), 1 => Just(2048)], any::<bool>(), steal).prop_map(|(bank, interleaved, steal)| Setup {
+    let adaptive = [StealRule::MostFree, StealRule::Lowest].map(Kind::Adaptive);
+    let kind = prop::sample::select(vec![adaptive[0], adaptive[1], Kind::Array, Kind::Array, Kind::List, Kind::List]);
+    (prop_oneof![4 => Just(1024), 1 => Just(2048)], any::<bool>(), kind).prop_map(|(bank, interleaved, kind)| Setup {
         bank,
-        interleaved,
-        steal,
+        interleaved: interleaved && matches!(kind, Kind::Adaptive(_)),
+        kind,
     })
+}
+
+/// An allocator of any kind.
+pub trait Banked: PageAllocator + BankPools {
+    /// How far it searched, if it counts that.
+    fn searches(&self) -> BankSearches;
+}
+
+impl Banked for AdaptiveBuddy {
+    fn searches(&self) -> BankSearches {
+        BankSearches::default()
+    }
+}
+
+impl Banked for ArrayBanks {
+    fn searches(&self) -> BankSearches {
+        self.searches()
+    }
+}
+
+impl Banked for ListBanks {
+    fn searches(&self) -> BankSearches {
+        self.searches()
+    }
 }
 
 fn order() -> impl Strategy<Value = BlockOrder> {
@@ -72,11 +98,12 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => any::<Index>().prop_map(|which| Step::RetireFirst { which }),
         3 => any::<Index>().prop_map(|part| Step::Isolate { part }),
         2 => any::<Index>().prop_map(|part| Step::Rejoin { part }),
+        1 => Just(Step::PutBestFirst),
     ]
 }
 
 pub struct World {
-    pub adaptive: AdaptiveBuddy,
+    pub allocator: Box<dyn Banked>,
     pub naive: Naive,
     watermarks: Vec<Watermarks>,
     pub allocated: u64,
@@ -86,7 +113,7 @@ pub struct World {
 
 impl World {
     /// Returns two nodes and three zones, some of which begin or end within a bank.
-    pub fn new(Setup { bank, interleaved, steal }: Setup) -> Self {
+    pub fn new(Setup { bank, interleaved, kind }: Setup) -> Self {
         let zone = |node, kind, start, count| Zone {
             node: Node(node),
             kind,
@@ -104,10 +131,14 @@ impl World {
             BankSets::plain()
         };
         let size = BankSize::of_frames(bank).unwrap();
-        let adaptive = AdaptiveBuddy::new(&zones, size, &sets, steal).unwrap();
-        let watermarks = (0..3).map(|zone| adaptive.watermarks(ZoneIndex(zone))).collect();
-        let naive = Naive::new(&zones, bank, &sets, steal);
-        Self { adaptive, naive, watermarks, allocated: 0, refused: 0, freed: 0 }
+        let allocator: Box<dyn Banked> = match kind {
+            Kind::Adaptive(steal) => Box::new(AdaptiveBuddy::new(&zones, size, &sets, steal).unwrap()),
+            Kind::Array => Box::new(ArrayBanks::new(&zones, size).unwrap()),
+            Kind::List => Box::new(ListBanks::new(&zones, size).unwrap()),
+        };
+        let watermarks = (0..3).map(|zone| allocator.watermarks(ZoneIndex(zone))).collect();
+        let naive = Naive::new(&zones, bank, &sets, kind);
+        Self { allocator, naive, watermarks, allocated: 0, refused: 0, freed: 0 }
     }
 
     /// Performs a step on both and compares the results.
@@ -117,7 +148,7 @@ impl World {
             Step::Free { which, times } => {
                 for _ in 0..times.min(self.naive.held.len()) {
                     let (block, _) = *which.get(&self.naive.held);
-                    self.adaptive.free(block, Cpu(0));
+                    self.allocator.free(block, Cpu(0));
                     self.naive.free(block);
                     self.freed += 1;
                 }
@@ -126,7 +157,7 @@ impl World {
                 let first = frame / order.frames() * order.frames();
                 let block = FrameBlock::new(Frame::new(first).unwrap(), order).unwrap();
                 let is_free = self.naive.is_free(first..first + order.frames());
-                prop_assert_eq!(self.adaptive.claim(block), is_free, "{}", block);
+                prop_assert_eq!(self.allocator.claim(block), is_free, "{}", block);
                 if is_free {
                     self.naive.hold(block, None);
                 }
@@ -139,12 +170,16 @@ impl World {
             }
             Step::Isolate { part } => {
                 let part = part.index(self.naive.parts.len());
-                prop_assert_eq!(self.adaptive.isolate(part), self.naive.isolate(part));
+                prop_assert_eq!(self.allocator.isolate(part), self.naive.isolate(part));
             }
             Step::Rejoin { part } => {
                 let part = part.index(self.naive.parts.len());
-                self.adaptive.rejoin(part);
+                self.allocator.rejoin(part);
                 self.naive.rejoin(part);
+            }
+            Step::PutBestFirst => {
+                self.allocator.put_best_first();
+                self.naive.put_best_first();
             }
         }
         Ok(())
@@ -153,7 +188,7 @@ impl World {
     /// A request gets a part of one of the blocks that it may get, and is refused only if there is none.
     fn allocate(&mut self, request: Request) -> Result<(), TestCaseError> {
         let expected = self.naive.expect(request, &self.watermarks);
-        let got = self.adaptive.allocate(request);
+        let got = self.allocator.allocate(request);
         prop_assert_eq!(got.is_some(), expected.is_some(), "{:?} got {:?} of {:?}", request, got, expected);
         let (Some(block), Some((pool, blocks))) = (got, expected) else {
             self.refused += 1;
@@ -169,7 +204,7 @@ impl World {
 
     fn retire(&mut self, frame: u64) -> Result<(), TestCaseError> {
         let before = self.place(frame);
-        prop_assert_eq!(self.adaptive.retire(Frame::new(frame).unwrap()), before);
+        prop_assert_eq!(self.allocator.retire(Frame::new(frame).unwrap()), before);
         self.naive.retire(frame);
         Ok(())
     }

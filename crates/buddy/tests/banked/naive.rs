@@ -1,10 +1,14 @@
 //! The reference model: a plain set of free frames, the held blocks, and a pool for each set of banks.
 
+mod rules;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use rampart_buddy::{BankPool, BankSets, Migratetype, Request, StealRule, Watermarks, Zone};
+use rampart_buddy::{BankPool, BankSets, Migratetype, Request, Watermarks, Zone};
 use rampart_memory::{BlockOrder, Frame, FrameBlock, Node};
+
+pub use rules::{Kind, Rule};
 
 /// A block that was given out, and its type; none if it was claimed.
 pub type Held = (FrameBlock, Option<Migratetype>);
@@ -28,11 +32,11 @@ pub struct Naive {
     pub held: Vec<Held>,
     pub retired: BTreeSet<u64>,
     pub stolen_banks: u64,
-    steal: StealRule,
+    rule: Rule,
 }
 
 impl Naive {
-    pub fn new(zones: &[Zone], bank: u64, sets: &BankSets, steal: StealRule) -> Self {
+    pub fn new(zones: &[Zone], bank: u64, sets: &BankSets, kind: Kind) -> Self {
         let mut parts = Vec::new();
         let mut free = vec![false; zones.iter().map(|zone| zone.frames.last().number() as usize + 1).max().unwrap()];
         for (zone, Zone { frames, .. }) in zones.iter().enumerate() {
@@ -47,8 +51,9 @@ impl Naive {
         let pinned: BTreeSet<u64> = parts.iter().filter(|part| part.is_partial).map(|part| part.set).collect();
         let pool = |set| if pinned.contains(&set) { BankPool::Kernel } else { BankPool::Offline };
         let pools = parts.iter().map(|part| (part.set, pool(part.set))).collect();
+        let rule = Rule::new(kind, &parts);
         let (held, retired) = (Vec::new(), BTreeSet::new());
-        Self { zones: zones.to_vec(), parts, pools, free, held, retired, stolen_banks: 0, steal }
+        Self { zones: zones.to_vec(), parts, pools, free, held, retired, stolen_banks: 0, rule }
     }
 
     pub fn part_of(&self, frame: u64) -> Option<&NaivePart> {
@@ -96,46 +101,13 @@ impl Naive {
         blocks
     }
 
-    /// Returns the large enough free blocks of a zone that a request may come from, in the first of these pools that
-    /// has one; these are the smallest ones.
-    fn candidates(
-        &self,
-        zone: usize,
-        (order, own): (BlockOrder, Migratetype),
-        pools: &[BankPool],
-    ) -> Option<(BankPool, Vec<FreeBlock>)> {
-        let large_enough = |part: &NaivePart| {
-            let mut blocks = self.blocks(&part.frames);
-            blocks.retain(|(_, size)| *size >= order);
-            blocks
-        };
-        let here = || self.parts.iter().filter(|part| part.zone == zone && !self.is_isolated(part.set));
-        pools.iter().find_map(|&pool| {
-            let mut parts: Vec<_> = here().filter(|part| self.pools[&part.set] == pool).collect();
-            parts.retain(|part| !large_enough(part).is_empty());
-            if pool == BankPool::User && own != Migratetype::Movable {
-                let most = parts.iter().map(|part| self.free_of_set(part.set)).max()?;
-                let fits = |part: &&&NaivePart| match self.steal {
-                    StealRule::MostFree => self.free_of_set(part.set) == most,
-                    StealRule::Lowest => true,
-                };
-                let chosen = parts.iter().find(fits)?.set;
-                parts.retain(|part| part.set == chosen);
-            }
-            let blocks: Vec<_> = parts.into_iter().flat_map(large_enough).collect();
-            let smallest = blocks.iter().map(|(_, size)| *size).min()?;
-            Some((pool, blocks.into_iter().filter(|(_, size)| *size == smallest).collect()))
-        })
-    }
-
     /// Returns the pool and the blocks that a request may get a block of; none if it has to be refused.
     pub fn expect(&self, request: Request, watermarks: &[Watermarks]) -> Option<(BankPool, Vec<FreeBlock>)> {
         let by_node: [&[usize]; 2] = if request.node == Node(1) { [&[2], &[1, 0]] } else { [&[1, 0], &[2]] };
         let all = by_node.concat();
-        let (groups, own, other) = match request.migratetype {
-            Migratetype::Movable => (vec![&all[..]], [BankPool::User, BankPool::Offline], [BankPool::Kernel]),
-            _ => (by_node.to_vec(), [BankPool::Kernel, BankPool::Offline], [BankPool::User]),
-        };
+        let is_movable = request.migratetype == Migratetype::Movable;
+        let groups = if is_movable { vec![&all[..]] } else { by_node.to_vec() };
+        let [own, others] = self.reaches(request.migratetype);
         let in_zones = |zones: &[usize], pools: &[BankPool], floor: &dyn Fn(Watermarks) -> u64| {
             zones.iter().find_map(|&zone| {
                 let leaves = self.free_of_zone(zone).checked_sub(request.order.frames())?;
@@ -144,47 +116,35 @@ impl Naive {
             })
         };
         let first = |floor: &dyn Fn(Watermarks) -> u64| {
-            let in_group = |zones: &&[usize]| in_zones(zones, &own, floor).or_else(|| in_zones(zones, &other, floor));
+            let in_group = |zones: &&[usize]| in_zones(zones, &own, floor).or_else(|| in_zones(zones, &others, floor));
             groups.iter().find_map(in_group)
         };
         first(&|marks| marks.low).or_else(|| first(&|marks| if request.urgent { 0 } else { marks.min }))
     }
 
-    /// Gives out a block that a pool had.
+    /// Gives out a block that a pool had; `own` is none if it was claimed.
     pub fn hold(&mut self, block: FrameBlock, own: Option<Migratetype>) {
-        let set = self.part_of(block.first().number()).unwrap().set;
-        let user = own.is_none_or(|own| own == Migratetype::Movable);
-        match (self.pools[&set], user) {
-            (BankPool::Offline, true) => _ = self.pools.insert(set, BankPool::User),
-            (BankPool::Offline, false) => _ = self.pools.insert(set, BankPool::Kernel),
-            (BankPool::User, false) => {
-                self.stolen_banks += self.of_set(set).count() as u64;
-                self.pools.insert(set, BankPool::Kernel);
-            }
-            (BankPool::User, true) | (BankPool::Kernel, _) => {}
-        }
+        let part = self.part_index(block.first().number());
         block.frames().for_each(|frame| self.free[frame.number() as usize] = false);
         self.held.push((block, own));
+        self.given(part, own);
+    }
+
+    fn part_index(&self, frame: u64) -> usize {
+        self.parts.iter().position(|part| part.frames.contains(&frame)).unwrap()
     }
 
     pub fn is_held(&self, frame: u64) -> bool {
         self.held.iter().any(|(block, _)| block.contains(Frame::new(frame).unwrap()))
     }
 
-    /// Takes a block back; a set without a held block goes offline, unless a part of it is partial.
+    /// Takes a block back.
     pub fn free(&mut self, block: FrameBlock) {
         self.held.retain(|(other, _)| *other != block);
         for number in block.frames().map(Frame::number) {
             self.free[number as usize] = !self.retired.contains(&number);
         }
-        let set = self.part_of(block.first().number()).unwrap().set;
-        let is_used = self.of_set(set).any(|part| {
-            part.is_partial || self.held.iter().any(|(block, _)| part.frames.contains(&block.first().number()))
-        });
-        if !is_used {
-            self.pools.insert(set, BankPool::Offline);
-            self.parts.iter_mut().filter(|part| part.set == set).for_each(|part| part.isolated = false);
-        }
+        self.came_back(self.part_index(block.first().number()));
     }
 
     pub fn retire(&mut self, frame: u64) {
@@ -202,6 +162,10 @@ impl Naive {
     }
 
     pub fn rejoin(&mut self, part: usize) {
+        let was_isolated = self.is_isolated(self.parts[part].set);
         self.parts[part].isolated = false;
+        if was_isolated {
+            self.rejoined(part);
+        }
     }
 }

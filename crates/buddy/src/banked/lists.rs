@@ -1,23 +1,23 @@
-//! The free blocks of one zone, on lists by shelf and order.
+//! The free blocks of one zone, on a list per order in each of several *groups*: the groups are pools of banks, or the
+//! banks themselves.
 //!
-//! Each pool has a list per order and no more. A list per migratetype would add nothing: the user and the offline pool
-//! have movable blocks only [Panwar15, 4.4], and the kernel's takes any page anyway.
+//! There is no list per migratetype. It would add nothing: a bank of programs has movable blocks only [Panwar15, 4.4],
+//! and a bank of the kernel takes any page anyway.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange};
 
-use super::parts::Shelf;
 use crate::zone::links::{Head, Links};
 use crate::zone::slots::{Slots, span};
 use crate::zone::state::{Begins, State};
-use crate::{End, FramePlace, Migratetype, Watermarks, Zone};
+use crate::{End, Footprint, FramePlace, Migratetype, Watermarks, Zone};
 
-const LISTS: u32 = (BlockOrder::MAX.number() as u32 + 1) * Shelf::COUNT;
+const ORDERS: u32 = BlockOrder::MAX.number() as u32 + 1;
 
 /// The lists of a zone. Its owner passes only frames in the zone.
-pub struct PoolLists {
+pub struct GroupLists {
     /// The zone as given to the constructor.
     pub zone: Zone,
     /// Its watermarks.
@@ -29,23 +29,23 @@ pub struct PoolLists {
     /// Retired frames in each block of the largest order, so that a free block is searched for them only if there are
     /// any.
     retired_near: Vec<u16>,
-    /// Frames on the lists of pools.
-    free: u64,
 }
 
-impl PoolLists {
-    /// Returns empty lists: no frame is free yet.
-    pub fn new(zone: Zone, watermarks: Watermarks) -> Self {
+impl GroupLists {
+    /// Returns the empty lists of so many groups: no frame is free yet.
+    pub fn new(zone: Zone, watermarks: Watermarks, groups: u32) -> Self {
         let slots = Slots::of(zone);
         let mut states = vec![State::GONE; slots.count as usize];
         states[slots.first as usize..slots.end as usize].fill(State::INSIDE);
         let retired_near = vec![0; (slots.count / span(BlockOrder::MAX)) as usize];
-        Self { zone, watermarks, slots, links: Links::new(slots.count, LISTS), states, retired_near, free: 0 }
+        Self { zone, watermarks, slots, links: Links::new(slots.count, ORDERS * groups), states, retired_near }
     }
 
-    /// Returns the number of frames that requests can get.
-    pub const fn free_frames(&self) -> u64 {
-        self.free
+    /// Returns the memory of its structures.
+    pub fn footprint(&self) -> Footprint {
+        let states = Footprint::of_frames::<State>(self.states.len());
+        let retired = Footprint::of_frames::<u16>(self.retired_near.len());
+        Footprint::of_zones::<Self>(1) + self.links.footprint() + states + retired
     }
 
     /// Returns what is known of a slot.
@@ -54,44 +54,38 @@ impl PoolLists {
         self.states[slot as usize]
     }
 
-    /// Returns the first of the smallest blocks of a shelf that are large enough.
+    /// Returns the first of the smallest blocks of a group that are large enough.
     #[inline]
-    pub fn first(&self, shelf: Shelf, order: BlockOrder) -> Option<u32> {
+    pub fn first(&self, group: u32, order: BlockOrder) -> Option<u32> {
         let large_enough = BlockOrder::all().skip(order.index());
-        large_enough.filter_map(|order| self.links.at(self.list(shelf, order), End::Front)).next()
+        large_enough.filter_map(|order| self.links.at(self.list(group, order), End::Front)).next()
     }
 
     /// Puts a block that is on no list on one.
     #[inline]
-    pub fn push(&mut self, slot: u32, order: BlockOrder, shelf: Shelf, end: End) {
+    pub fn push(&mut self, slot: u32, order: BlockOrder, group: u32, end: End) {
         // Any type will do: whose block it is follows from its bank.
         self.states[slot as usize] = State::free(Migratetype::Movable, order);
-        self.links.push(self.list(shelf, order), slot, end);
-        if shelf != Shelf::Isolated {
-            self.free += order.frames();
-        }
+        self.links.push(self.list(group, order), slot, end);
     }
 
     /// Takes a block off its list, and returns its order.
     #[inline]
-    pub fn pull(&mut self, slot: u32, shelf: Shelf) -> BlockOrder {
+    pub fn pull(&mut self, slot: u32) -> BlockOrder {
         let Begins::Free(_, order) = self.state(slot).begins() else { panic!("no free block begins here") };
         self.links.remove(slot);
         self.states[slot as usize] = State::INSIDE;
-        if shelf != Shelf::Isolated {
-            self.free -= order.frames();
-        }
         order
     }
 
-    /// Moves all free blocks among these frames from one shelf to an end of another.
-    pub fn move_blocks(&mut self, frames: FrameRange, from: Shelf, to: Shelf, end: End) {
+    /// Moves all free blocks among these frames to an end of the lists of another group.
+    pub fn move_blocks(&mut self, frames: FrameRange, to: u32, end: End) {
         let mut slot = self.slots.slot(frames.start());
         let last = self.slots.slot(frames.last());
         while slot <= last {
             slot += match self.state(slot).begins() {
                 Begins::Free(_, order) => {
-                    self.pull(slot, from);
+                    self.pull(slot);
                     self.push(slot, order, to, end);
                     span(order)
                 }
@@ -115,19 +109,22 @@ impl PoolLists {
         }
     }
 
-    /// Records that a block was given out.
-    pub fn hold(&mut self, slot: u32, order: BlockOrder) -> FrameBlock {
-        self.states[slot as usize] = State::held(order);
+    /// Records that a block was given out, for pages that can or cannot move.
+    #[inline]
+    pub fn hold(&mut self, slot: u32, order: BlockOrder, is_movable: bool) -> FrameBlock {
+        let held = State::held(order);
+        self.states[slot as usize] = if is_movable { held } else { held.unmovable() };
         self.slots.block(slot, order)
     }
 
-    /// Ends the hold of a block, which is on no list then.
-    pub fn end_hold(&mut self, block: FrameBlock) -> u32 {
+    /// Ends the hold of a block, which is on no list then. Returns its slot, and whether its pages could move.
+    #[inline]
+    pub fn end_hold(&mut self, block: FrameBlock) -> (u32, bool) {
         let slot = self.slots.slot(block.first());
         let state = self.state(slot);
-        assert!(state.not_retired() == State::held(block.order()), "the block {block} is given back but not held");
+        assert!(state.is_held_block_of(block.order()), "the block {block} is given back but not held");
         self.states[slot as usize] = if state.is_retired() { State::GONE } else { State::INSIDE };
-        slot
+        (slot, !state.is_unmovable())
     }
 
     /// Marks a frame as retired.
@@ -144,7 +141,7 @@ impl PoolLists {
     }
 
     #[inline]
-    fn list(&self, shelf: Shelf, order: BlockOrder) -> Head {
-        self.links.head(u32::from(order.number()) * Shelf::COUNT + shelf as u32)
+    fn list(&self, group: u32, order: BlockOrder) -> Head {
+        self.links.head(group * ORDERS + u32::from(order.number()))
     }
 }

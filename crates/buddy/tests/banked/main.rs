@@ -1,4 +1,4 @@
-//! Random steps on Adaptive-Buddy and on a reference model; all invariants are checked after every step.
+//! Random steps on the bank-aware buddy systems and on a reference model; all invariants are checked after every step.
 
 #![allow(clippy::cast_possible_truncation, reason = "the machines are small")]
 
@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use proptest::prelude::*;
-use rampart_buddy::{BankPool, BankPools, Cpu, FramePlace, Migratetype, PageAllocator, ZoneIndex};
+use rampart_buddy::{BankPool, Cpu, FramePlace, Migratetype, ZoneIndex};
 use rampart_memory::{Frame, FrameBlock};
 
+use naive::Kind;
 use world::{Setup, Step, World, setup, step};
 
 fn run_steps(
@@ -32,25 +33,25 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     /// `World::step` compares every block that is given out: its zone, its pool, the bank that is stolen, and that no
     /// request is refused while there is a block that it may have.
     #[test]
     fn pools_and_counts_are_those_of_the_naive_allocator(setup in setup(), steps in steps()) {
         run_steps(setup, steps, |world| {
-            prop_assert_eq!(world.adaptive.parts(), world.naive.parts.len());
+            prop_assert_eq!(world.allocator.parts(), world.naive.parts.len());
             for (index, part) in world.naive.parts.iter().enumerate() {
-                let state = world.adaptive.part(index);
+                let state = world.allocator.part(index);
                 let frames = state.frames.start().number()..state.frames.last().number() + 1;
                 prop_assert_eq!((state.zone.0, &frames, state.is_partial), (part.zone, &part.frames, part.is_partial));
                 prop_assert_eq!((state.free, state.pool), (world.naive.free_in(&frames), world.naive.pools[&part.set]));
             }
             for (zone, given) in world.naive.zones.iter().enumerate() {
-                prop_assert_eq!(world.adaptive.free_frames(ZoneIndex(zone)), world.naive.free_of_zone(zone));
-                prop_assert_eq!(world.adaptive.zone(ZoneIndex(zone)), Some(*given));
+                prop_assert_eq!(world.allocator.free_frames(ZoneIndex(zone)), world.naive.free_of_zone(zone));
+                prop_assert_eq!(world.allocator.zone(ZoneIndex(zone)), Some(*given));
             }
-            let counts = world.adaptive.statistics();
+            let counts = world.allocator.statistics();
             prop_assert_eq!((counts.allocated, counts.refused, counts.freed), (world.allocated, world.refused, world.freed));
             prop_assert_eq!((counts.steals, counts.retired), (world.naive.stolen_banks, world.naive.retired.len() as u64));
             Ok(())
@@ -73,7 +74,7 @@ proptest! {
                 expect(held.first().number()..held.first().number() + held.count(), FramePlace::Held);
             }
             for number in (0..14_000).step_by(7).chain(world.naive.retired.iter().copied()) {
-                let place = world.adaptive.place(Frame::new(number).unwrap());
+                let place = world.allocator.place(Frame::new(number).unwrap());
                 prop_assert_eq!(place, expected[number as usize], "{}", number);
             }
             Ok(())
@@ -86,7 +87,7 @@ proptest! {
             for (held, own) in &world.naive.held {
                 let number = held.first().number();
                 let part = world.naive.parts.iter().position(|part| part.frames.contains(&number)).unwrap();
-                let pool = world.adaptive.part(part).pool;
+                let pool = world.allocator.part(part).pool;
                 prop_assert!(pool != BankPool::Offline);
                 prop_assert!(pool == BankPool::Kernel || own.is_none_or(|own| own == Migratetype::Movable));
             }
@@ -99,10 +100,26 @@ proptest! {
         run_steps(setup, steps, |world| {
             let mut pools: BTreeMap<u64, BankPool> = BTreeMap::new();
             for (index, part) in world.naive.parts.iter().enumerate() {
-                let pool = world.adaptive.part(index).pool;
+                let pool = world.allocator.part(index).pool;
                 prop_assert_eq!(*pools.entry(part.set).or_insert(pool), pool);
                 prop_assert!(pool == BankPool::Kernel || !part.is_partial);
             }
+            Ok(())
+        })?;
+    }
+
+    /// [Panwar15, 4.1]: O(n). The lists may look at the cached bank twice.
+    #[test]
+    fn an_allocation_looks_at_no_more_banks_than_its_zone_has(setup in setup(), steps in steps()) {
+        run_steps(setup, steps, |world| {
+            let of_zone = |zone| world.naive.parts.iter().filter(|part| part.zone == zone).count() as u64;
+            let largest = (0..3).map(of_zone).max().unwrap();
+            let bound = match setup.kind {
+                Kind::Adaptive(_) => 0,
+                Kind::Array => largest,
+                Kind::List => largest + 1,
+            };
+            prop_assert!(world.allocator.searches().most <= bound, "{:?}", world.allocator.searches());
             Ok(())
         })?;
     }
@@ -113,11 +130,11 @@ proptest! {
         let mut world = World::new(setup);
         steps.into_iter().try_for_each(|step| world.step(step))?;
         while let Some((held, _)) = world.naive.held.first().copied() {
-            world.adaptive.free(held, Cpu(0));
+            world.allocator.free(held, Cpu(0));
             world.naive.free(held);
         }
         for (index, part) in world.naive.parts.iter().enumerate() {
-            let state = world.adaptive.part(index);
+            let state = world.allocator.part(index);
             let retired = world.naive.retired.range(part.frames.clone()).count() as u64;
             prop_assert_eq!(state.free + retired, state.frames.count());
             let pinned = world.naive.of_set(part.set).any(|part| part.is_partial);

@@ -1,0 +1,137 @@
+//! Lists of banks [Panwar15, 4.1.2]: free lists for each bank, and lists of the banks of the kernel, of programs, and
+//! of free banks.
+//!
+//! **Problem.** In an array of banks, a bank's place decides who uses it and which bank is emptied, however much it
+//! holds. **Idea.** Banks are on one of three lists, `LIST_KERNEL`, `LIST_USER` and `LIST_FREE` (figure 4.2), wherever
+//! they lie. A request gets a block of the first bank with room on its own list. **Why this way.** Any bank can serve
+//! either side, so the emptiest can be emptied first. The price is a walk: two techniques shorten it, a cache and an
+//! *optimal selection*.
+//!
+//! The rules:
+//! - At first all banks are free. If a request finds nothing on its list, a free bank goes to the head of that list.
+//!   With its last page, a bank goes back to the head of the free ones.
+//! - If no bank is free either, a movable request uses the kernel's list. Any other takes the bank of the user list
+//!   with most free frames among those with a large enough block, the lowest of several, over to the head of the
+//!   kernel's list, where it stays until it is empty.
+//! - Cache: the bank that served the last request of a list is looked at first, as long as it is on that list. Each of
+//!   the two lists has its own, since a bank of the kernel is no help to programs.
+//! - Optimal selection: [`put_best_first`](crate::BankPools::put_best_first) puts the bank with most free frames at the
+//!   head of each of the two lists. In [Panwar15, 4.1.2] a kernel thread does so "after some interval"; here the owner
+//!   of the allocator says when.
+//! - A partial bank is on the kernel's list for good.
+//!
+//! Where [Panwar15, 4.1.2] has a movable request on the kernel's list behave "exactly like the default fallback
+//! routine", this does not: without lists by migratetype in a bank, there is no other migratetype to take a block from.
+//!
+//! The modules: `cache` counts, `search` walks the lists of one zone.
+
+mod cache;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use alloc::vec::Vec;
+
+use rampart_memory::BlockOrder;
+
+use crate::banked::{BankAllocator, BankMemory, BankPolicy, BankSearches, Grouping, Shelf};
+use crate::{BankSets, BankSize, End, Error, Footprint, Migratetype, Zone};
+use search::{Search, ZoneBanks};
+
+pub use cache::BankCache;
+
+/// The list based bank-buddy allocator of [Panwar15, 4.1.2].
+///
+/// Its statistics count as steals the banks that the kernel took from the user list.
+///
+/// In a zone of n banks, an allocation looks at most at n + 1 of them, as each is on one list and the cached one may be
+/// looked at twice: O(n), as in [Panwar15, 4.1.2]. It takes at most eleven splits; a free looks at no bank and takes at
+/// most eleven merges, unless a frame nearby is retired. No block changes its lists with its bank.
+pub type ListBanks = BankAllocator<BankLists>;
+
+impl ListBanks {
+    /// Returns an allocator for a machine of these zones, which may have holes between them. All frames are free, and
+    /// the lowest whole bank is the first of the free ones.
+    ///
+    /// # Errors
+    /// If there is no zone, if zones overlap or are too large.
+    pub fn new(zones: &[Zone], bank: BankSize) -> Result<Self, Error> {
+        Self::with(zones, bank, &BankSets::plain(), BankLists::of)
+    }
+
+    /// Returns how far allocations have searched so far. One search looks at no more than one bank more than its zone
+    /// has.
+    #[must_use]
+    pub fn searches(&self) -> BankSearches {
+        self.policy(|lists| lists.searches)
+    }
+
+    /// Returns how often the cache helped.
+    #[must_use]
+    pub fn cache(&self) -> BankCache {
+        self.policy(|lists| lists.cache)
+    }
+}
+
+/// The policy of the lists.
+pub struct BankLists {
+    zones: Vec<ZoneBanks>,
+    searches: BankSearches,
+    cache: BankCache,
+}
+
+impl BankLists {
+    fn of(memory: &BankMemory) -> Self {
+        let zones = (0..memory.zones.len()).map(|zone| ZoneBanks::of(&memory.parts, zone)).collect();
+        Self { zones, searches: BankSearches::default(), cache: BankCache::default() }
+    }
+}
+
+impl BankPolicy for BankLists {
+    const NAME: &'static str = "ListBanks";
+    const GROUPING: Grouping = Grouping::ByPart;
+
+    fn find(&mut self, memory: &mut BankMemory, zone: usize, order: BlockOrder, own: Migratetype) -> Option<u32> {
+        let own = if own == Migratetype::Movable { Shelf::User } else { Shelf::Kernel };
+        let mut search = Search::new(&self.zones[zone], &memory.parts, order);
+        let cached = search.cached(own);
+        let found = cached.or_else(|| search.first(own)).or_else(|| search.first(Shelf::Offline));
+        let found = found.or_else(|| match own {
+            Shelf::User => search.first(Shelf::Kernel),
+            _ => search.with_most_free(Shelf::User),
+        });
+        self.searches.count(search.looked_at());
+        let part = found?;
+        self.cache.count(cached.is_some());
+        let list = memory.parts.shelf_of(part);
+        let falls_back = own == Shelf::User && list == Shelf::Kernel;
+        if !falls_back {
+            memory.statistics.steals += u64::from(list == Shelf::User && own == Shelf::Kernel);
+            if list != own {
+                self.shelve(memory, memory.parts.set_of(part), own);
+            }
+            self.zones[zone].set_cached(own, part);
+        }
+        memory.first_beside(part, order)
+    }
+
+    fn shelve(&mut self, memory: &mut BankMemory, set: usize, to: Shelf) {
+        for &part in memory.parts.of_set(set) {
+            self.zones[memory.parts.part(part).zone].put_first(part, to);
+        }
+        memory.move_set(set, to, End::Front);
+    }
+
+    fn footprint(&self) -> Footprint {
+        self.zones.iter().map(ZoneBanks::footprint).sum()
+    }
+
+    fn put_best_first(&mut self, memory: &BankMemory) {
+        for banks in &mut self.zones {
+            for list in [Shelf::Kernel, Shelf::User] {
+                let best = Search::new(banks, &memory.parts, BlockOrder::ZERO).with_most_free(list);
+                best.into_iter().for_each(|part| banks.put_first(part, list));
+            }
+        }
+    }
+}
