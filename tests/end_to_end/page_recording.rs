@@ -118,7 +118,7 @@ fn events_that_the_kernel_lost_are_counted_and_the_trace_is_not_called_whole() {
     assert_eq!(seen["events"], trace(&file).len());
 }
 
-/// A recording of a program that runs until it is told to end.
+/// A recording whose program runs until it gets a signal.
 struct Running {
     rampart: Child,
     out: BufReader<ChildStdout>,

@@ -11,11 +11,12 @@
 //! nothing tells which frames were allocated together, and replay knows how to free a block of several of them.
 
 use rampart_buddy::Migratetype;
-use rampart_linux::{FrameClass, KernelPageChange, KernelPageEvent, PageUnit};
+use rampart_linux::{KernelPageChange, KernelPageEvent, PageUnit};
 use rampart_memory::{BlockOrder, Frame};
 use serde::Serialize;
 
 use crate::page_trace::{PageChange, PageEvent};
+use crate::survey::can_move;
 
 /// Blocks by migratetype.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -91,7 +92,8 @@ impl PageRecording {
 
     /// Passes the allocations to `write` that stand for memory in use; none for what is not.
     pub fn in_use(&mut self, unit: PageUnit, mut write: impl FnMut(PageEvent)) {
-        let Some(migratetype) = migratetype_of(unit.class) else { return };
+        let Some(can_move) = can_move(unit.class) else { return };
+        let migratetype = if can_move { Migratetype::Movable } else { Migratetype::Unmovable };
         let (mut next, end) = (unit.first.number(), unit.first.number() + unit.frames);
         while next < end {
             let largest = next.trailing_zeros().min((end - next).ilog2()).min(BlockOrder::MAX.number().into());
@@ -172,21 +174,11 @@ fn requested(number: u32) -> Migratetype {
     known.copied().unwrap_or(Migratetype::Unmovable)
 }
 
-/// For what memory of this use was allocated; `None` if it is not in use. As in the survey of the blocks.
-const fn migratetype_of(class: FrameClass) -> Option<Migratetype> {
-    match class {
-        FrameClass::Anonymous | FrameClass::File | FrameClass::HugeTlb => Some(Migratetype::Movable),
-        FrameClass::Slab | FrameClass::PageTable | FrameClass::Kernel | FrameClass::Reserved | FrameClass::Offline => {
-            Some(Migratetype::Unmovable)
-        }
-        FrameClass::Free | FrameClass::Poisoned | FrameClass::Absent => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use rampart_linux::FrameClass;
 
     fn event(nanos: u64, cpu: u32, frame: u64, change: KernelPageChange) -> KernelPageEvent {
         let frame = Frame::new(frame).unwrap();

@@ -114,16 +114,12 @@ impl FrameUseBytes {
 
     fn one(class: FrameClass, bytes: Bytes) -> Self {
         let none = Self::default();
-        match class {
-            FrameClass::Free => Self { free: bytes, ..none },
-            FrameClass::Anonymous | FrameClass::File | FrameClass::HugeTlb => Self { movable: bytes, ..none },
-            FrameClass::Slab
-            | FrameClass::PageTable
-            | FrameClass::Kernel
-            | FrameClass::Reserved
-            | FrameClass::Offline => Self { unmovable: bytes, ..none },
-            FrameClass::Poisoned => Self { retired: bytes, ..none },
-            FrameClass::Absent => Self { hole: bytes, ..none },
+        match (can_move(class), class) {
+            (Some(true), _) => Self { movable: bytes, ..none },
+            (Some(false), _) => Self { unmovable: bytes, ..none },
+            (None, FrameClass::Free) => Self { free: bytes, ..none },
+            (None, FrameClass::Poisoned) => Self { retired: bytes, ..none },
+            (None, _) => Self { hole: bytes, ..none },
         }
     }
 
@@ -131,6 +127,17 @@ impl FrameUseBytes {
     #[must_use]
     pub fn used(&self) -> Bytes {
         Bytes::new(self.movable.get() + self.unmovable.get())
+    }
+}
+
+/// Whether memory of this use can move; `None` if it is not in use.
+pub(crate) const fn can_move(class: FrameClass) -> Option<bool> {
+    match class {
+        FrameClass::Anonymous | FrameClass::File | FrameClass::HugeTlb => Some(true),
+        FrameClass::Slab | FrameClass::PageTable | FrameClass::Kernel | FrameClass::Reserved | FrameClass::Offline => {
+            Some(false)
+        }
+        FrameClass::Free | FrameClass::Poisoned | FrameClass::Absent => None,
     }
 }
 

@@ -29,7 +29,7 @@ impl BankPolicy for AdaptivePools {
 
     /// Takes a block of the request's own pool, or of an offline bank [Panwar15, 4.2].
     fn find(&mut self, memory: &mut BankMemory, zone: usize, order: BlockOrder, own: Migratetype) -> Option<u32> {
-        let own = if own == Migratetype::Movable { Shelf::User } else { Shelf::Kernel };
+        let own = Shelf::of(own);
         let first = |memory: &BankMemory, shelf| memory.zones[zone].first(shelf as u32, order);
         first(memory, own).or_else(|| {
             let slot = first(memory, Shelf::Offline)?;

@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use rampart_memory::{BlockOrder, Frame, FrameRange};
 
-use crate::{BankPart, BankPool, BankSets, BankSize, Footprint, Zone, ZoneIndex};
+use crate::{BankPart, BankPool, BankSets, BankSize, Footprint, Migratetype, Zone, ZoneIndex};
 
 /// Where a set is: in a pool, or apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,14 @@ pub enum Shelf {
 impl Shelf {
     /// The number of shelves.
     pub const COUNT: u32 = Self::Isolated as u32 + 1;
+
+    /// Returns the pool that is made for a request.
+    pub const fn of(migratetype: Migratetype) -> Self {
+        match migratetype {
+            Migratetype::Movable => Self::User,
+            Migratetype::Unmovable | Migratetype::Reclaimable => Self::Kernel,
+        }
+    }
 
     const fn pool(self) -> BankPool {
         match self {

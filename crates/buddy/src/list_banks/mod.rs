@@ -92,7 +92,7 @@ impl BankPolicy for BankLists {
     const GROUPING: Grouping = Grouping::ByPart;
 
     fn find(&mut self, memory: &mut BankMemory, zone: usize, order: BlockOrder, own: Migratetype) -> Option<u32> {
-        let own = if own == Migratetype::Movable { Shelf::User } else { Shelf::Kernel };
+        let own = Shelf::of(own);
         let mut search = Search::new(&self.zones[zone], &memory.parts, order);
         let cached = search.cached(own);
         let found = cached.or_else(|| search.first(own)).or_else(|| search.first(Shelf::Offline));
