@@ -319,7 +319,7 @@ impl<'a> SimulatedBanks<'a> {
 
     fn offline_banks(&self) -> Option<u64> {
         let offline = |pools: &dyn BankPools| {
-            (0..pools.parts()).filter(|&part| pools.part(part).pool == BankPool::Offline).count() as u64
+            (0..pools.parts()).filter(|&part| pools.pool(part) == BankPool::Offline).count() as u64
         };
         self.pools.map(offline)
     }

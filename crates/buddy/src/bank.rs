@@ -67,6 +67,11 @@ pub trait BankPools {
     /// Returns the state of a part.
     fn part(&self, part: usize) -> BankPart;
 
+    /// Returns the pool of a part, as [`BankPools::part`] does; an allocator need not count its frames for that.
+    fn pool(&self, part: usize) -> BankPool {
+        self.part(part).pool
+    }
+
     /// Stops allocation from a part of the user pool, so that its pages can move away and nothing takes their place
     /// [Panwar15, 4.3]. Frees still work; when the last page is freed, the part joins the offline pool. Returns whether
     /// the part could be isolated: parts of other pools cannot.

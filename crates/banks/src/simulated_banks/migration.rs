@@ -67,7 +67,7 @@ impl SimulatedBanks<'_> {
             }
         }
         for part in isolated {
-            if pools.part(part).pool == BankPool::Offline {
+            if pools.pool(part) == BankPool::Offline {
                 self.report.migration.emptied += 1;
             } else {
                 self.report.migration.failed += 1;

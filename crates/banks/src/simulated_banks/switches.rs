@@ -64,7 +64,7 @@ fn part_of_each(pools: &dyn BankPools, bank: Bytes, count: usize) -> Vec<Option<
 }
 
 fn is_offline(pools: Option<&dyn BankPools>, part: Option<usize>) -> bool {
-    pools.zip(part).is_some_and(|(pools, part)| pools.part(part).pool == BankPool::Offline)
+    pools.zip(part).is_some_and(|(pools, part)| pools.pool(part) == BankPool::Offline)
 }
 
 #[cfg(test)]

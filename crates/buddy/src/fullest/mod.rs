@@ -42,8 +42,8 @@ pub use zone::FullestZone;
 use crate::buddy::check_cpus;
 use crate::zone_map::{ZoneMap, rank};
 use crate::{
-    AllocatorStatistics, BankPart, BankPools, BankSize, Cpu, Error, Footprint, FramePlace, PageAllocator, Request,
-    Watermarks, Zone, ZoneIndex,
+    AllocatorStatistics, BankPart, BankPool, BankPools, BankSize, Cpu, Error, Footprint, FramePlace, PageAllocator,
+    Request, Watermarks, Zone, ZoneIndex,
 };
 use cpu::PageUser;
 use memory::ZoneNeeds;
@@ -242,6 +242,11 @@ impl BankPools for FullestBank<'_> {
     fn part(&self, part: usize) -> BankPart {
         let (zone, index, part) = self.part_in_zone(part);
         zone.bank_part(part, index)
+    }
+
+    fn pool(&self, part: usize) -> BankPool {
+        let (zone, _, part) = self.part_in_zone(part);
+        zone.part(part).flags().pool()
     }
 
     fn isolate(&self, part: usize) -> bool {

@@ -33,7 +33,9 @@ fn on_banks(banks: u64, test: impl FnOnce(&FullestBank<'_>)) {
 }
 
 fn pools(allocator: &FullestBank<'_>) -> Vec<BankPool> {
-    (0..allocator.parts()).map(|part| allocator.part(part).pool).collect()
+    let pools: Vec<BankPool> = (0..allocator.parts()).map(|part| allocator.part(part).pool).collect();
+    assert!(pools.iter().enumerate().all(|(part, pool)| allocator.pool(part) == *pool));
+    pools
 }
 
 fn take(allocator: &FullestBank<'_>, number: u8, migratetype: Migratetype, count: usize) -> Vec<FrameBlock> {
