@@ -1,6 +1,6 @@
 //! Blocks of a page allocator: frames in powers of two.
 
-use std::fmt;
+use core::fmt;
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,6 @@
 //! Physical pages by number.
 
-use std::fmt;
-use std::str::FromStr;
+use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -56,23 +55,6 @@ impl fmt::Display for Frame {
     }
 }
 
-/// {0:?} is not a frame number: give it as 0x1a2b3 or decimal, below 2^40
-#[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
-pub struct ParseFrameError(String);
-
-impl FromStr for Frame {
-    type Err = ParseFrameError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-            Some(hex) if !hex.starts_with('+') => u64::from_str_radix(hex, 16),
-            _ if text.starts_with('+') => return Err(ParseFrameError(text.to_owned())),
-            _ => text.parse(),
-        };
-        number.ok().and_then(Self::new).ok_or_else(|| ParseFrameError(text.to_owned()))
-    }
-}
-
 /// Frames `start .. start + count`; never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FrameRange {
@@ -119,6 +101,7 @@ impl FrameRange {
     }
 
     /// The fewest ranges that hold exactly these frames, which must ascend; repeated frames count once.
+    #[cfg(feature = "std")]
     pub fn merge(frames: impl IntoIterator<Item = Frame>) -> Vec<Self> {
         let mut ranges: Vec<Self> = Vec::new();
         for frame in frames {
@@ -137,15 +120,6 @@ impl FrameRange {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn frames_parse_in_hex_and_decimal_and_refuse_the_rest() {
-        assert_eq!("0x1000".parse(), Ok(Frame(0x1000)));
-        assert_eq!("4096".parse(), Ok(Frame(4096)));
-        for bad in ["", "0x", "-1", "+1", "0x+1", "0x10000000000", "1 ", "frame"] {
-            assert!(bad.parse::<Frame>().is_err(), "{bad:?}");
-        }
-    }
 
     #[test]
     fn neighbours_merge() {

@@ -5,35 +5,52 @@
 //! bad, only [`fault`] says how memory can fail. **Why here.** This crate has no I/O and no `unsafe`, so all of it runs
 //! in a simulation exactly as on a machine.
 //!
+//! Without the feature `std` only the numbers are there: frames, blocks, bytes, nodes and times, for kernels.
+//!
 //! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `rand`/`rand_chacha` (a seed means
 //! the same on every platform and version), `serde` (reports and the store).
 
+#![cfg_attr(not(feature = "std"), no_std)]
 #![forbid(unsafe_code)]
 
 mod block;
-mod error_tally;
-pub mod fault;
-pub mod fault_map;
-mod fidelity;
 mod frame;
 mod lifetime;
-mod line;
-mod memory_error;
 mod size;
-pub mod source;
 mod time;
 mod topology;
 
+#[cfg(feature = "std")]
+mod error_tally;
+#[cfg(feature = "std")]
+pub mod fault;
+#[cfg(feature = "std")]
+pub mod fault_map;
+#[cfg(feature = "std")]
+mod fidelity;
+#[cfg(feature = "std")]
+mod line;
+#[cfg(feature = "std")]
+mod memory_error;
+#[cfg(feature = "std")]
+mod notation;
+#[cfg(feature = "std")]
+pub mod source;
+
 pub use block::{BlockOrder, FrameBlock};
-pub use error_tally::{ErrorTally, Suspects};
-pub use fault::{Emulator, LineAccess, PlacedFault};
-pub use fault_map::FaultMap;
-pub use fidelity::{Fidelity, ParseFidelityError};
-pub use frame::{Frame, FrameRange, ParseFrameError};
+pub use frame::{Frame, FrameRange};
 pub use lifetime::{FrameState, TestLifetime, Tested};
-pub use line::{LINE_WORDS, LineBit, LineBits, LineData, NoSuchBit, RegionLine};
-pub use memory_error::{DimmLocation, ErrorBatch, McEvent, MemoryError, Severity};
-pub use size::{Bytes, FRAME_BYTES, LINE_BYTES, LINES_PER_FRAME, PAGE_BYTES, ParseSizeError};
-pub use source::{BlockVerdict, FrameDemand, FrameSource, FreeList, RePlacementCounts, TestBench, TestConfig};
+pub use size::{Bytes, FRAME_BYTES, LINE_BYTES, LINES_PER_FRAME, PAGE_BYTES};
 pub use time::{Clock, Timestamp};
 pub use topology::{Bank, HotplugBlock, Node};
+#[cfg(feature = "std")]
+pub use {
+    error_tally::{ErrorTally, Suspects},
+    fault::{Emulator, LineAccess, PlacedFault},
+    fault_map::FaultMap,
+    fidelity::{Fidelity, ParseFidelityError},
+    line::{LINE_WORDS, LineBit, LineBits, LineData, NoSuchBit, RegionLine},
+    memory_error::{DimmLocation, ErrorBatch, McEvent, MemoryError, Severity},
+    notation::{ParseFrameError, ParseSizeError},
+    source::{BlockVerdict, FrameDemand, FrameSource, FreeList, RePlacementCounts, TestBench, TestConfig},
+};

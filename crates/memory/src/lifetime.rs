@@ -4,7 +4,7 @@
 //! < lifetime, where δ is the time to act before the lifetime ends. **Why this way.** One type answers every question
 //! about expiry, so the bound is written once; [`FrameState`] is the diagram, and uses it.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 

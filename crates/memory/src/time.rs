@@ -1,6 +1,6 @@
 //! Times. No crate below the face reads a clock: callers pass it in.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! The location of memory.
 
-use std::fmt;
+use core::fmt;
 
 use serde::{Deserialize, Serialize};
 

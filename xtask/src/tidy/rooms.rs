@@ -135,6 +135,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "fidelity",
             "line",
             "memory_error",
+            "notation",
             "topology",
             "frame",
             "time",
