@@ -3,7 +3,7 @@
 //! Memory is filled to a share with pages of programs and of the kernel, and then stays as full: a random block is
 //! freed, and another allocated, again and again. What happens is determined by the seed, not by the machine.
 
-use rampart_buddy::{BankPools, BankSize, Cpu, ListBanks, Migratetype, PageAllocator, Request, Zone};
+use rampart_buddy::{BankPools, BankSize, Cpu, HeapStorage, ListBanks, Migratetype, PageAllocator, Request, Zone};
 use rampart_memory::{BlockOrder, FrameBlock, Node};
 
 use super::loops::next;
@@ -15,7 +15,7 @@ const OPERATIONS: u64 = 1 << 20;
 const INTERVAL: u64 = 4096;
 
 struct Load {
-    banks: ListBanks,
+    banks: ListBanks<'static, HeapStorage>,
     held: Vec<FrameBlock>,
     used: u64,
     random: u64,

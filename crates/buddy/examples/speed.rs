@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use rampart_buddy::{Allocated, Buddy, Cpu, End, FreeLists, Migratetype, Request, Zone, ZoneKind};
+use rampart_buddy::{Allocated, Buddy, Cpu, End, FreeLists, HeapStorage, Migratetype, Request, Zone, ZoneKind};
 use rampart_memory::{BlockOrder, Frame, FrameRange, Node, Tested};
 
 const FRAMES_PER_NODE: u64 = 8 << 20;
@@ -32,7 +32,12 @@ fn main() {
 }
 
 /// Returns the fastest of many rounds, in nanoseconds per operation: other work on the machine disturbed it least.
-fn fastest(buddy: &mut Buddy<Tested>, count: usize, order: BlockOrder, shuffled: bool) -> (f64, f64) {
+fn fastest(
+    buddy: &mut Buddy<'static, Tested, HeapStorage>,
+    count: usize,
+    order: BlockOrder,
+    shuffled: bool,
+) -> (f64, f64) {
     let request = Request { order, migratetype: Migratetype::Movable, cpu: CPU, node: Node(0), urgent: false };
     let mut held: Held = Vec::with_capacity(count);
     let mut best = (Duration::MAX, Duration::MAX);

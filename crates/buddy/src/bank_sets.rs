@@ -4,57 +4,75 @@
 //! **Idea.** Such banks form a *set*, and what is done to a bank is done to its set [Panwar15, 4.4]. **Why this way.**
 //! Which banks these are depends on the board, so the caller lists them; an allocator only asks for a bank's set.
 
-use alloc::collections::BTreeMap;
-
 use crate::Error;
 
 /// Which banks form a set. A bank that is in none of the sets given is a set by itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BankSets {
-    /// The first bank of the set of each bank that has company.
-    first_of: BTreeMap<u64, u64>,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BankSets<'a> {
+    /// Each bank that has company, ascending, and the first bank of its set.
+    first_of: &'a [(u64, u64)],
 }
 
-impl BankSets {
+impl<'a> BankSets<'a> {
     /// Returns sets of one bank each: no interleaving.
     #[must_use]
     pub const fn plain() -> Self {
-        Self { first_of: BTreeMap::new() }
+        Self { first_of: &[] }
     }
 
     /// Returns these sets, each given by the numbers of its banks, from address 0 on. Banks that the machine does not
-    /// have are allowed.
+    /// have are allowed. `memory` needs an entry for each bank given; what it holds before does not matter.
     ///
     /// # Errors
-    /// If a bank is in two sets.
-    pub fn interleaved<S: IntoIterator<Item = u64>>(sets: impl IntoIterator<Item = S>) -> Result<Self, Error> {
-        let mut first_of = BTreeMap::new();
+    /// If a bank is in two sets, if the memory does not suffice.
+    pub fn interleaved<S: IntoIterator<Item = u64>>(
+        sets: impl IntoIterator<Item = S>,
+        memory: &'a mut [(u64, u64)],
+    ) -> Result<Self, Error> {
+        let mut count = 0;
         for set in sets {
             let mut banks = set.into_iter().peekable();
             let Some(&first) = banks.peek() else { continue };
             for bank in banks {
-                if first_of.insert(bank, first).is_some() {
-                    return Err(Error::BankInTwoSets(bank));
-                }
+                *memory.get_mut(count).ok_or(Error::TooLittleMemory)? = (bank, first);
+                count += 1;
             }
         }
-        Ok(Self { first_of })
-    }
-
-    /// Returns the sets of [Panwar15, table 4.1]: 128 banks on two nodes, each bank interleaved with the one 32 after
-    /// it on its node. The table says 112-117 where it means 112-127: else ten banks would be in no set.
-    #[must_use]
-    pub fn two_way_of_128() -> Self {
-        let pairs = (0..32).chain(64..96).map(|bank| [bank, bank + 32]);
-        Self::interleaved(pairs).expect("each bank is in one pair")
+        let first_of = &mut memory[..count];
+        first_of.sort_unstable();
+        match first_of.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            Some(pair) => Err(Error::BankInTwoSets(pair[0].0)),
+            None => Ok(Self { first_of }),
+        }
     }
 
     /// Returns the number that all banks of a bank's set have in common, and no other bank has: that of one of them.
     #[must_use]
-    pub fn set_of(&self, bank: u64) -> u64 {
-        self.first_of.get(&bank).copied().unwrap_or(bank)
+    pub fn set_of(self, bank: u64) -> u64 {
+        let place = self.first_of.binary_search_by_key(&bank, |&(other, _)| other);
+        place.map_or(bank, |place| self.first_of[place].1)
     }
 }
+
+impl BankSets<'static> {
+    /// Returns the sets of [Panwar15, table 4.1]: 128 banks on two nodes, each bank interleaved with the one 32 after
+    /// it on its node. The table says 112-117 where it means 112-127: else ten banks would be in no set.
+    #[must_use]
+    pub const fn two_way_of_128() -> Self {
+        Self { first_of: &TWO_WAY_OF_128 }
+    }
+}
+
+const TWO_WAY_OF_128: [(u64, u64); 128] = {
+    let mut first_of = [(0, 0); 128];
+    let mut bank = 0;
+    while bank < 128 {
+        // The second half of each node's 64 banks belongs to the first.
+        first_of[bank as usize] = (bank, bank & !32);
+        bank += 1;
+    }
+    first_of
+};
 
 #[cfg(test)]
 mod tests {
@@ -63,7 +81,7 @@ mod tests {
     use super::*;
 
     /// Returns the banks of each set that banks 0 to 199 are in.
-    fn sets(sets: &BankSets) -> Vec<Vec<u64>> {
+    fn sets(sets: BankSets<'_>) -> Vec<Vec<u64>> {
         let mut members: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         (0..200).for_each(|bank| members.entry(sets.set_of(bank)).or_default().push(bank));
         members.into_values().collect()
@@ -71,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_pairs_of_table_4_1_are_a_partition_of_its_128_banks() {
-        let sets = sets(&BankSets::two_way_of_128());
+        let sets = sets(BankSets::two_way_of_128());
         let (pairs, alone): (Vec<_>, Vec<_>) = sets.into_iter().partition(|set| set.len() == 2);
         assert!(alone.iter().flatten().copied().eq(128..200), "what the table does not name is a set by itself");
         let mut paired: Vec<u64> = pairs.iter().flatten().copied().collect();
@@ -85,15 +103,17 @@ mod tests {
 
     #[test]
     fn without_interleaving_every_bank_is_a_set() {
-        assert!(sets(&BankSets::plain()).iter().all(|set| set.len() == 1));
+        assert!(sets(BankSets::plain()).iter().all(|set| set.len() == 1));
     }
 
     #[test]
     fn a_set_may_have_any_banks_but_no_bank_two_sets() {
-        let given = BankSets::interleaved([vec![7, 3, 150], vec![], vec![0, 1]]).unwrap();
-        let company: Vec<_> = sets(&given).into_iter().filter(|set| set.len() > 1).collect();
+        let mut memory = [(0, 0); 5];
+        let given = BankSets::interleaved([vec![7, 3, 150], vec![], vec![0, 1]], &mut memory).unwrap();
+        let company: Vec<_> = sets(given).into_iter().filter(|set| set.len() > 1).collect();
         assert_eq!(company, [vec![0, 1], vec![3, 7, 150]]);
-        assert_eq!(BankSets::interleaved([[1, 2], [3, 1]]), Err(Error::BankInTwoSets(1)));
-        assert_eq!(BankSets::interleaved([[2, 2]]), Err(Error::BankInTwoSets(2)));
+        assert_eq!(BankSets::interleaved([[1, 2], [3, 1]], &mut memory), Err(Error::BankInTwoSets(1)));
+        assert_eq!(BankSets::interleaved([[2, 2]], &mut memory), Err(Error::BankInTwoSets(2)));
+        assert_eq!(BankSets::interleaved([[1, 2], [3, 4]], &mut memory[..3]), Err(Error::TooLittleMemory));
     }
 }

@@ -1,15 +1,18 @@
 //! The allocator of a whole machine.
 
-use alloc::vec::Vec;
 use core::fmt;
+use core::mem::MaybeUninit;
 
-use rampart_memory::{Frame, FrameBlock};
+use rampart_memory::{Bytes, Frame, FrameBlock};
 
+#[cfg(feature = "alloc")]
+use crate::HeapStorage;
+use crate::storage::StorageNeeds;
 use crate::zone::ZoneAllocator;
 use crate::zone_map::ZoneMap;
 use crate::{
-    Allocated, AllocatorStatistics, Cpu, End, Error, Footprint, FramePlace, FreeLists, ListName, Mark, Request,
-    Watermarks, Zone, ZoneIndex,
+    Allocated, AllocatorStatistics, Cpu, End, Error, Footprint, FramePlace, FreeLists, LentStorage, ListName, Mark,
+    Request, Storage, Watermarks, Zone, ZoneIndex,
 };
 
 /// The buddy system as in Linux.
@@ -18,27 +21,54 @@ use crate::{
 /// batch of [`LOCAL_BATCH`](crate::LOCAL_BATCH) frames, the blocks of one pageblock. The exceptions: a request that
 /// finds nothing and the retirement of a frame on the list of a CPU empty the lists of all CPUs first, and
 /// [`FreeLists::remark`] visits every frame.
-pub struct Buddy<M> {
-    zones: Vec<ZoneAllocator<M>>,
-    map: ZoneMap,
+pub struct Buddy<'a, M: Mark, S: Storage<'a> = LentStorage<'a>> {
+    zones: S::Array<ZoneAllocator<'a, M, S>>,
+    map: ZoneMap<'a, S>,
     refused: u64,
 }
 
-impl<M: Mark> Buddy<M> {
+#[cfg(feature = "alloc")]
+impl<M: Mark> Buddy<'static, M, HeapStorage> {
     /// Returns an allocator for a machine of these zones, which may have holes between them, and `cpus` CPUs. All
     /// frames are free and movable, with the mark `mark`, and the lowest frames of a zone are at the front.
     ///
     /// # Errors
     /// If there is no zone or no CPU, if zones overlap or are too large.
     pub fn new(zones: &[Zone], cpus: u32, mark: M) -> Result<Self, Error> {
+        Self::build(&HeapStorage, zones, cpus, mark)
+    }
+}
+
+impl<'a, M: Mark> Buddy<'a, M> {
+    /// Returns how much memory [`Buddy::within`] needs for a machine.
+    ///
+    /// # Errors
+    /// As `within`.
+    pub fn needs(zones: &[Zone], cpus: u32) -> Result<Bytes, Error> {
+        StorageNeeds::of(|measure| Buddy::build(measure, zones, cpus, M::UNKNOWN).map(drop))
+    }
+
+    /// Returns an allocator with its structures in this memory, whatever that holds; else as `new` does.
+    ///
+    /// # Errors
+    /// If there is no zone or no CPU, if zones overlap or are too large, if the memory does not suffice.
+    pub fn within(memory: &'a mut [MaybeUninit<u8>], zones: &[Zone], cpus: u32, mark: M) -> Result<Self, Error> {
+        Self::build(&LentStorage::of(memory), zones, cpus, mark)
+    }
+}
+
+impl<'a, M: Mark, S: Storage<'a>> Buddy<'a, M, S> {
+    fn build(storage: &S, zones: &[Zone], cpus: u32, mark: M) -> Result<Self, Error> {
         check_cpus(cpus)?;
-        let map = ZoneMap::new(zones)?;
+        let map = ZoneMap::new(storage, zones)?;
         let machine = zones.iter().map(|zone| zone.frames.count()).sum();
-        let allocator = |(index, &zone): (usize, &Zone)| {
-            let watermarks = Watermarks::of(zone.frames.count(), machine);
-            ZoneAllocator::new(ZoneIndex(index), zone, cpus, watermarks, mark)
+        let allocator = |index: usize| {
+            let watermarks = Watermarks::of(zones[index].frames.count(), machine);
+            ZoneAllocator::new(storage, (ZoneIndex(index), zones[index]), cpus, watermarks, mark)
         };
-        Ok(Self { zones: zones.iter().enumerate().map(allocator).collect(), map, refused: 0 })
+        let mut zones = storage.array(zones.len(), allocator)?;
+        zones.iter_mut().for_each(|zone| zone.begin(mark));
+        Ok(Self { zones, map, refused: 0 })
     }
 
     /// Returns the memory of the structures of its zones.
@@ -70,14 +100,14 @@ impl<M: Mark> Buddy<M> {
         self.zones.iter_mut().map(ZoneAllocator::drain_all).sum()
     }
 
-    fn owner(&mut self, block: FrameBlock) -> &mut ZoneAllocator<M> {
+    fn owner(&mut self, block: FrameBlock) -> &mut ZoneAllocator<'a, M, S> {
         let zone = self.map.zone_of(block.first());
         let zone = zone.unwrap_or_else(|| panic!("the block {block} is given back but lies in no zone"));
         &mut self.zones[zone]
     }
 }
 
-impl<M: Mark> FreeLists for Buddy<M> {
+impl<'a, M: Mark, S: Storage<'a>> FreeLists for Buddy<'a, M, S> {
     type Mark = M;
 
     /// Tries the zones down to the low watermark, then down to min, or to the last frame if the request is urgent; then
@@ -126,7 +156,7 @@ impl<M: Mark> FreeLists for Buddy<M> {
     }
 
     fn remark(&mut self, mut mark: impl FnMut(M) -> M) {
-        for zone in &mut self.zones {
+        for zone in &mut *self.zones {
             zone.marks_mut().iter_mut().for_each(|old| *old = mark(*old));
         }
     }
@@ -161,7 +191,7 @@ impl<M: Mark> FreeLists for Buddy<M> {
     }
 }
 
-impl<M> fmt::Debug for Buddy<M> {
+impl<'a, M: Mark, S: Storage<'a>> fmt::Debug for Buddy<'a, M, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Buddy of {} zones", self.zones.len())
     }
@@ -188,13 +218,13 @@ mod tests {
     use rampart_memory::Node;
 
     /// Two nodes, as on the machine of [Rahman16, 5.3], but small; a hole lies between the nodes.
-    fn two_nodes() -> Buddy<()> {
+    fn two_nodes() -> Buddy<'static, (), HeapStorage> {
         let zones = [zone(0, Dma, 1, 3071), zone(0, Normal, 8192, 4096), zone(1, Normal, 65_536, 4096)];
         Buddy::new(&zones, 2, ()).unwrap()
     }
 
     /// Returns the zones that large blocks come from, until there are none.
-    fn zones_of_requests(buddy: &mut Buddy<()>, node: u32) -> Vec<usize> {
+    fn zones_of_requests(buddy: &mut Buddy<'static, (), HeapStorage>, node: u32) -> Vec<usize> {
         let request_of_64 = Request { node: Node(node), ..request(6, Movable) };
         let mut zones: Vec<usize> = core::iter::from_fn(|| buddy.allocate(request_of_64))
             .map(|got| match got.from {

@@ -13,10 +13,12 @@ pub enum Error {
     TooManyCpus(u32),
     /// two zones have frame {0} in common: give each frame to one zone
     Overlap(Frame),
-    /// the memory for the allocator's own structures is too small: `FullestNeeds` says how much it takes
+    /// the memory for the allocator's own structures is too small: ask the allocator how much it needs
     TooLittleMemory,
     /// a zone of {0} frames is too large: give at most 2147483648, or cut it in two
     TooLarge(u64),
+    /// a set of banks of {0} frames is too large: give at most 4294967295
+    SetTooLarge(u64),
     /// bank {0} is in two sets of banks: name each bank once
     BankInTwoSets(u64),
 }

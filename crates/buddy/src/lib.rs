@@ -21,6 +21,7 @@
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "alloc")]
 extern crate alloc;
 
 mod adaptive;
@@ -39,6 +40,7 @@ mod locked;
 mod mark;
 mod migratetype;
 mod request;
+mod storage;
 #[cfg(test)]
 mod testing;
 mod watermarks;
@@ -54,12 +56,17 @@ pub use banked::{BankAllocator, BankSearches};
 pub use buddy::Buddy;
 pub use error::Error;
 pub use footprint::Footprint;
-pub use fullest::{CpuState, FullestBank, FullestMemory, FullestNeeds, FullestSlices, FullestZone, PartState};
+#[cfg(feature = "alloc")]
+pub use fullest::FullestSlices;
+pub use fullest::{CpuState, FullestBank, FullestMemory, FullestNeeds, FullestZone, PartState};
 pub use layout::{Cpu, End, ListName, Zone, ZoneIndex, ZoneKind};
 pub use list_banks::{BankCache, ListBanks};
 pub use locked::Locked;
 pub use mark::Mark;
 pub use migratetype::Migratetype;
 pub use request::{Allocated, AllocationOrigin, Request};
+#[cfg(feature = "alloc")]
+pub use storage::HeapStorage;
+pub use storage::{LentStorage, Storage};
 pub use watermarks::Watermarks;
 pub use zone::{LOCAL_BATCH, LOCAL_HIGH, PAGEBLOCK};

@@ -76,8 +76,8 @@ impl<A> fmt::Debug for Locked<A> {
 #[cfg(test)]
 mod tests {
     use super::Locked;
-    use crate::testing::{CPU, block, frame, machine, request, urgent};
-    use crate::{Buddy, FramePlace, Migratetype::Movable, PageAllocator as _, ZoneIndex};
+    use crate::testing::{CPU, SmallBuddy, block, frame, machine, request, urgent};
+    use crate::{FramePlace, Migratetype::Movable, PageAllocator as _, ZoneIndex};
 
     const ZONE: ZoneIndex = ZoneIndex(0);
 
@@ -107,7 +107,7 @@ mod tests {
         let shared = Locked::new(machine(4096));
         std::thread::scope(|scope| {
             for cpu in 0..2 {
-                let shared: &Locked<Buddy<_>> = &shared;
+                let shared: &Locked<SmallBuddy> = &shared;
                 scope.spawn(move || {
                     for number in 0..20_000_u32 {
                         let order = u8::try_from(number % 4).unwrap();

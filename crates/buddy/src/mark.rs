@@ -6,7 +6,7 @@ use rampart_memory::Tested;
 ///
 /// A merged block has one mark for both halves, so [`Mark::join`] returns the information that is true of both, such as
 /// the older of two times of a last test. A block that is split gives each half its own mark.
-pub trait Mark: Copy + Eq {
+pub trait Mark: Copy + Eq + Send + 'static {
     /// The mark of frames of which nothing is known.
     const UNKNOWN: Self;
 

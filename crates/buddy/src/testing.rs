@@ -3,8 +3,8 @@
 use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange, Node, Tested, Timestamp};
 
 use crate::{
-    BankPool, BankPools, Buddy, Cpu, End, FreeLists, ListName, Migratetype, PageAllocator, Request, Zone, ZoneIndex,
-    ZoneKind,
+    BankPool, BankPools, Buddy, Cpu, End, FreeLists, HeapStorage, ListName, Migratetype, PageAllocator, Request, Zone,
+    ZoneIndex, ZoneKind,
 };
 
 pub const CPU: Cpu = Cpu(0);
@@ -13,8 +13,11 @@ pub fn zone(node: u32, kind: ZoneKind, start: u64, count: u64) -> Zone {
     Zone { node: Node(node), kind, frames: FrameRange::new(frame(start), count).unwrap() }
 }
 
+/// A buddy system for tests.
+pub type SmallBuddy = Buddy<'static, Tested, HeapStorage>;
+
 /// Returns a machine of two CPUs and one zone of `frames` frames from 0 on, never tested.
-pub fn machine(frames: u64) -> Buddy<Tested> {
+pub fn machine(frames: u64) -> SmallBuddy {
     Buddy::new(&[zone(0, ZoneKind::Normal, 0, frames)], 2, Tested::NEVER).unwrap()
 }
 
@@ -48,7 +51,7 @@ pub fn list(number: u8, migratetype: Migratetype) -> ListName {
 }
 
 /// Returns the free blocks of the first zone, sorted by their first frame, with the migratetype of their list.
-pub fn free_blocks(buddy: &Buddy<Tested>) -> Vec<(FrameBlock, Migratetype, Tested)> {
+pub fn free_blocks(buddy: &SmallBuddy) -> Vec<(FrameBlock, Migratetype, Tested)> {
     let of = |list| buddy.blocks(list, End::Front).map(move |(block, mark)| (block, list.migratetype, mark));
     let mut blocks: Vec<_> = buddy.lists().filter(|list| list.zone == ZoneIndex(0)).flat_map(of).collect();
     blocks.sort_unstable();

@@ -1,37 +1,40 @@
 //! Which zone a frame lies in, and the order in which a request tries the zones.
 
-use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use rampart_memory::{Frame, Node};
 
-use crate::{Error, Zone};
+use crate::{Error, Storage, Zone};
 
 /// The zones of a machine, by frame and by node.
-pub struct ZoneMap {
+pub struct ZoneMap<'a, S: Storage<'a>> {
     /// The first and the last frame of each zone and its index, ascending.
-    by_frame: Vec<(Frame, Frame, usize)>,
-    /// For each node, ascending, all zones as a request for it tries them.
-    by_node: Vec<(Node, Vec<usize>)>,
+    by_frame: S::Array<(Frame, Frame, usize)>,
+    /// The nodes with memory, ascending.
+    nodes: S::Array<Node>,
+    /// For each of these nodes, one after the other, all zones as a request for it tries them.
+    zonelists: S::Array<usize>,
 }
 
-impl ZoneMap {
+impl<'a, S: Storage<'a>> ZoneMap<'a, S> {
     /// Returns the map of these zones, which may have holes between them.
     ///
     /// # Errors
-    /// If there is no zone, if zones overlap or are too large.
-    pub fn new(zones: &[Zone]) -> Result<Self, Error> {
-        if zones.is_empty() {
-            return Err(Error::NoZone);
+    /// If there is no zone, if zones overlap or are too large, if the memory does not suffice.
+    pub fn new(storage: &S, zones: &[Zone]) -> Result<Self, Error> {
+        check_zones(zones)?;
+        let bounds = |index: usize| Ok((zones[index].frames.start(), zones[index].frames.last(), index));
+        let mut by_frame = storage.array(zones.len(), bounds)?;
+        by_frame.sort_unstable();
+        let count = nodes_of(zones).count();
+        let mut rest = nodes_of(zones);
+        let mut nodes = storage.array(count, |_| rest.next().ok_or(Error::NoZone))?;
+        nodes.sort_unstable();
+        let mut zonelists = storage.array(count * zones.len(), |place| Ok(place % zones.len()))?;
+        for (zonelist, &own) in zonelists.chunks_exact_mut(zones.len()).zip(&*nodes) {
+            zonelist.sort_unstable_by_key(|&zone| rank(own, &zones[zone]));
         }
-        if let Some(zone) = zones.iter().find(|zone| zone.frames.count() > Zone::MOST_FRAMES) {
-            return Err(Error::TooLarge(zone.frames.count()));
-        }
-        let by_frame = by_frame(zones);
-        match by_frame.windows(2).find(|pair| pair[1].0 <= pair[0].1) {
-            Some(pair) => Err(Error::Overlap(pair[1].0)),
-            None => Ok(Self { by_frame, by_node: by_node(zones) }),
-        }
+        Ok(Self { by_frame, nodes, zonelists })
     }
 
     /// Returns the zone that a frame lies in.
@@ -48,17 +51,35 @@ impl ZoneMap {
     /// node after it.
     #[inline]
     pub fn zonelist(&self, node: Node) -> &[usize] {
-        let own = self.by_node.iter().find(|(other, _)| *other >= node);
-        let (_, zonelist) = own.unwrap_or(&self.by_node[0]);
-        zonelist
+        let own = self.nodes.iter().position(|other| *other >= node).unwrap_or(0);
+        let zones = self.by_frame.len();
+        &self.zonelists[own * zones..(own + 1) * zones]
     }
 }
 
-fn by_frame(zones: &[Zone]) -> Vec<(Frame, Frame, usize)> {
-    let bounds = |(index, zone): (usize, &Zone)| (zone.frames.start(), zone.frames.last(), index);
-    let mut by_frame: Vec<_> = zones.iter().enumerate().map(bounds).collect();
-    by_frame.sort_unstable();
-    by_frame
+/// Refuses zones that no machine has.
+///
+/// # Errors
+/// If there is no zone, if zones overlap or are too large.
+pub fn check_zones(zones: &[Zone]) -> Result<(), Error> {
+    if zones.is_empty() {
+        return Err(Error::NoZone);
+    }
+    if let Some(zone) = zones.iter().find(|zone| zone.frames.count() > Zone::MOST_FRAMES) {
+        return Err(Error::TooLarge(zone.frames.count()));
+    }
+    let overlap = zones.iter().enumerate().find_map(|(index, zone)| {
+        let others = zones.iter().enumerate().filter(|(other, _)| *other != index);
+        others.map(|(_, other)| other.frames).find(|other| other.contains(zone.frames.start()))?;
+        Some(zone.frames.start())
+    });
+    overlap.map_or(Ok(()), |frame| Err(Error::Overlap(frame)))
+}
+
+/// Returns the nodes of these zones, each once.
+fn nodes_of(zones: &[Zone]) -> impl Iterator<Item = Node> {
+    let is_first = |index: usize| zones[..index].iter().all(|other| other.node != zones[index].node);
+    (0..zones.len()).filter(move |&index| is_first(index)).map(|index| zones[index].node)
 }
 
 /// Returns the place of a zone among those that a request for a node tries: the node's own, the highest kind first,
@@ -66,17 +87,4 @@ fn by_frame(zones: &[Zone]) -> Vec<(Frame, Frame, usize)> {
 /// nodes being equally far).
 pub fn rank(own: Node, zone: &Zone) -> impl Ord + use<> {
     (zone.node < own, zone.node, Reverse(zone.kind), zone.frames.start())
-}
-
-/// Returns the zones of each node in the order in which requests for it try them.
-fn by_node(zones: &[Zone]) -> Vec<(Node, Vec<usize>)> {
-    let mut nodes: Vec<Node> = zones.iter().map(|zone| zone.node).collect();
-    nodes.sort_unstable();
-    nodes.dedup();
-    let of = |own: Node| {
-        let mut order: Vec<usize> = (0..zones.len()).collect();
-        order.sort_by_key(|&zone| rank(own, &zones[zone]));
-        (own, order)
-    };
-    nodes.into_iter().map(of).collect()
 }

@@ -73,6 +73,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "mark",
             "migratetype",
             "footprint",
+            "storage",
             "error",
         ],
     ),

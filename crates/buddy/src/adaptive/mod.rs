@@ -21,8 +21,15 @@ mod policy;
 #[cfg(test)]
 mod tests;
 
+use core::mem::MaybeUninit;
+
+use rampart_memory::Bytes;
+
+#[cfg(feature = "alloc")]
+use crate::HeapStorage;
 use crate::banked::BankAllocator;
-use crate::{BankSets, BankSize, Error, Zone};
+use crate::storage::StorageNeeds;
+use crate::{BankSets, BankSize, Error, LentStorage, Storage, Zone};
 use policy::AdaptivePools;
 
 pub use policy::StealRule;
@@ -37,15 +44,55 @@ pub use policy::StealRule;
 /// An operation takes at most eleven splits or merges, with three exceptions. A set that changes its pool takes time in
 /// proportion to its frames, at worst. A steal looks at each bank of the zone, as in [Panwar15, 4.1.2]. A free in a
 /// block of the largest order that has a retired frame searches the freed frames.
-pub type AdaptiveBuddy = BankAllocator<AdaptivePools>;
+pub type AdaptiveBuddy<'a, S = LentStorage<'a>> = BankAllocator<'a, AdaptivePools, S>;
 
-impl AdaptiveBuddy {
+#[cfg(feature = "alloc")]
+impl AdaptiveBuddy<'static, HeapStorage> {
     /// Returns an allocator for a machine of these zones, which may have holes between them. All frames are free, all
     /// whole banks are offline, and the lowest frames are allocated first.
     ///
     /// # Errors
     /// If there is no zone, if zones overlap or are too large.
-    pub fn new(zones: &[Zone], bank: BankSize, sets: &BankSets, steal: StealRule) -> Result<Self, Error> {
-        Self::with(zones, bank, sets, |_| AdaptivePools { steal })
+    pub fn new(zones: &[Zone], bank: BankSize, sets: &BankSets<'_>, steal: StealRule) -> Result<Self, Error> {
+        Self::build(&HeapStorage, zones, bank, sets, steal)
+    }
+}
+
+impl<'a> AdaptiveBuddy<'a> {
+    /// Returns how much memory [`AdaptiveBuddy::within`] needs for a machine.
+    ///
+    /// # Errors
+    /// As `within`.
+    pub fn needs(zones: &[Zone], bank: BankSize) -> Result<Bytes, Error> {
+        let build = |measure: &StorageNeeds| {
+            AdaptiveBuddy::build(measure, zones, bank, &BankSets::plain(), StealRule::MostFree).map(drop)
+        };
+        StorageNeeds::of(build)
+    }
+
+    /// Returns an allocator with its structures in this memory, whatever that holds; else as `new` does.
+    ///
+    /// # Errors
+    /// If there is no zone, if zones overlap or are too large, if the memory does not suffice.
+    pub fn within(
+        memory: &'a mut [MaybeUninit<u8>],
+        zones: &[Zone],
+        bank: BankSize,
+        sets: &BankSets<'_>,
+        steal: StealRule,
+    ) -> Result<Self, Error> {
+        Self::build(&LentStorage::of(memory), zones, bank, sets, steal)
+    }
+}
+
+impl<'a, S: Storage<'a>> AdaptiveBuddy<'a, S> {
+    fn build(
+        storage: &S,
+        zones: &[Zone],
+        bank: BankSize,
+        sets: &BankSets<'_>,
+        steal: StealRule,
+    ) -> Result<Self, Error> {
+        Self::with(storage, zones, bank, *sets, AdaptivePools { steal })
     }
 }

@@ -5,7 +5,7 @@ use core::cmp::Reverse;
 use rampart_memory::BlockOrder;
 
 use crate::banked::{BankMemory, BankPolicy, Grouping, Shelf};
-use crate::{End, Migratetype};
+use crate::{End, Migratetype, Storage};
 
 /// Which bank of the user pool the kernel takes when no other has a block for it. Only banks with a large enough block
 /// are looked at.
@@ -23,14 +23,20 @@ pub struct AdaptivePools {
     pub(super) steal: StealRule,
 }
 
-impl BankPolicy for AdaptivePools {
+impl<'a, S: Storage<'a>> BankPolicy<'a, S> for AdaptivePools {
     const NAME: &'static str = "AdaptiveBuddy";
     const GROUPING: Grouping = Grouping::ByShelf;
 
     /// Takes a block of the request's own pool, or of an offline bank [Panwar15, 4.2].
-    fn find(&mut self, memory: &mut BankMemory, zone: usize, order: BlockOrder, own: Migratetype) -> Option<u32> {
+    fn find(
+        &mut self,
+        memory: &mut BankMemory<'a, S>,
+        zone: usize,
+        order: BlockOrder,
+        own: Migratetype,
+    ) -> Option<u32> {
         let own = Shelf::of(own);
-        let first = |memory: &BankMemory, shelf| memory.zones[zone].first(shelf as u32, order);
+        let first = |memory: &BankMemory<'a, S>, shelf| memory.zones[zone].first(shelf as u32, order);
         first(memory, own).or_else(|| {
             let slot = first(memory, Shelf::Offline)?;
             let part = memory.part_at(zone, slot);
@@ -42,7 +48,7 @@ impl BankPolicy for AdaptivePools {
     /// Takes a block of the other pool; the kernel takes the whole bank [Panwar15, 4.1.2].
     fn find_among_others(
         &mut self,
-        memory: &mut BankMemory,
+        memory: &mut BankMemory<'a, S>,
         zone: usize,
         order: BlockOrder,
         own: Migratetype,
@@ -53,7 +59,7 @@ impl BankPolicy for AdaptivePools {
         }
     }
 
-    fn shelve(&mut self, memory: &mut BankMemory, set: usize, to: Shelf) {
+    fn shelve(&mut self, memory: &mut BankMemory<'a, S>, set: usize, to: Shelf) {
         // What went offline last comes back first, so that the other banks stay offline for long.
         let end = if to == Shelf::Offline { End::Front } else { End::Back };
         memory.move_set(set, to, end);
@@ -64,7 +70,12 @@ impl AdaptivePools {
     /// Moves a set of the user pool with a block of this order to the kernel's, and returns such a block. Movable pages
     /// in the set stay where they are.
     #[cold]
-    fn steal(&mut self, memory: &mut BankMemory, zone: usize, order: BlockOrder) -> Option<u32> {
+    fn steal<'a, S: Storage<'a>>(
+        &mut self,
+        memory: &mut BankMemory<'a, S>,
+        zone: usize,
+        order: BlockOrder,
+    ) -> Option<u32> {
         let parts = &memory.parts;
         let fits = |&part: &usize| parts.shelf_of(part) == Shelf::User && parts.has_block(part, order);
         let mut candidates = parts.of_zone(zone).filter(fits);

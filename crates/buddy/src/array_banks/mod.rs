@@ -15,10 +15,15 @@
 #[cfg(test)]
 mod tests;
 
-use rampart_memory::BlockOrder;
+use core::mem::MaybeUninit;
 
+use rampart_memory::{BlockOrder, Bytes};
+
+#[cfg(feature = "alloc")]
+use crate::HeapStorage;
 use crate::banked::{BankAllocator, BankMemory, BankPolicy, BankSearches, Grouping, Shelf};
-use crate::{BankSets, BankSize, End, Error, Migratetype, Zone};
+use crate::storage::StorageNeeds;
+use crate::{BankSets, BankSize, End, Error, LentStorage, Migratetype, Storage, Zone};
 
 /// The array based bank-buddy allocator of [Panwar15, 4.1.1].
 ///
@@ -26,15 +31,40 @@ use crate::{BankSets, BankSize, End, Error, Migratetype, Zone};
 ///
 /// An allocation looks at no more than the banks of each zone, and takes at most eleven splits; a free takes at most
 /// eleven merges, unless a frame nearby is retired.
-pub type ArrayBanks = BankAllocator<BankArray>;
+pub type ArrayBanks<'a, S = LentStorage<'a>> = BankAllocator<'a, BankArray, S>;
 
-impl ArrayBanks {
+#[cfg(feature = "alloc")]
+impl ArrayBanks<'static, HeapStorage> {
     /// Returns an allocator for a machine of these zones, which may have holes between them. All frames are free.
     ///
     /// # Errors
     /// If there is no zone, if zones overlap or are too large.
     pub fn new(zones: &[Zone], bank: BankSize) -> Result<Self, Error> {
-        Self::with(zones, bank, &BankSets::plain(), |_| BankArray::default())
+        Self::build(&HeapStorage, zones, bank)
+    }
+}
+
+impl<'a> ArrayBanks<'a> {
+    /// Returns how much memory [`ArrayBanks::within`] needs for a machine.
+    ///
+    /// # Errors
+    /// As `within`.
+    pub fn needs(zones: &[Zone], bank: BankSize) -> Result<Bytes, Error> {
+        StorageNeeds::of(|measure| ArrayBanks::build(measure, zones, bank).map(drop))
+    }
+
+    /// Returns an allocator with its structures in this memory, whatever that holds; else as `new` does.
+    ///
+    /// # Errors
+    /// If there is no zone, if zones overlap or are too large, if the memory does not suffice.
+    pub fn within(memory: &'a mut [MaybeUninit<u8>], zones: &[Zone], bank: BankSize) -> Result<Self, Error> {
+        Self::build(&LentStorage::of(memory), zones, bank)
+    }
+}
+
+impl<'a, S: Storage<'a>> ArrayBanks<'a, S> {
+    fn build(storage: &S, zones: &[Zone], bank: BankSize) -> Result<Self, Error> {
+        Self::with(storage, zones, bank, BankSets::plain(), BankArray::default())
     }
 
     /// Returns how far allocations have searched so far. One search looks at no more banks than its zone has.
@@ -50,11 +80,17 @@ pub struct BankArray {
     searches: BankSearches,
 }
 
-impl BankPolicy for BankArray {
+impl<'a, S: Storage<'a>> BankPolicy<'a, S> for BankArray {
     const NAME: &'static str = "ArrayBanks";
     const GROUPING: Grouping = Grouping::ByPart;
 
-    fn find(&mut self, memory: &mut BankMemory, zone: usize, order: BlockOrder, own: Migratetype) -> Option<u32> {
+    fn find(
+        &mut self,
+        memory: &mut BankMemory<'a, S>,
+        zone: usize,
+        order: BlockOrder,
+        own: Migratetype,
+    ) -> Option<u32> {
         let parts = &memory.parts;
         let mut looked_at = 0;
         let mut has_room = |part: &usize| {
@@ -76,11 +112,11 @@ impl BankPolicy for BankArray {
         memory.first_beside(part, order)
     }
 
-    fn shelve(&mut self, memory: &mut BankMemory, set: usize, to: Shelf) {
+    fn shelve(&mut self, memory: &mut BankMemory<'a, S>, set: usize, to: Shelf) {
         memory.move_set(set, to, End::Front);
     }
 
-    fn freed(&mut self, memory: &mut BankMemory, set: usize) {
+    fn freed(&mut self, memory: &mut BankMemory<'a, S>, set: usize) {
         if memory.parts.can_go_offline(set) {
             self.shelve(memory, set, Shelf::Offline);
         } else if memory.parts.shelf(set) == Shelf::Kernel && memory.parts.is_movable(set) {

@@ -13,7 +13,7 @@ const ZONE: ZoneIndex = ZoneIndex(0);
 const BANK: BankSize = BankSize::of_frames(1024).unwrap();
 
 /// Returns a machine of one zone of so many banks.
-fn banks(count: u64) -> ArrayBanks {
+fn banks(count: u64) -> ArrayBanks<'static, HeapStorage> {
     ArrayBanks::new(&[zone(0, Normal, 0, count * 1024)], BANK).unwrap()
 }
 

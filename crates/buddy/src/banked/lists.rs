@@ -4,41 +4,44 @@
 //! There is no list per migratetype. It would add nothing: a bank of programs has movable blocks only [Panwar15, 4.4],
 //! and a bank of the kernel takes any page anyway.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange};
 
 use crate::zone::links::{Head, Links};
 use crate::zone::slots::{Slots, span};
 use crate::zone::state::{Begins, State};
-use crate::{End, Footprint, FramePlace, Migratetype, Watermarks, Zone};
+use crate::{End, Error, Footprint, FramePlace, Migratetype, Storage, Watermarks, Zone};
 
 const ORDERS: u32 = BlockOrder::MAX.number() as u32 + 1;
 
 /// The lists of a zone. Its owner passes only frames in the zone.
-pub struct GroupLists {
+pub struct GroupLists<'a, S: Storage<'a>> {
     /// The zone as given to the constructor.
     pub zone: Zone,
     /// Its watermarks.
     pub watermarks: Watermarks,
     /// The numbers of its frames in the lists.
     pub slots: Slots,
-    links: Links,
-    states: Vec<State>,
+    links: Links<'a, S>,
+    states: S::Array<State>,
     /// Retired frames in each block of the largest order, so that a free block is searched for them only if there are
     /// any.
-    retired_near: Vec<u16>,
+    retired_near: S::Array<u16>,
 }
 
-impl GroupLists {
-    /// Returns the empty lists of so many groups: no frame is free yet.
-    pub fn new(zone: Zone, watermarks: Watermarks, groups: u32) -> Self {
+impl<'a, S: Storage<'a>> GroupLists<'a, S> {
+    /// Returns the lists of so many groups, before [`GroupLists::begin`].
+    pub fn new(storage: &S, zone: Zone, watermarks: Watermarks, groups: u32) -> Result<Self, Error> {
         let slots = Slots::of(zone);
-        let mut states = vec![State::GONE; slots.count as usize];
-        states[slots.first as usize..slots.end as usize].fill(State::INSIDE);
-        let retired_near = vec![0; (slots.count / span(BlockOrder::MAX)) as usize];
-        Self { zone, watermarks, slots, links: Links::new(slots.count, ORDERS * groups), states, retired_near }
+        let links = Links::new(storage, slots.count, ORDERS * groups)?;
+        let states = storage.filled(slots.count as usize, State::GONE)?;
+        let retired_near = storage.filled((slots.count / span(BlockOrder::MAX)) as usize, 0)?;
+        Ok(Self { zone, watermarks, slots, links, states, retired_near })
+    }
+
+    /// Makes all lists empty: no frame is free yet.
+    pub fn begin(&mut self) {
+        self.links.begin();
+        self.states[self.slots.first as usize..self.slots.end as usize].fill(State::INSIDE);
     }
 
     /// Returns the memory of its structures.

@@ -7,24 +7,20 @@ use rampart_memory::FrameBlock;
 use super::BankPolicy;
 use super::memory::BankMemory;
 use super::parts::Shelf;
-use crate::{BankSets, BankSize, Error, Migratetype, Request, Watermarks, Zone};
+use crate::{BankSets, BankSize, Error, Migratetype, Request, Storage, Watermarks, Zone};
 
 /// The allocator, for one owner.
-pub struct BankMachine<P> {
-    pub(super) memory: BankMemory,
+pub struct BankMachine<'a, P, S: Storage<'a>> {
+    pub(super) memory: BankMemory<'a, S>,
     pub(super) policy: P,
 }
 
-impl<P: BankPolicy> BankMachine<P> {
-    /// Returns a machine whose frames are all free. `policy` gets its zones and parts.
-    pub fn new(
-        zones: &[Zone],
-        bank: BankSize,
-        sets: &BankSets,
-        policy: impl FnOnce(&BankMemory) -> P,
-    ) -> Result<Self, Error> {
-        let memory = BankMemory::new(zones, bank, sets, P::GROUPING)?;
-        Ok(Self { policy: policy(&memory), memory })
+impl<'a, P: BankPolicy<'a, S>, S: Storage<'a>> BankMachine<'a, P, S> {
+    /// Returns a machine whose frames are all free.
+    pub fn new(storage: &S, zones: &[Zone], bank: BankSize, sets: BankSets<'_>, mut policy: P) -> Result<Self, Error> {
+        let memory = BankMemory::new(storage, zones, bank, sets, P::GROUPING)?;
+        policy.begin(&memory);
+        Ok(Self { memory, policy })
     }
 
     /// Allocates a block: in each zone down to the low watermark, then in each down to min, or to the last frame if the

@@ -2,17 +2,15 @@
 //!
 //! All blocks that one operation touches lie in one part, for a bank is no smaller than the largest block.
 
-use alloc::vec::Vec;
-
 use rampart_memory::{BlockOrder, Frame, FrameBlock};
 
 use super::lists::GroupLists;
-use super::parts::{Parts, Shelf};
+use super::parts::{Parts, Shelf, parts_of};
 use crate::zone::slots::span;
 use crate::zone::state::Begins;
 use crate::zone_map::ZoneMap;
 use crate::{
-    AllocatorStatistics, BankSets, BankSize, End, Error, Footprint, FramePlace, Migratetype, Watermarks, Zone,
+    AllocatorStatistics, BankSets, BankSize, End, Error, Footprint, FramePlace, Migratetype, Storage, Watermarks, Zone,
 };
 
 /// Which free blocks are on lists together.
@@ -25,34 +23,42 @@ pub enum Grouping {
 }
 
 /// The zones of a machine, their parts of banks, and all blocks.
-pub struct BankMemory {
+pub struct BankMemory<'a, S: Storage<'a>> {
     /// Its zones.
-    pub map: ZoneMap,
+    pub map: ZoneMap<'a, S>,
     /// The blocks of each zone.
-    pub zones: Vec<GroupLists>,
+    pub zones: S::Array<GroupLists<'a, S>>,
     /// What is in each part of a bank.
-    pub parts: Parts,
+    pub parts: Parts<'a, S>,
     grouping: Grouping,
     /// The counts so far.
     pub statistics: AllocatorStatistics,
 }
 
-impl BankMemory {
+impl<'a, S: Storage<'a>> BankMemory<'a, S> {
     /// Returns a machine whose frames are all free; the lowest are allocated first.
-    pub fn new(zones: &[Zone], bank: BankSize, sets: &BankSets, grouping: Grouping) -> Result<Self, Error> {
-        let map = ZoneMap::new(zones)?;
+    pub fn new(
+        storage: &S,
+        zones: &[Zone],
+        bank: BankSize,
+        sets: BankSets<'_>,
+        grouping: Grouping,
+    ) -> Result<Self, Error> {
+        let map = ZoneMap::new(storage, zones)?;
         let machine = zones.iter().map(|zone| zone.frames.count()).sum();
-        let parts = Parts::new(zones, bank, sets);
-        let lists = |(index, &zone): (usize, &Zone)| {
+        let parts = Parts::new(storage, zones, bank, sets)?;
+        let lists = |index: usize| {
+            let zone = zones[index];
             let groups = match grouping {
                 Grouping::ByShelf => Shelf::COUNT,
-                Grouping::ByPart => u32::try_from(parts.of_zone(index).len()).expect("fewer parts than frames"),
+                Grouping::ByPart => u32::try_from(parts_of(&zone, bank)).expect("fewer parts than frames"),
             };
-            GroupLists::new(zone, Watermarks::of(zone.frames.count(), machine), groups)
+            GroupLists::new(storage, zone, Watermarks::of(zone.frames.count(), machine), groups)
         };
-        let lists = zones.iter().enumerate().map(lists).collect();
+        let lists = storage.array(zones.len(), lists)?;
         let mut new = Self { map, zones: lists, parts, grouping, statistics: AllocatorStatistics::default() };
-        for zone in 0..zones.len() {
+        for zone in 0..new.zones.len() {
+            new.zones[zone].begin();
             for (slot, order) in new.zones[zone].slots.fewest_blocks() {
                 let part = new.part_at(zone, slot);
                 new.insert(part, slot, order, End::Back);
@@ -74,13 +80,13 @@ impl BankMemory {
 
     /// Returns the slot of a frame of a part.
     pub fn slot_of(&self, part: usize, frame: Frame) -> u32 {
-        self.zones[self.parts.part(part).zone].slots.slot(frame)
+        self.zones[self.parts.zone_of(part)].slots.slot(frame)
     }
 
     /// Returns the lists of the zone of a part.
     #[inline]
-    fn lists(&mut self, part: usize) -> &mut GroupLists {
-        &mut self.zones[self.parts.part(part).zone]
+    fn lists(&mut self, part: usize) -> &mut GroupLists<'a, S> {
+        &mut self.zones[self.parts.zone_of(part)]
     }
 
     #[inline]
@@ -94,15 +100,14 @@ impl BankMemory {
     /// Returns the first of the smallest blocks that are large enough, of the banks that have their lists with a part.
     #[inline]
     pub fn first_beside(&self, part: usize, order: BlockOrder) -> Option<u32> {
-        self.zones[self.parts.part(part).zone].first(self.group(part), order)
+        self.zones[self.parts.zone_of(part)].first(self.group(part), order)
     }
 
     /// Records that a set is elsewhere now, and moves its blocks to an end of the lists there.
     pub fn move_set(&mut self, set: usize, to: Shelf, end: End) {
         if self.grouping == Grouping::ByShelf {
-            for &part in self.parts.of_set(set) {
-                let part = self.parts.part(part);
-                self.zones[part.zone].move_blocks(part.frames, to as u32, end);
+            for part in self.parts.of_set(set) {
+                self.zones[self.parts.zone_of(part)].move_blocks(self.parts.frames(part), to as u32, end);
             }
         }
         self.parts.set_shelf(set, to);
@@ -121,7 +126,7 @@ impl BankMemory {
             slot = kept;
         }
         let is_movable = own == Migratetype::Movable;
-        self.parts.hold(part, order.frames(), is_movable);
+        self.parts.hold(part, order, is_movable);
         self.lists(part).hold(slot, order, is_movable)
     }
 
@@ -133,7 +138,7 @@ impl BankMemory {
         let (slot, is_movable) = self.zones[zone].end_hold(block);
         let part = self.parts.part_of(zone, block.first());
         self.give_good(part, slot, block.order());
-        self.parts.end_hold(part, block.count(), is_movable);
+        self.parts.end_hold(part, block.order(), is_movable);
         self.statistics.freed += 1;
         part
     }

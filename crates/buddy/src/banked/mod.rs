@@ -20,38 +20,42 @@ use rampart_memory::{BlockOrder, Frame, FrameBlock};
 use spin::mutex::SpinMutex;
 
 use crate::{
-    AllocatorStatistics, BankPart, BankPools, BankSets, BankSize, Cpu, Error, Footprint, FramePlace, Migratetype,
-    PageAllocator, Request, Watermarks, Zone, ZoneIndex,
+    AllocatorStatistics, BankPart, BankPools, BankSets, BankSize, Cpu, Error, Footprint, FramePlace, LentStorage,
+    Migratetype, PageAllocator, Request, Storage, Watermarks, Zone, ZoneIndex,
 };
 use machine::BankMachine;
 
 pub use memory::{BankMemory, Grouping};
-pub use parts::{Parts, Shelf};
+pub use parts::{Parts, Shelf, parts_of};
 pub use searches::BankSearches;
 
 /// Which bank a request gets a block of, and which pool a bank is in.
-pub trait BankPolicy: Send {
+pub trait BankPolicy<'a, S: Storage<'a>>: Send {
     /// The name of the allocator.
     const NAME: &'static str;
 
     /// Which free blocks are on lists together.
     const GROUPING: Grouping;
 
+    /// Learns which parts there are. Nothing is allocated yet.
+    fn begin(&mut self, _: &BankMemory<'a, S>) {}
+
     /// Returns the first slot of a free block of this order or larger for a request, with its bank in the pool that the
     /// request makes it belong to. No block of an isolated bank.
-    fn find(&mut self, memory: &mut BankMemory, zone: usize, order: BlockOrder, own: Migratetype) -> Option<u32>;
+    fn find(&mut self, memory: &mut BankMemory<'a, S>, zone: usize, order: BlockOrder, own: Migratetype)
+    -> Option<u32>;
 
     /// Returns one in a bank that is meant for others, once [`BankPolicy::find`] has found none in any zone that the
     /// request may use as well.
-    fn find_among_others(&mut self, _: &mut BankMemory, _: usize, _: BlockOrder, _: Migratetype) -> Option<u32> {
+    fn find_among_others(&mut self, _: &mut BankMemory<'a, S>, _: usize, _: BlockOrder, _: Migratetype) -> Option<u32> {
         None
     }
 
     /// Puts a set somewhere else.
-    fn shelve(&mut self, memory: &mut BankMemory, set: usize, to: Shelf);
+    fn shelve(&mut self, memory: &mut BankMemory<'a, S>, set: usize, to: Shelf);
 
     /// A block of a set was freed: with its last one, the set goes offline.
-    fn freed(&mut self, memory: &mut BankMemory, set: usize) {
+    fn freed(&mut self, memory: &mut BankMemory<'a, S>, set: usize) {
         if memory.parts.can_go_offline(set) {
             self.shelve(memory, set, Shelf::Offline);
         }
@@ -63,7 +67,7 @@ pub trait BankPolicy: Send {
     }
 
     /// [`BankPools::put_best_first`].
-    fn put_best_first(&mut self, _: &BankMemory) {}
+    fn put_best_first(&mut self, _: &BankMemory<'a, S>) {}
 }
 
 /// A bank-aware buddy system, behind a spin lock: [`AdaptiveBuddy`](crate::AdaptiveBuddy),
@@ -78,19 +82,20 @@ pub trait BankPolicy: Send {
 /// A bank whose frames are all free is offline. Retired frames do not matter: they hold nothing. The part of a bank
 /// that a zone has because it begins or ends within, because the bank has a hole or the memory ends, is the kernel's
 /// for good: it serves its zone and is never emptied [Panwar15, 4.1.2].
-pub struct BankAllocator<P> {
-    machine: SpinMutex<BankMachine<P>>,
+pub struct BankAllocator<'a, P, S: Storage<'a> = LentStorage<'a>> {
+    machine: SpinMutex<BankMachine<'a, P, S>>,
 }
 
-impl<P: BankPolicy> BankAllocator<P> {
+impl<'a, P: BankPolicy<'a, S>, S: Storage<'a>> BankAllocator<'a, P, S> {
     /// Returns an allocator for these zones, with the policy for their parts.
     pub(crate) fn with(
+        storage: &S,
         zones: &[Zone],
         bank: BankSize,
-        sets: &BankSets,
-        policy: impl FnOnce(&BankMemory) -> P,
+        sets: BankSets<'_>,
+        policy: P,
     ) -> Result<Self, Error> {
-        Ok(Self { machine: SpinMutex::new(BankMachine::new(zones, bank, sets, policy)?) })
+        Ok(Self { machine: SpinMutex::new(BankMachine::new(storage, zones, bank, sets, policy)?) })
     }
 
     /// Returns the memory of the structures of its zones and banks.
@@ -106,7 +111,7 @@ impl<P: BankPolicy> BankAllocator<P> {
     }
 }
 
-impl<P: BankPolicy> PageAllocator for BankAllocator<P> {
+impl<'a, P: BankPolicy<'a, S>, S: Storage<'a>> PageAllocator for BankAllocator<'a, P, S> {
     fn allocate(&self, request: Request) -> Option<FrameBlock> {
         self.machine.lock().allocate(&request)
     }
@@ -144,7 +149,7 @@ impl<P: BankPolicy> PageAllocator for BankAllocator<P> {
     }
 }
 
-impl<P: BankPolicy> BankPools for BankAllocator<P> {
+impl<'a, P: BankPolicy<'a, S>, S: Storage<'a>> BankPools for BankAllocator<'a, P, S> {
     fn parts(&self) -> usize {
         self.machine.lock().memory.parts.len()
     }
@@ -167,7 +172,7 @@ impl<P: BankPolicy> BankPools for BankAllocator<P> {
     }
 }
 
-impl<P: BankPolicy> fmt::Debug for BankAllocator<P> {
+impl<'a, P: BankPolicy<'a, S>, S: Storage<'a>> fmt::Debug for BankAllocator<'a, P, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} parts of banks", P::NAME, self.parts())
     }

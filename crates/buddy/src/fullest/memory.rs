@@ -1,7 +1,7 @@
 //! The memory that the caller hands in.
 
-use alloc::vec;
-use alloc::vec::Vec;
+#[cfg(feature = "alloc")]
+use alloc::{vec, vec::Vec};
 
 use super::cpu::{CHUNK_WORDS, CpuState};
 use super::part::{CHUNK_FRAMES, PartState};
@@ -83,6 +83,7 @@ pub struct FullestMemory<'a> {
 }
 
 /// The slices of [`FullestMemory`], allocated.
+#[cfg(feature = "alloc")]
 #[derive(Debug)]
 pub struct FullestSlices {
     zones: usize,
@@ -93,6 +94,7 @@ pub struct FullestSlices {
     cpus: Vec<CpuState>,
 }
 
+#[cfg(feature = "alloc")]
 impl FullestSlices {
     /// Allocates what a machine of these zones and CPUs needs.
     #[must_use]

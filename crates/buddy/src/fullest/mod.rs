@@ -35,12 +35,14 @@ mod zone;
 use rampart_memory::{Frame, FrameBlock, Node};
 
 pub use cpu::CpuState;
-pub use memory::{FullestMemory, FullestNeeds, FullestSlices};
+#[cfg(feature = "alloc")]
+pub use memory::FullestSlices;
+pub use memory::{FullestMemory, FullestNeeds};
 pub use part::PartState;
 pub use zone::FullestZone;
 
 use crate::buddy::check_cpus;
-use crate::zone_map::{ZoneMap, rank};
+use crate::zone_map::{check_zones, rank};
 use crate::{
     AllocatorStatistics, BankPart, BankPool, BankPools, BankSize, Cpu, Error, Footprint, FramePlace, PageAllocator,
     Request, Watermarks, Zone, ZoneIndex,
@@ -68,7 +70,7 @@ impl<'a> FullestBank<'a> {
     /// # Errors
     /// If there is no zone or no CPU, if zones overlap or are too large, if a slice of `memory` is too short.
     pub fn new(zones: &[Zone], cpus: u32, bank: BankSize, memory: FullestMemory<'a>) -> Result<Self, Error> {
-        ZoneMap::new(zones)?;
+        check_zones(zones)?;
         check_cpus(cpus)?;
         let needs = FullestNeeds::of(zones, cpus, bank);
         let FullestMemory { zones: states, zonelists, words, retired, whole, some, parts, cpus: cpu_states } = memory;

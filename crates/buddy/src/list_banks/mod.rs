@@ -30,12 +30,15 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-use alloc::vec::Vec;
+use core::mem::MaybeUninit;
 
-use rampart_memory::BlockOrder;
+use rampart_memory::{BlockOrder, Bytes};
 
-use crate::banked::{BankAllocator, BankMemory, BankPolicy, BankSearches, Grouping, Shelf};
-use crate::{BankSets, BankSize, End, Error, Footprint, Migratetype, Zone};
+#[cfg(feature = "alloc")]
+use crate::HeapStorage;
+use crate::banked::{BankAllocator, BankMemory, BankPolicy, BankSearches, Grouping, Shelf, parts_of};
+use crate::storage::StorageNeeds;
+use crate::{BankSets, BankSize, End, Error, Footprint, LentStorage, Migratetype, Storage, Zone};
 use search::{Search, ZoneBanks};
 
 pub use cache::BankCache;
@@ -47,16 +50,41 @@ pub use cache::BankCache;
 /// In a zone of n banks, an allocation looks at most at n + 1 of them, as each is on one list and the cached one may be
 /// looked at twice: O(n), as in [Panwar15, 4.1.2]. It takes at most eleven splits; a free looks at no bank and takes at
 /// most eleven merges, unless a frame nearby is retired. No block changes its lists with its bank.
-pub type ListBanks = BankAllocator<BankLists>;
+pub type ListBanks<'a, S = LentStorage<'a>> = BankAllocator<'a, BankLists<'a, S>, S>;
 
-impl ListBanks {
+#[cfg(feature = "alloc")]
+impl ListBanks<'static, HeapStorage> {
     /// Returns an allocator for a machine of these zones, which may have holes between them. All frames are free, and
     /// the lowest whole bank is the first of the free ones.
     ///
     /// # Errors
     /// If there is no zone, if zones overlap or are too large.
     pub fn new(zones: &[Zone], bank: BankSize) -> Result<Self, Error> {
-        Self::with(zones, bank, &BankSets::plain(), BankLists::of)
+        Self::build(&HeapStorage, zones, bank)
+    }
+}
+
+impl<'a> ListBanks<'a> {
+    /// Returns how much memory [`ListBanks::within`] needs for a machine.
+    ///
+    /// # Errors
+    /// As `within`.
+    pub fn needs(zones: &[Zone], bank: BankSize) -> Result<Bytes, Error> {
+        StorageNeeds::of(|measure| ListBanks::build(measure, zones, bank).map(drop))
+    }
+
+    /// Returns an allocator with its structures in this memory, whatever that holds; else as `new` does.
+    ///
+    /// # Errors
+    /// If there is no zone, if zones overlap or are too large, if the memory does not suffice.
+    pub fn within(memory: &'a mut [MaybeUninit<u8>], zones: &[Zone], bank: BankSize) -> Result<Self, Error> {
+        Self::build(&LentStorage::of(memory), zones, bank)
+    }
+}
+
+impl<'a, S: Storage<'a>> ListBanks<'a, S> {
+    fn build(storage: &S, zones: &[Zone], bank: BankSize) -> Result<Self, Error> {
+        Self::with(storage, zones, bank, BankSets::plain(), BankLists::new(storage, zones, bank)?)
     }
 
     /// Returns how far allocations have searched so far. One search looks at no more than one bank more than its zone
@@ -74,24 +102,36 @@ impl ListBanks {
 }
 
 /// The policy of the lists.
-pub struct BankLists {
-    zones: Vec<ZoneBanks>,
+pub struct BankLists<'a, S: Storage<'a>> {
+    zones: S::Array<ZoneBanks<'a, S>>,
     searches: BankSearches,
     cache: BankCache,
 }
 
-impl BankLists {
-    fn of(memory: &BankMemory) -> Self {
-        let zones = (0..memory.zones.len()).map(|zone| ZoneBanks::of(&memory.parts, zone)).collect();
-        Self { zones, searches: BankSearches::default(), cache: BankCache::default() }
+impl<'a, S: Storage<'a>> BankLists<'a, S> {
+    fn new(storage: &S, zones: &[Zone], bank: BankSize) -> Result<Self, Error> {
+        let zones = storage.array(zones.len(), |zone| ZoneBanks::new(storage, parts_of(&zones[zone], bank)))?;
+        Ok(Self { zones, searches: BankSearches::default(), cache: BankCache::default() })
     }
 }
 
-impl BankPolicy for BankLists {
+impl<'a, S: Storage<'a>> BankPolicy<'a, S> for BankLists<'a, S> {
     const NAME: &'static str = "ListBanks";
     const GROUPING: Grouping = Grouping::ByPart;
 
-    fn find(&mut self, memory: &mut BankMemory, zone: usize, order: BlockOrder, own: Migratetype) -> Option<u32> {
+    fn begin(&mut self, memory: &BankMemory<'a, S>) {
+        for (zone, banks) in self.zones.iter_mut().enumerate() {
+            banks.begin(&memory.parts, zone);
+        }
+    }
+
+    fn find(
+        &mut self,
+        memory: &mut BankMemory<'a, S>,
+        zone: usize,
+        order: BlockOrder,
+        own: Migratetype,
+    ) -> Option<u32> {
         let own = Shelf::of(own);
         let mut search = Search::new(&self.zones[zone], &memory.parts, order);
         let cached = search.cached(own);
@@ -115,9 +155,9 @@ impl BankPolicy for BankLists {
         memory.first_beside(part, order)
     }
 
-    fn shelve(&mut self, memory: &mut BankMemory, set: usize, to: Shelf) {
-        for &part in memory.parts.of_set(set) {
-            self.zones[memory.parts.part(part).zone].put_first(part, to);
+    fn shelve(&mut self, memory: &mut BankMemory<'a, S>, set: usize, to: Shelf) {
+        for part in memory.parts.of_set(set) {
+            self.zones[memory.parts.zone_of(part)].put_first(part, to);
         }
         memory.move_set(set, to, End::Front);
     }
@@ -126,8 +166,8 @@ impl BankPolicy for BankLists {
         self.zones.iter().map(ZoneBanks::footprint).sum()
     }
 
-    fn put_best_first(&mut self, memory: &BankMemory) {
-        for banks in &mut self.zones {
+    fn put_best_first(&mut self, memory: &BankMemory<'a, S>) {
+        for banks in &mut *self.zones {
             for list in [Shelf::Kernel, Shelf::User] {
                 let best = Search::new(banks, &memory.parts, BlockOrder::ZERO).with_most_free(list);
                 best.into_iter().for_each(|part| banks.put_first(part, list));

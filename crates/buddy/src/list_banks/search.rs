@@ -6,27 +6,31 @@ use rampart_memory::{BlockOrder, Bytes};
 
 use crate::banked::{Parts, Shelf};
 use crate::zone::links::Links;
-use crate::{End, Footprint};
+use crate::{End, Error, Footprint, Storage};
 
 /// The banks of a zone, each on the list of its shelf, and the cached bank of each list.
-pub struct ZoneBanks {
+pub struct ZoneBanks<'a, S: Storage<'a>> {
     /// The first part of the zone; the elements of the lists are the distances from it.
     start: usize,
-    lists: Links,
+    lists: Links<'a, S>,
     cached: [Option<usize>; Shelf::COUNT as usize],
 }
 
-impl ZoneBanks {
-    /// Returns the banks of a zone on their lists, the lowest first.
-    pub fn of(parts: &Parts, zone: usize) -> Self {
+impl<'a, S: Storage<'a>> ZoneBanks<'a, S> {
+    /// Returns the lists for so many banks of a zone, before [`ZoneBanks::begin`].
+    pub fn new(storage: &S, banks: usize) -> Result<Self, Error> {
+        let count = u32::try_from(banks).expect("a zone has fewer parts than frames");
+        Ok(Self { start: 0, lists: Links::new(storage, count, Shelf::COUNT)?, cached: [None; Shelf::COUNT as usize] })
+    }
+
+    /// Puts the banks of a zone on their lists, the lowest first.
+    pub fn begin(&mut self, parts: &Parts<'a, S>, zone: usize) {
         let own = parts.of_zone(zone);
-        let count = u32::try_from(own.len()).expect("a zone has fewer parts than frames");
-        let mut new =
-            Self { start: own.start, lists: Links::new(count, Shelf::COUNT), cached: [None; Shelf::COUNT as usize] };
+        self.start = own.start;
+        self.lists.begin();
         for part in own {
-            new.lists.push(new.lists.head(parts.shelf_of(part) as u32), parts.place(part), End::Back);
+            self.lists.push(self.lists.head(parts.shelf_of(part) as u32), parts.place(part), End::Back);
         }
-        new
     }
 
     /// Returns its memory.
@@ -51,15 +55,15 @@ impl ZoneBanks {
 }
 
 /// A search of one zone for a bank with a block of an order.
-pub struct Search<'a> {
-    banks: &'a ZoneBanks,
-    parts: &'a Parts,
+pub struct Search<'s, 'a, S: Storage<'a>> {
+    banks: &'s ZoneBanks<'a, S>,
+    parts: &'s Parts<'a, S>,
     order: BlockOrder,
     looked_at: u64,
 }
 
-impl<'a> Search<'a> {
-    pub const fn new(banks: &'a ZoneBanks, parts: &'a Parts, order: BlockOrder) -> Self {
+impl<'s, 'a, S: Storage<'a>> Search<'s, 'a, S> {
+    pub const fn new(banks: &'s ZoneBanks<'a, S>, parts: &'s Parts<'a, S>, order: BlockOrder) -> Self {
         Self { banks, parts, order, looked_at: 0 }
     }
 

@@ -14,17 +14,17 @@ const ZONE: ZoneIndex = ZoneIndex(0);
 const BANK: BankSize = BankSize::of_frames(1024).unwrap();
 
 /// Returns a machine of one zone of so many banks.
-fn banks(count: u64) -> ListBanks {
+fn banks(count: u64) -> ListBanks<'static, HeapStorage> {
     ListBanks::new(&[zone(0, Normal, 0, count * 1024)], BANK).unwrap()
 }
 
 /// Frees these halves of banks.
-fn free(banks: &ListBanks, halves: &[u64]) {
+fn free(banks: &ListBanks<'static, HeapStorage>, halves: &[u64]) {
     halves.iter().for_each(|half| banks.free(block(half * 512, 9), CPU));
 }
 
 /// Returns which halves of banks the next requests get.
-fn halves<const N: usize>(banks: &ListBanks, own: Migratetype) -> [u64; N] {
+fn halves<const N: usize>(banks: &ListBanks<'static, HeapStorage>, own: Migratetype) -> [u64; N] {
     [(); N].map(|()| get(banks, 9, own).first().number() / 512)
 }
 

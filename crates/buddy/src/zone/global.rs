@@ -4,7 +4,7 @@
 use rampart_memory::BlockOrder;
 
 use super::{ZoneAllocator, span};
-use crate::{Allocated, AllocationOrigin, End, Mark, Migratetype, Request};
+use crate::{Allocated, AllocationOrigin, End, Mark, Migratetype, Request, Storage};
 
 /// A block that was taken off the global lists for an allocation.
 pub(super) struct Found<M> {
@@ -15,7 +15,7 @@ pub(super) struct Found<M> {
     pub migratetype: Migratetype,
 }
 
-impl<M: Mark> ZoneAllocator<M> {
+impl<'a, M: Mark, S: Storage<'a>> ZoneAllocator<'a, M, S> {
     /// Allocates a block for a request, if that leaves `floor` frames on the global lists.
     #[inline]
     pub fn allocate(&mut self, request: &Request, floor: u64) -> Option<Allocated<M>> {
@@ -80,7 +80,7 @@ impl<M: Mark> ZoneAllocator<M> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{CPU, at, block, free_blocks, list, machine, request, urgent};
+    use crate::testing::{CPU, SmallBuddy, at, block, free_blocks, list, machine, request, urgent};
     use crate::{AllocationOrigin, End, FreeLists, Migratetype::Movable};
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
     fn blocks_come_from_and_go_to_either_end_of_a_list() {
         let mut buddy = machine(4096);
         let name = list(10, Movable);
-        let firsts = |buddy: &crate::Buddy<_>, end| -> Vec<u64> {
+        let firsts = |buddy: &SmallBuddy, end| -> Vec<u64> {
             buddy.blocks(name, end).map(|(block, _)| block.first().number() / 1024).collect()
         };
         assert_eq!(firsts(&buddy, End::Front), [0, 1, 2, 3]);

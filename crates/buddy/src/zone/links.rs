@@ -5,9 +5,7 @@
 //! heads of the lists are slots behind those of the frames, and each list is a ring through its head, as in Linux. So
 //! an element can be removed without knowing its list, and no end is a special case.
 
-use alloc::vec::Vec;
-
-use crate::{End, Footprint};
+use crate::{End, Error, Footprint, Storage};
 
 /// A slot of the array: a frame or the head of a list.
 #[derive(Clone, Copy)]
@@ -23,21 +21,28 @@ const _: () = assert!(size_of::<Link>() == 8, "a frame's links are all that a li
 pub struct Head(u32);
 
 /// The links of all elements and lists of a zone.
-pub struct Links {
-    links: Vec<Link>,
+pub struct Links<'a, S: Storage<'a>> {
+    links: S::Array<Link>,
     elements: u32,
 }
 
-impl Links {
-    /// Returns empty lists, and elements on none of them. Using an element or a list that does not exist is a bug and
-    /// panics.
-    pub fn new(elements: u32, lists: u32) -> Self {
+impl<'a, S: Storage<'a>> Links<'a, S> {
+    /// Returns lists before [`Links::begin`], and elements on none of them. Using an element or a list that does not
+    /// exist is a bug and panics.
+    pub fn new(storage: &S, elements: u32, lists: u32) -> Result<Self, Error> {
         let slots = elements.checked_add(lists).expect("a zone is small enough for its links");
-        Self { links: (0..slots).map(|slot| Link { next: slot, previous: slot }).collect(), elements }
+        Ok(Self { links: storage.filled(slots as usize, Link { next: 0, previous: 0 })?, elements })
+    }
+
+    /// Makes all lists empty.
+    pub fn begin(&mut self) {
+        for (link, head) in self.links[self.elements as usize..].iter_mut().zip(self.elements..) {
+            *link = Link { next: head, previous: head };
+        }
     }
 
     /// Returns the memory of the elements, and that of the heads.
-    pub const fn footprint(&self) -> Footprint {
+    pub fn footprint(&self) -> Footprint {
         let (elements, heads) = (self.elements as usize, self.links.len() - self.elements as usize);
         Footprint { frames: Footprint::of_frames::<Link>(elements).frames, ..Footprint::of_heads::<Link>(heads) }
     }
@@ -104,6 +109,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
+    use crate::HeapStorage;
     use proptest::prelude::*;
 
     const ELEMENTS: u32 = 12;
@@ -112,7 +118,8 @@ mod tests {
     proptest! {
         #[test]
         fn three_rings_do_what_three_deques_do(steps in prop::collection::vec((0..ELEMENTS, 0..LISTS, any::<bool>()), 0..60)) {
-            let mut links = Links::new(ELEMENTS, LISTS);
+            let mut links = Links::new(&HeapStorage, ELEMENTS, LISTS).unwrap();
+            links.begin();
             let mut model = vec![VecDeque::new(); LISTS as usize];
             for (slot, list, front) in steps {
                 if let Some(deque) = model.iter_mut().find(|deque| deque.contains(&slot)) {

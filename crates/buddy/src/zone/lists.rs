@@ -1,20 +1,17 @@
 //! The lists of a zone and the states of their blocks, without a policy.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use rampart_memory::{BlockOrder, Bytes};
 
 use super::links::{Head, Link, Links};
 use super::state::{Begins, State};
-use crate::{Cpu, End, Footprint, Mark, Migratetype};
+use crate::{Cpu, End, Error, Footprint, Mark, Migratetype, Storage};
 
 /// The global lists of a zone, one per order and migratetype, followed by the lists of the CPUs, one per CPU and
 /// migratetype.
-pub struct Lists<M> {
-    links: Links,
-    states: Vec<State>,
-    marks: Vec<M>,
+pub struct Lists<'a, M: Mark, S: Storage<'a>> {
+    links: Links<'a, S>,
+    states: S::Array<State>,
+    marks: S::Array<M>,
     counts: [[Counts; Migratetype::COUNT]; BlockOrder::COUNT],
     free: u64,
 }
@@ -29,16 +26,21 @@ struct Counts {
 const TYPES: u32 = Migratetype::COUNT as u32;
 const GLOBAL_LISTS: u32 = (BlockOrder::MAX.number() as u32 + 1) * TYPES;
 
-impl<M: Mark> Lists<M> {
-    /// Returns lists for `slots` slots, none of which is a frame yet.
-    pub fn new(slots: u32, cpus: u32, mark: M) -> Self {
-        Self {
-            links: Links::new(slots, GLOBAL_LISTS + cpus * TYPES),
-            states: vec![State::GONE; slots as usize],
-            marks: vec![mark; slots as usize],
+impl<'a, M: Mark, S: Storage<'a>> Lists<'a, M, S> {
+    /// Returns lists for `slots` slots, none of which is a frame yet, before [`Lists::begin`].
+    pub fn new(storage: &S, slots: u32, cpus: u32, mark: M) -> Result<Self, Error> {
+        Ok(Self {
+            links: Links::new(storage, slots, GLOBAL_LISTS + cpus * TYPES)?,
+            states: storage.filled(slots as usize, State::GONE)?,
+            marks: storage.filled(slots as usize, mark)?,
             counts: [[Counts::default(); Migratetype::COUNT]; BlockOrder::COUNT],
             free: 0,
-        }
+        })
+    }
+
+    /// Makes all lists empty.
+    pub fn begin(&mut self) {
+        self.links.begin();
     }
 
     /// Returns the memory of the lists and states, but for what is in `Self`.

@@ -8,7 +8,7 @@
 use rampart_memory::BlockOrder;
 
 use super::ZoneAllocator;
-use crate::{Cpu, End, Mark, Migratetype};
+use crate::{Cpu, End, Mark, Migratetype, Storage};
 
 /// Frames that move between the list of a CPU and the global lists at once (`zone_batchsize`, zones of 512 MiB or
 /// more).
@@ -17,7 +17,7 @@ pub const LOCAL_BATCH: u32 = 31;
 /// Frames of one zone at which the lists of a CPU give back a batch (`setup_pageset`).
 pub const LOCAL_HIGH: u32 = 6 * LOCAL_BATCH;
 
-impl<M: Mark> ZoneAllocator<M> {
+impl<'a, M: Mark, S: Storage<'a>> ZoneAllocator<'a, M, S> {
     /// Takes the first frame of a CPU's list; an empty list is first filled with at limit `spare` frames.
     #[inline]
     pub(super) fn allocate_local(&mut self, cpu: Cpu, migratetype: Migratetype, spare: u64) -> Option<(u32, M)> {

@@ -18,15 +18,13 @@ pub mod slots;
 pub mod state;
 mod steal;
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use rampart_memory::{BlockOrder, Frame, FrameBlock};
 
 pub use local::{LOCAL_BATCH, LOCAL_HIGH};
 
 use crate::{
-    AllocatorStatistics, Cpu, End, Footprint, FramePlace, ListName, Mark, Migratetype, Watermarks, Zone, ZoneIndex,
+    AllocatorStatistics, Cpu, End, Error, Footprint, FramePlace, ListName, Mark, Migratetype, Storage, Watermarks,
+    Zone, ZoneIndex,
 };
 use lists::Lists;
 use slots::{Slots, span};
@@ -36,42 +34,52 @@ use state::{Begins, State};
 pub const PAGEBLOCK: BlockOrder = BlockOrder::new(9).expect("9 is an order");
 
 /// The allocator of one zone. Its owner passes only blocks in the zone.
-pub struct ZoneAllocator<M> {
+pub struct ZoneAllocator<'a, M: Mark, S: Storage<'a>> {
     index: ZoneIndex,
     zone: Zone,
     slots: Slots,
-    lists: Lists<M>,
+    lists: Lists<'a, M, S>,
     /// The migratetype of each pageblock.
-    pageblocks: Vec<Migratetype>,
+    pageblocks: S::Array<Migratetype>,
     /// Retired frames in each block of the largest order, so that a free block is searched for them only if there are
     /// any.
-    retired_near: Vec<u16>,
+    retired_near: S::Array<u16>,
     /// Frames on the lists of each CPU.
-    local: Vec<u32>,
+    local: S::Array<u32>,
     watermarks: Watermarks,
     statistics: AllocatorStatistics,
 }
 
-impl<M: Mark> ZoneAllocator<M> {
-    /// Returns a zone whose frames are all free and movable, with the same mark; the lowest are allocated first.
-    pub fn new(index: ZoneIndex, zone: Zone, cpus: u32, watermarks: Watermarks, mark: M) -> Self {
+impl<'a, M: Mark, S: Storage<'a>> ZoneAllocator<'a, M, S> {
+    /// Returns a zone before [`ZoneAllocator::begin`].
+    pub fn new(
+        storage: &S,
+        (index, zone): (ZoneIndex, Zone),
+        cpus: u32,
+        watermarks: Watermarks,
+        mark: M,
+    ) -> Result<Self, Error> {
         let slots = Slots::of(zone);
-        let mut new = Self {
+        Ok(Self {
             index,
             zone,
             slots,
-            lists: Lists::new(slots.count, cpus, mark),
-            pageblocks: vec![Migratetype::Movable; (slots.count / span(PAGEBLOCK)) as usize],
-            retired_near: vec![0; (slots.count / span(BlockOrder::MAX)) as usize],
-            local: vec![0; cpus as usize],
+            lists: Lists::new(storage, slots.count, cpus, mark)?,
+            pageblocks: storage.filled((slots.count / span(PAGEBLOCK)) as usize, Migratetype::Movable)?,
+            retired_near: storage.filled((slots.count / span(BlockOrder::MAX)) as usize, 0)?,
+            local: storage.filled(cpus as usize, 0)?,
             watermarks,
             statistics: AllocatorStatistics::default(),
-        };
-        (slots.first..slots.end).for_each(|slot| new.lists.set(slot, State::INSIDE));
-        for (slot, order) in slots.fewest_blocks() {
-            new.lists.insert(slot, order, Migratetype::Movable, mark, End::Back);
+        })
+    }
+
+    /// Makes all frames free and movable, with the same mark; the lowest are allocated first.
+    pub fn begin(&mut self, mark: M) {
+        self.lists.begin();
+        (self.slots.first..self.slots.end).for_each(|slot| self.lists.set(slot, State::INSIDE));
+        for (slot, order) in self.slots.fewest_blocks() {
+            self.lists.insert(slot, order, Migratetype::Movable, mark, End::Back);
         }
-        new
     }
 
     pub const fn zone(&self) -> Zone {
@@ -94,7 +102,7 @@ impl<M: Mark> ZoneAllocator<M> {
         Footprint::of_zones::<Self>(1) + self.lists.footprint() + pageblocks + retired + cpus
     }
 
-    pub const fn lists(&self) -> &Lists<M> {
+    pub const fn lists(&self) -> &Lists<'a, M, S> {
         &self.lists
     }
 

@@ -7,9 +7,9 @@ use rampart_memory::{BlockOrder, Frame};
 
 use super::state::{Begins, State};
 use super::{ZoneAllocator, span};
-use crate::{End, FramePlace, Mark};
+use crate::{End, FramePlace, Mark, Storage};
 
-impl<M: Mark> ZoneAllocator<M> {
+impl<'a, M: Mark, S: Storage<'a>> ZoneAllocator<'a, M, S> {
     /// Retires a frame, and returns where it was.
     pub fn retire(&mut self, frame: Frame) -> FramePlace {
         let was = self.place(frame);

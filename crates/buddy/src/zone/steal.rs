@@ -6,9 +6,9 @@ use rampart_memory::BlockOrder;
 
 use super::state::Begins;
 use super::{PAGEBLOCK, ZoneAllocator, span};
-use crate::{End, Mark, Migratetype};
+use crate::{End, Mark, Migratetype, Storage};
 
-impl<M: Mark> ZoneAllocator<M> {
+impl<'a, M: Mark, S: Storage<'a>> ZoneAllocator<'a, M, S> {
     /// Picks the largest block of another migratetype and claims its surroundings. Returns the block, still on its
     /// list, the migratetype that it came from, and the one that its rest belongs to.
     pub(super) fn steal(&mut self, order: BlockOrder, own: Migratetype) -> Option<(u32, Migratetype, Migratetype)> {
@@ -63,12 +63,12 @@ impl<M: Mark> ZoneAllocator<M> {
 #[cfg(test)]
 mod tests {
     use crate::Migratetype::{Movable, Reclaimable, Unmovable};
-    use crate::testing::{CPU, at, block, free_blocks, list, machine, order, request, urgent};
+    use crate::testing::{CPU, SmallBuddy, at, block, free_blocks, list, machine, order, request, urgent};
     use crate::{AllocationOrigin, End, FreeLists, Migratetype};
-    use rampart_memory::{FrameBlock, Tested};
+    use rampart_memory::FrameBlock;
 
     /// Returns the free blocks of the first zone, as (first frame, order number, type).
-    fn types(buddy: &crate::Buddy<Tested>) -> Vec<(u64, u8, Migratetype)> {
+    fn types(buddy: &SmallBuddy) -> Vec<(u64, u8, Migratetype)> {
         free_blocks(buddy)
             .iter()
             .map(|(block, own, _)| (block.first().number(), block.order().number(), *own))
@@ -93,7 +93,7 @@ mod tests {
     }
 
     /// Frees one block of each given order in an otherwise full machine of two pageblocks, apart from each other.
-    fn nearly_full(orders: &[(u64, u8)]) -> crate::Buddy<Tested> {
+    fn nearly_full(orders: &[(u64, u8)]) -> SmallBuddy {
         let mut buddy = machine(1024);
         let (whole, mark) = buddy.take(list(10, Movable), End::Front).unwrap();
         buddy.split(whole);

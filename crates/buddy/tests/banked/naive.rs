@@ -36,7 +36,7 @@ pub struct Naive {
 }
 
 impl Naive {
-    pub fn new(zones: &[Zone], bank: u64, sets: &BankSets, kind: Kind) -> Self {
+    pub fn new(zones: &[Zone], bank: u64, sets: &BankSets<'_>, kind: Kind) -> Self {
         let mut parts = Vec::new();
         let mut free = vec![false; zones.iter().map(|zone| zone.frames.last().number() as usize + 1).max().unwrap()];
         for (zone, Zone { frames, .. }) in zones.iter().enumerate() {

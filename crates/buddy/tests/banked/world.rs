@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use proptest::sample::Index;
 use rampart_buddy::{
-    AdaptiveBuddy, ArrayBanks, BankPools, BankSearches, BankSets, BankSize, Cpu, FramePlace, ListBanks, Migratetype,
-    PageAllocator, Request, StealRule, Watermarks, Zone, ZoneIndex, ZoneKind,
+    AdaptiveBuddy, ArrayBanks, BankPools, BankSearches, BankSets, BankSize, Cpu, FramePlace, HeapStorage, ListBanks,
+    Migratetype, PageAllocator, Request, StealRule, Watermarks, Zone, ZoneIndex, ZoneKind,
 };
 use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange, Node};
 
@@ -47,19 +47,19 @@ pub trait Banked: PageAllocator + BankPools {
     fn searches(&self) -> BankSearches;
 }
 
-impl Banked for AdaptiveBuddy {
+impl Banked for AdaptiveBuddy<'static, HeapStorage> {
     fn searches(&self) -> BankSearches {
         BankSearches::default()
     }
 }
 
-impl Banked for ArrayBanks {
+impl Banked for ArrayBanks<'static, HeapStorage> {
     fn searches(&self) -> BankSearches {
         self.searches()
     }
 }
 
-impl Banked for ListBanks {
+impl Banked for ListBanks<'static, HeapStorage> {
     fn searches(&self) -> BankSearches {
         self.searches()
     }
@@ -125,8 +125,9 @@ impl World {
             zone(1, ZoneKind::Normal, 10_240, 3072),
         ];
         // With banks of 1,024 frames, the first pair lies in two zones, and bank 8 is partial.
+        let mut memory = [(0, 0); 8];
         let sets = if interleaved {
-            BankSets::interleaved([[1, 4], [5, 7], [2, 8], [12, 10]]).unwrap()
+            BankSets::interleaved([[1, 4], [5, 7], [2, 8], [12, 10]], &mut memory).unwrap()
         } else {
             BankSets::plain()
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use rampart_buddy::{
-    Buddy, Cpu, End, FramePlace, FreeLists, ListName, Migratetype, Request, Zone, ZoneIndex, ZoneKind,
+    Buddy, Cpu, End, FramePlace, FreeLists, HeapStorage, ListName, Migratetype, Request, Zone, ZoneIndex, ZoneKind,
 };
 use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange, Node, Tested, Timestamp};
 
@@ -61,7 +61,7 @@ pub fn step() -> impl Strategy<Value = Step> {
 }
 
 pub struct World {
-    pub buddy: Buddy<Tested>,
+    pub buddy: Buddy<'static, Tested, HeapStorage>,
     pub naive: Vec<Naive>,
     pub held: Vec<(FrameBlock, Tested)>,
     /// The mark with which each frame was last given back.

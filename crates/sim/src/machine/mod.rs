@@ -16,7 +16,7 @@ mod tester;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use rampart_buddy::{Buddy, ListName};
+use rampart_buddy::{Buddy, HeapStorage, ListName};
 use rampart_memory::{BlockOrder, Frame, FrameDemand, RePlacementCounts, Tested, Timestamp};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -70,7 +70,7 @@ pub struct SimulatedMachine {
     testing: Option<Testing>,
     now: Timestamp,
     steps: u64,
-    allocator: Buddy<Tested>,
+    allocator: Buddy<'static, Tested, HeapStorage>,
     /// The allocator's lists of each node and order.
     names: Vec<Vec<Vec<ListName>>>,
     frames: Frames,

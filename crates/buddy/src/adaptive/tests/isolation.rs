@@ -38,7 +38,7 @@ fn only_parts_of_the_user_pool_can_be_isolated() {
 
 #[test]
 fn a_set_is_isolated_as_long_as_any_of_its_banks_is() {
-    let adaptive = of_sets(2, &BankSets::interleaved([[0, 1]]).unwrap());
+    let adaptive = of_sets(2, &BankSets::interleaved([[0, 1]], &mut [(0, 0); 6]).unwrap());
     let held = get(&adaptive, 0, Movable);
     assert!(adaptive.isolate(0) && adaptive.isolate(1));
     assert_eq!(adaptive.free_frames(ZONE), 0, "both banks");

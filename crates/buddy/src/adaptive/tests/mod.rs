@@ -22,10 +22,10 @@ const ZONE: ZoneIndex = ZoneIndex(0);
 const BANK: BankSize = BankSize::of_frames(1024).unwrap();
 
 /// Returns a machine of one zone of so many banks.
-fn banks(count: u64) -> AdaptiveBuddy {
+fn banks(count: u64) -> AdaptiveBuddy<'static, HeapStorage> {
     of_sets(count, &BankSets::plain())
 }
 
-fn of_sets(count: u64, sets: &BankSets) -> AdaptiveBuddy {
+fn of_sets(count: u64, sets: &BankSets<'_>) -> AdaptiveBuddy<'static, HeapStorage> {
     AdaptiveBuddy::new(&[zone(0, Normal, 0, count * 1024)], BANK, sets, StealRule::MostFree).unwrap()
 }

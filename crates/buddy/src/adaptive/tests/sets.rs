@@ -4,7 +4,8 @@ use super::*;
 
 #[test]
 fn interleaved_banks_do_everything_together_across_zones_too() {
-    let sets = BankSets::interleaved([[0, 4], [1, 5]]).unwrap();
+    let mut memory = [(0, 0); 4];
+    let sets = BankSets::interleaved([[0, 4], [1, 5]], &mut memory).unwrap();
     let zones = [zone(0, Normal, 0, 3072), zone(1, Normal, 4096, 2048)];
     let adaptive = AdaptiveBuddy::new(&zones, BANK, &sets, StealRule::MostFree).unwrap();
     let here = get(&adaptive, 0, Movable);
@@ -19,7 +20,7 @@ fn interleaved_banks_do_everything_together_across_zones_too() {
 
 #[test]
 fn interleaved_banks_are_stolen_together_and_their_free_frames_count_together() {
-    let adaptive = of_sets(4, &BankSets::interleaved([[0, 2], [1, 3]]).unwrap());
+    let adaptive = of_sets(4, &BankSets::interleaved([[0, 2], [1, 3]], &mut [(0, 0); 6]).unwrap());
     full_but(&adaptive, &[(0, 8), (1024, 7), (3072, 7), (3328, 6)]);
     assert_eq!(get(&adaptive, 6, Unmovable), block(3328, 6), "320 frames are more than 256");
     assert_eq!(pools(&adaptive), [User, Kernel, User, Kernel]);
@@ -38,7 +39,8 @@ fn the_pairs_of_table_4_1_are_online_together() {
 
 #[test]
 fn a_set_with_a_partial_bank_is_the_kernel_s_for_good() {
-    let sets = BankSets::interleaved([[0, 2], [1, 3], [5, 9]]).unwrap();
+    let mut memory = [(0, 0); 6];
+    let sets = BankSets::interleaved([[0, 2], [1, 3], [5, 9]], &mut memory).unwrap();
     let zones = [zone(0, Normal, 0, 3000), zone(0, Normal, 5120, 1024)];
     let adaptive = AdaptiveBuddy::new(&zones, BANK, &sets, StealRule::MostFree).unwrap();
     assert_eq!(pools(&adaptive), [Kernel, Offline, Kernel, Offline], "a bank that is absent does not matter");
