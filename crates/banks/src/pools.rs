@@ -14,6 +14,7 @@
 //! keeps a part back for itself, and what lies there can move out again.
 
 mod node;
+mod sizes;
 #[cfg(test)]
 mod tests;
 
@@ -24,9 +25,10 @@ use std::time::Duration;
 use rampart_linux::HotplugState;
 use rampart_linux::memory_state::ZoneMemory;
 use rampart_memory::{Bytes, HotplugBlock, Node};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use self::node::NodeMemory;
+pub use self::sizes::PoolSizes;
 use crate::attempts::FailedAttempts;
 use crate::costs::BankCosts;
 use crate::survey::{BlockSurvey, MemorySurvey};
@@ -49,7 +51,7 @@ pub struct PoolSettings {
 }
 
 /// A pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, displaydoc::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, displaydoc::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum Pool {
     /// kernel core
@@ -236,6 +238,12 @@ impl Pools {
         if matches!(demand, PoolDemand::Shrink(_)) {
             self.phase = Phase::Keeping;
         }
+    }
+
+    /// Memory that stays free, of all nodes together.
+    #[must_use]
+    pub fn whole_reserve(&self) -> Bytes {
+        Bytes::new(self.nodes.keys().map(|node| self.reserve(*node).get()).sum())
     }
 
     fn reserve(&self, node: Node) -> Bytes {

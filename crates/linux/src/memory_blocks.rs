@@ -68,9 +68,15 @@ impl MemoryBlocks {
     /// Whether a frame lies in a block that is online. A hole between blocks may have flags, but has no memory.
     #[must_use]
     pub fn is_online(&self, frame: Frame) -> bool {
+        self.of(frame).is_some_and(|block| block.state == HotplugState::Online)
+    }
+
+    /// The block in which a frame lies; `None` in a hole.
+    #[must_use]
+    pub fn of(&self, frame: Frame) -> Option<&MemoryBlock> {
         let number = frame.address() / self.size.get();
         let found = self.blocks.binary_search_by_key(&number, |block| block.number.0.into());
-        found.is_ok_and(|place| self.blocks[place].state == HotplugState::Online)
+        found.ok().map(|place| &self.blocks[place])
     }
 
     /// Reads them.
@@ -90,10 +96,25 @@ impl MemoryBlocks {
         Ok(Self { size: Bytes::new(size), blocks: blocks.collect() })
     }
 
+    /// All memory that is offline.
+    #[must_use]
+    pub fn offline(&self) -> Bytes {
+        let offline = self.blocks.iter().filter(|block| block.state == HotplugState::Offline).count();
+        Bytes::new(self.size.get() * offline as u64)
+    }
+
     /// The frames of a block.
     #[must_use]
     pub fn frames(&self) -> NonZero<u64> {
         NonZero::new(self.size.get() / FRAME_BYTES).expect("a block has a frame at least")
+    }
+}
+
+impl MemoryBlock {
+    /// Whether it takes only memory that can move (`ZONE_MOVABLE`).
+    #[must_use]
+    pub fn is_movable_only(&self) -> bool {
+        self.state != HotplugState::Offline && matches!(&self.zones, BlockZones::In(zone) if zone == "Movable")
     }
 }
 
@@ -173,6 +194,8 @@ mod tests {
         assert_eq!(read.blocks, expected, "block 11 has no state: it went away");
         let online = |number| read.is_online(Frame::new(number).unwrap());
         assert_eq!([0, 32_767, 32_768, 9 << 15, 10 << 15].map(online), [true, true, false, false, false]);
+        let movable = |number| read.of(Frame::new(number).unwrap()).map(MemoryBlock::is_movable_only);
+        assert_eq!([0, 32_768, (10 << 15) - 1, 10 << 15].map(movable), [Some(false), None, Some(true), Some(false)]);
     }
 
     #[test]

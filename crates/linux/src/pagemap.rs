@@ -95,6 +95,15 @@ impl Pagemap {
         Ok(())
     }
 
+    /// The frame of the page at `address`, a number and no pointer, as it may be under test; `None` for a page without a frame,
+    /// or with one that this process may not know.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if the kernel does not answer.
+    pub fn frame_at(&self, address: u64) -> Result<Option<Frame>, Error> {
+        self.entry_at(address).map(frame_of)
+    }
+
     /// The frame of the page at `address`, if the hardware reported it lost and the kernel took it away for that: then
     /// the page has none any more, and its next reader gets SIGBUS. Also `None` if this process may not know it.
     ///
@@ -126,8 +135,12 @@ impl Pagemap {
     }
 
     fn entry(&self, address: NonNull<u8>) -> Result<u64, Error> {
+        self.entry_at(address.addr().get() as u64)
+    }
+
+    fn entry_at(&self, address: u64) -> Result<u64, Error> {
         let mut entry = [0; ENTRY_BYTES];
-        let at = (address.addr().get() / PAGE_BYTES * ENTRY_BYTES) as u64;
+        let at = address / PAGE_BYTES as u64 * ENTRY_BYTES as u64;
         let read = self.file.read_exact_at(&mut entry, at);
         read.map_err(|cause| Error::Read { path: self.path.clone(), cause })?;
         Ok(u64::from_ne_bytes(entry))

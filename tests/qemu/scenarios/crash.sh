@@ -30,26 +30,30 @@ restored end
 check "consolidate is killed after each of several writes ($((write - 1)))" test $write -ge 4
 check "restore brings everything back each time${lost:+, but after write$lost}" test -z "$lost"
 
-# load: once the pools are at rest, a program takes memory and gives it back.
+# load: once the pools are at rest, a program takes memory and gives it back; then the kernel does.
 load() {
   until grep -q '^pools ' /tmp/report; do kill -0 "$1" 2>/dev/null || return; done
   dd if=/dev/zero of=/tmp/data bs=1M count=350 2>/dev/null
   rm /tmp/data
+  bursts pipes 400 400
 }
 
-lost= grown=0
+ulimit -n 4096
+lost= grown=0 core=0
 write=1
 while :; do
-  killafter $write "$memory/" rampart banks pools --apply --dwell 1s --for 12s >/tmp/report 2>&1 &
+  killafter $write "$memory/" rampart banks pools --apply --dwell 1s --for 20s >/tmp/report 2>&1 &
   killed=$!
   load $killed
   wait $killed || break
   grep -q 'from offline to user pool' /tmp/report && grown=$((grown + 1))
+  grep -q 'from offline to kernel core' /tmp/report && core=$((core + 1))
   restored $write
   write=$((write + 1))
 done
 cat /tmp/report
 restored end
 check "pools is killed after each of several writes ($((write - 1)))" test $write -ge 8
-check "in $grown of these runs a pool had grown" test $grown -ge 2
+check "in $grown of these runs the user pool had grown" test $grown -ge 2
+check "in $core of these runs the kernel core had grown" test $core -ge 1
 check "restore brings everything back each time${lost:+, but after write$lost}" test -z "$lost"

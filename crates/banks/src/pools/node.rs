@@ -55,7 +55,7 @@ impl PoolMemory {
         self.managed += zone.managed.get();
         self.free += zone.free.get();
         self.high += zone.high.get();
-        self.open += zone.free.get().saturating_sub(zone.protected.get() + zone.high.get());
+        self.open += zone.open().get();
     }
 
     /// With less free memory than this, the pool grows: an eighth of the reserve, and well above the kernel's own

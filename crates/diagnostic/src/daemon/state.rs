@@ -51,6 +51,9 @@ pub struct DaemonState {
     pub alarms: u64,
     /// Memory errors that the hardware reported.
     pub errors: u64,
+    /// Memory blocks that are offline: they are not tested.
+    #[serde(default)]
+    pub offline: Bytes,
     /// Frames with real errors found since the start.
     pub bad_frames: u64,
     /// Frames found with injected faults only.

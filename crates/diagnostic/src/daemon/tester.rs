@@ -94,7 +94,7 @@ struct Job {
 impl Job {
     fn new(shared: &DaemonContext<'_>, work: Work<Step<Block>>) -> Self {
         let Work { block: mut step, fidelity } = work;
-        let pinning = step.region.pin().pinning;
+        let pinning = shared.machine.pin(&mut step.region);
         let mut frames = Vec::new();
         shared.machine.frames(&step.region, &mut frames);
         let injected = faults_to_inject(shared, step.region.bytes(), &frames);
@@ -110,7 +110,7 @@ impl Job {
 
     /// Runs the next stage.
     fn test(&mut self, shared: &DaemonContext<'_>) -> Stage {
-        self.pinning = self.pinning.min(self.step.region.pin().pinning);
+        self.pinning = self.pinning.min(shared.machine.pin(&mut self.step.region));
         let now = self.frames_now(shared);
         // A mismatch in a page that moved while the step rested says nothing about a frame.
         let stayed = stayed(&self.frames, &now);
@@ -218,13 +218,15 @@ fn retire(shared: &DaemonContext<'_>, step: &mut Step<Block>, frame: Frame, page
 
 /// Marches over a step, part by part of the stage that comes next. Notes the pages on which there were mismatches.
 fn march(shared: &DaemonContext<'_>, job: &mut Job, frames: &[Option<Frame>]) -> Ended {
-    let Job { step, plan, injected, emulator, bad_pages, .. } = job;
+    let Job { step, plan, injected, emulator, bad_pages, pinning, .. } = job;
     let address = step.region.base().as_ptr().addr() as u64;
+    let frame_now = |address| shared.machine.frame_at(address);
+    let frame_now = (!pinning.holds_frames()).then_some(&frame_now as &dyn Fn(u64) -> Option<Frame>);
     let executor = shared.prepared.march.executor();
     let mut shift = Shift { shared, began: Instant::now(), worked: Duration::ZERO };
     let stages = plan.stages();
     for part in &stages[job.stage] {
-        let under_test = BlockUnderTest { frames, address, injected, pass: part.pass };
+        let under_test = BlockUnderTest { frames, address, injected, pass: part.pass, frame_now };
         let mut watch = TesterWatch { under_test, bad_pages, shift: &mut shift };
         if !executor.run_part(&mut Region::from(&mut step.region), part, emulator.as_mut(), &mut watch).completed {
             return Ended::Stopped;

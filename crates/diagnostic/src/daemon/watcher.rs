@@ -15,6 +15,9 @@ use crate::testing::publishing::lock;
 /// How often the state is reported.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
+/// If the machine has got so much more memory, a sweep begins: the smallest memory block that comes online on x86-64.
+const ADDED: Bytes = Bytes::from_mib(128);
+
 /// The state of the main loop.
 pub struct DaemonLoop<'a, 'b> {
     shared: &'a DaemonContext<'b>,
@@ -180,6 +183,10 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
             self.relieved = Bytes::ZERO;
         }
         let state = self.state(now);
+        let before = self.last.state.as_ref().map_or(u64::MAX, |last| last.frames.total);
+        if state.frames.total >= before.saturating_add(ADDED.frames()) {
+            lock(&self.shared.diagnostic).source_mut().hurry(now);
+        }
         self.shared.observer.state(&state);
         self.last.state = Some(state);
     }
@@ -237,6 +244,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
             pressure: self.pressure,
             alarms: self.last.alarms,
             errors: self.errors.reports(),
+            offline: self.shared.machine.memory_blocks().map_or(Bytes::ZERO, |blocks| blocks.offline()),
             bad_frames,
             emulated_frames,
             own,

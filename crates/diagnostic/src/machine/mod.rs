@@ -1,20 +1,25 @@
 //! The machine under test: the diagnostic's only interface to Linux.
 
+pub mod pins;
 pub mod reserve;
+mod zones;
 
 use std::time::Duration;
 
+use rampart_linux::memory_state::ZoneMemory;
 use rampart_linux::retire::{RetireOutcome, RetireRefusal, Retirer, Way};
 use rampart_linux::{
     Block, CpuNumber, Error as LinuxError, ErrorCounts, FlagTable, FrameClass, FrameFlags, FrameUses, KernelWatermarks,
-    MemoryState, Pagemap, Roots, Topology, cpu,
+    MemoryBlocks, MemoryState, Pagemap, Pinning, Roots, Topology, cpu,
 };
 use rampart_memory::fault_map::Retirement;
 use rampart_memory::{Bytes, Clock, Frame};
 
 use serde::Serialize;
 
+use self::pins::can_stay;
 use self::reserve::Outlook;
+pub use self::zones::ZonesOutlook;
 
 /// This machine, and its clock.
 pub struct MachineUnderTest {
@@ -26,6 +31,8 @@ pub struct MachineUnderTest {
     pagemap: Option<Pagemap>,
     retirer: Retirer,
     high_watermark: Bytes,
+    /// Memory that another process keeps free for programs and the kernel now.
+    kept_free: Box<dyn Fn() -> Bytes + Send + Sync>,
 }
 
 impl MachineUnderTest {
@@ -43,8 +50,15 @@ impl MachineUnderTest {
             pagemap: Pagemap::open(&roots).ok(),
             retirer: Retirer::new(&roots),
             high_watermark: KernelWatermarks::read(&roots).map_or(Bytes::ZERO, |marks| marks.high),
+            kept_free: Box::new(|| Bytes::ZERO),
             roots,
         }
+    }
+
+    /// The same machine, on which another process keeps memory free: so much, whenever it is asked.
+    #[must_use]
+    pub fn beside(self, kept_free: impl Fn() -> Bytes + Send + Sync + 'static) -> Self {
+        Self { kept_free: Box::new(kept_free), ..self }
     }
 
     /// The locations of its `proc` and `sys` files.
@@ -76,7 +90,36 @@ impl MachineUnderTest {
             free: state.free(),
             high_watermark: self.high_watermark,
             stalled: state.pressure.map(|pressure| pressure.some.total),
+            kept_free: (self.kept_free)(),
+            zones: ZoneMemory::read(&self.roots).and_then(|zones| ZonesOutlook::of(&zones)),
         })
+    }
+
+    /// Keeps the pages of a block in their frames as well as possible, without making the kernel move them first.
+    pub fn pin(&self, block: &mut Block) -> Pinning {
+        let user_pool = ZoneMemory::read(&self.roots).is_some_and(|zones| ZonesOutlook::of(&zones).is_some());
+        if user_pool {
+            let mut frames = Vec::new();
+            self.frames(block, &mut frames);
+            if !can_stay(&frames, MemoryBlocks::read(&self.roots).ok().as_ref()) {
+                // Refused where little memory may be locked: then the pages may be swapped out too, which shows.
+                let _unlocked = block.pin_by(Pinning::Locked);
+                return block.pinning();
+            }
+        }
+        block.pin().pinning
+    }
+
+    /// The memory blocks; `None` on a kernel without.
+    #[must_use]
+    pub fn memory_blocks(&self) -> Option<MemoryBlocks> {
+        MemoryBlocks::read(&self.roots).ok()
+    }
+
+    /// The frame of the page of this process at an address; `None` if it is unknown.
+    #[must_use]
+    pub fn frame_at(&self, address: u64) -> Option<Frame> {
+        self.pagemap.as_ref()?.frame_at(address).ok()?
     }
 
     /// The frames of a block's pages, `None` for those that are unknown.

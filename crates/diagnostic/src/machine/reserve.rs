@@ -11,11 +11,13 @@ use std::time::Duration;
 
 use rampart_memory::Bytes;
 
+use super::zones::ZonesOutlook;
+
 /// The smallest claim: one huge page.
 pub const SMALLEST_CLAIM: Bytes = Bytes::from_mib(2);
 
 /// The state of the machine's memory at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outlook {
     /// All memory that the kernel manages.
     pub total: Bytes,
@@ -25,6 +27,10 @@ pub struct Outlook {
     pub high_watermark: Bytes,
     /// Time, since boot, in which some task waited for memory. `None` if the kernel does not report it.
     pub stalled: Option<Duration>,
+    /// Memory that another process keeps free, such as `rampart banks pools`: the test leaves it free too.
+    pub kept_free: Bytes,
+    /// Free memory by zone, where one is for programs alone.
+    pub zones: Option<ZonesOutlook>,
 }
 
 /// The action that the test may or must take.
@@ -55,16 +61,17 @@ impl MemoryReserve {
         Self { reserve: Bytes::new(reserve), stalled: seen.stalled }
     }
 
-    /// The memory that is never claimed.
+    /// The memory that is not claimed now: if another process keeps more free, so does the test, since that process
+    /// would bring memory online for it.
     #[must_use]
-    pub const fn bytes(&self) -> Bytes {
-        self.reserve
+    pub fn bytes(&self, seen: &Outlook) -> Bytes {
+        self.reserve.max(seen.kept_free)
     }
 
     /// How much could be claimed now.
     #[must_use]
     pub fn claimable(&self, seen: &Outlook) -> Bytes {
-        seen.free.saturating_sub(self.reserve).round_down(SMALLEST_CLAIM)
+        self.above(seen, self.bytes(seen))
     }
 
     /// How much more may be claimed of the request. The test's own memory, page tables and buffers, may take up to a
@@ -72,8 +79,13 @@ impl MemoryReserve {
     /// reserve before the test gives memory back.
     #[must_use]
     pub fn still_claimable(&self, seen: &Outlook) -> Bytes {
-        let reserve = self.reserve.get() - self.reserve.get() / 4;
-        seen.free.saturating_sub(Bytes::new(reserve)).round_down(SMALLEST_CLAIM)
+        let reserve = self.bytes(seen).get();
+        self.above(seen, Bytes::new(reserve - reserve / 4))
+    }
+
+    fn above(&self, seen: &Outlook, reserve: Bytes) -> Bytes {
+        let of_zones = seen.zones.map_or(seen.free, |zones| zones.claimable(self.bytes(seen)));
+        seen.free.saturating_sub(reserve).min(of_zones).round_down(SMALLEST_CLAIM)
     }
 
     /// Returns the advice for the present state of memory.
@@ -83,8 +95,9 @@ impl MemoryReserve {
             _ => Duration::ZERO,
         };
         self.stalled = seen.stalled;
-        let missing = self.reserve.saturating_sub(seen.free);
-        if missing.get() > self.reserve.get() / 2 {
+        let reserve = self.bytes(seen);
+        let missing = reserve.saturating_sub(seen.free);
+        if missing.get() > reserve.get() / 2 {
             return Advice::GiveBack(missing);
         }
         if waited > Duration::ZERO && missing > Bytes::ZERO {
@@ -108,15 +121,18 @@ mod tests {
             free: Bytes::from_mib(free_mib),
             high_watermark: Bytes::from_mib(8),
             stalled: Some(Duration::ZERO),
+            kept_free: Bytes::ZERO,
+            zones: None,
         }
     }
 
     #[test]
     fn the_reserve_fits_the_machine() {
-        assert_eq!(MemoryReserve::new(&outlook(24 << 10, 23 << 10)).bytes(), Bytes::from_mib(768 + 8));
-        assert_eq!(MemoryReserve::new(&outlook(1 << 20, 1 << 19)).bytes(), Bytes::from_mib(1024 + 8));
-        assert_eq!(MemoryReserve::new(&outlook(512, 300)).bytes(), Bytes::from_mib(40));
-        assert_eq!(MemoryReserve::new(&outlook(512, 20)).bytes(), Bytes::from_mib(10));
+        let reserve = |total, free| MemoryReserve::new(&outlook(total, free)).bytes(&outlook(total, free));
+        assert_eq!(reserve(24 << 10, 23 << 10), Bytes::from_mib(768 + 8));
+        assert_eq!(reserve(1 << 20, 1 << 19), Bytes::from_mib(1024 + 8));
+        assert_eq!(reserve(512, 300), Bytes::from_mib(40));
+        assert_eq!(reserve(512, 20), Bytes::from_mib(10));
     }
 
     #[test]
@@ -146,6 +162,27 @@ mod tests {
         assert_eq!(reserve.advise(&low), Advice::Keep, "no new waiting");
     }
 
+    #[test]
+    fn memory_that_another_process_keeps_free_is_not_claimed() {
+        let mut reserve = MemoryReserve::new(&outlook(512, 300));
+        let kept = |free| Outlook { kept_free: Bytes::from_mib(100), ..outlook(512, free) };
+        assert_eq!(reserve.claimable(&kept(300)), Bytes::from_mib(200));
+        assert_eq!(reserve.still_claimable(&kept(300)), Bytes::from_mib(224), "a quarter less, rounded to huge pages");
+        assert_eq!(reserve.advise(&kept(99)), Advice::Keep);
+        assert_eq!(reserve.advise(&kept(40)), Advice::GiveBack(Bytes::from_mib(60)));
+        assert_eq!(reserve.advise(&outlook(512, 40)), Advice::Keep, "that process has ended");
+    }
+
+    #[test]
+    fn the_kernels_zones_are_not_filled_however_much_is_free_in_all() {
+        let reserve = MemoryReserve::new(&outlook(512, 300));
+        let [user, core, core_open, core_high] = [100, 200, 30, 1].map(Bytes::from_mib);
+        let zones = Some(ZonesOutlook { user, core, core_open, core_high });
+        let seen = Outlook { zones, ..outlook(512, 300) };
+        assert_eq!(reserve.claimable(&seen), Bytes::from_mib(120), "130 MiB for programs, less a quarter of 40");
+        assert_eq!(reserve.still_claimable(&seen), Bytes::from_mib(120));
+    }
+
     proptest! {
         /// A program that allocates at random beside the test: the memory that both hold never exceeds the machine's,
         /// the test always returns to the reserve, and it never holds memory that the program lacks.
@@ -164,8 +201,9 @@ mod tests {
                         Advice::GiveBack(some) => held -= held.min(some.get().div_ceil(1 << 20)),
                     }
                 }
-                let enough = 60 + demand + (reserve.bytes().get() >> 20) <= total;
-                prop_assert!(!enough || free(held) >= reserve.bytes().get() >> 21, "{held} held, {} free", free(held));
+                let kept = reserve.bytes(&outlook(total, free(held))).get();
+                let enough = 60 + demand + (kept >> 20) <= total;
+                prop_assert!(!enough || free(held) >= kept >> 21, "{held} held, {} free", free(held));
             }
         }
     }

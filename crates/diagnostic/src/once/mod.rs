@@ -16,6 +16,7 @@ mod shared;
 mod summary;
 mod tester;
 mod unreached;
+pub mod zone_extent;
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};

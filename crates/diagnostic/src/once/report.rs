@@ -9,6 +9,7 @@ use rampart_memory::{Bytes, Timestamp};
 use serde::Serialize;
 
 use super::extent::Extent;
+use super::zone_extent::ZoneExtent;
 pub use crate::machine::KernelErrors;
 pub use crate::testing::bad_frame::BadFrame;
 pub use crate::testing::verdict::TestVerdict;
@@ -31,6 +32,9 @@ pub struct Report {
     pub bad_frames: Vec<BadFrame>,
     /// The tested part of the request.
     pub extent: Extent,
+    /// How much of the zones was tested, on a machine with one that only programs get (`ZONE_MOVABLE`); else empty. Without
+    /// the privilege to read frame numbers, nothing of them counts as tested.
+    pub zones: Vec<ZoneExtent>,
     /// Different frames (pages, where frame numbers are unknown) that were tested completely at least once.
     pub frames_tested: u64,
     /// Whether frame numbers were known.

@@ -15,6 +15,7 @@ use crate::once::report::{
 };
 use crate::once::schedule::Lack;
 use crate::once::unreached;
+use crate::once::zone_extent::ZoneExtent;
 use crate::testing::injected::InjectedTally;
 use crate::testing::prepare::lines;
 use crate::testing::publishing::lock;
@@ -43,6 +44,7 @@ pub fn summarize(shared: &TestContext<'_>, started: Timestamp, kernel_errors: Ke
         incomplete,
         bad_frames,
         extent,
+        zones: zones(shared, &sums),
         frames_tested: sums.tested(),
         frames_known: sums.unknown_pages == 0,
         not_tested: not_tested(shared, &sums, &losses),
@@ -86,6 +88,12 @@ fn end_of(
     }
 }
 
+/// How much of the zones was tested, where programs have one of their own.
+fn zones(shared: &TestContext<'_>, sums: &TestSums) -> Vec<ZoneExtent> {
+    let blocks = shared.machine.memory_blocks().filter(|_| shared.prepared.outlook.zones.is_some());
+    blocks.map_or_else(Vec::new, |blocks| ZoneExtent::of(&blocks, &sums.frames))
+}
+
 fn losses(shared: &TestContext<'_>, sums: &TestSums) -> Losses {
     let schedule = shared.schedule();
     Losses {
@@ -99,8 +107,10 @@ fn losses(shared: &TestContext<'_>, sums: &TestSums) -> Losses {
 
 fn not_tested(shared: &TestContext<'_>, sums: &TestSums, losses: &Losses) -> Vec<NotTested> {
     let prepared = shared.prepared;
-    let mut list =
-        unreached::count(shared.machine, prepared.goal, &sums.frames, sums.unknown_pages, prepared.reserve.bytes());
+    let reserve = prepared.reserve.bytes(&prepared.outlook);
+    let mut list = unreached::count(shared.machine, prepared.goal, &sums.frames, sums.unknown_pages, reserve);
+    let blocks = shared.machine.memory_blocks();
+    let offline = blocks.map_or(0, |blocks| blocks.offline().frames());
     for (why, frames) in [
         ("of these, moved by the kernel while under test", losses.moved),
         ("of these, tested, but their numbers could not be read", losses.unreadable),
@@ -108,6 +118,7 @@ fn not_tested(shared: &TestContext<'_>, sums: &TestSums, losses: &Losses) -> Vec
         ("of these, refused by the kernel when claimed", losses.refused.frames()),
         ("of these, taken by programs before they could be claimed", losses.never_free.frames()),
         ("of these, on the map of bad frames and not retired: held until the test ended", sums.known_bad),
+        ("offline: memory blocks that are offline are not tested (`rampart banks`)", offline),
     ] {
         if frames > 0 {
             list.push(NotTested { why: why.to_owned(), frames });

@@ -71,7 +71,7 @@ fn claim(shared: &TestContext<'_>, index: u64, bytes: Bytes) -> Option<HeldBlock
 
 /// Tests one block until it rests or its test is complete; then holds it, unless programs need it back.
 fn test(shared: &TestContext<'_>, mut held: HeldBlock) {
-    let pinning = held.block.pin().pinning;
+    let pinning = shared.machine.pin(&mut held.block);
     let mut now = Vec::new();
     shared.machine.frames(&held.block, &mut now);
     let pass = shared.schedule().pass();
@@ -192,11 +192,13 @@ enum Ended {
 fn march(shared: &TestContext<'_>, held: &mut HeldBlock, frames: &[Option<Frame>], plan: &Plan) -> Ended {
     let address = held.block.base().as_ptr().addr() as u64;
     let executor = shared.prepared.march.executor();
+    let frame_now = |address| shared.machine.frame_at(address);
+    let frame_now = (!held.block.pinning().holds_frames()).then_some(&frame_now as &dyn Fn(u64) -> Option<Frame>);
     let began = Instant::now();
     let mut paused = Duration::ZERO;
     let stages = plan.stages();
     for part in &stages[held.stage] {
-        let under_test = BlockUnderTest { frames, address, injected: &mut held.injected, pass: part.pass };
+        let under_test = BlockUnderTest { frames, address, injected: &mut held.injected, pass: part.pass, frame_now };
         let mut watch = TesterWatch { shared, under_test, retired: &held.retired, paused, ended: Ended::Whole };
         executor.run_part(&mut Region::from(&mut held.block), part, held.emulator.as_mut(), &mut watch);
         paused = watch.paused;

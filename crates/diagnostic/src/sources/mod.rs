@@ -37,6 +37,9 @@ pub trait DaemonSource: FrameSource<Block = Step<Block>> {
     /// Changes the lifetime.
     fn rebound(&mut self, bound: TestLifetime, now: Timestamp);
 
+    /// Ends a rest between two sweeps: there is memory that no sweep has reached.
+    fn hurry(&mut self, now: Timestamp);
+
     /// Gives back memory that programs need. To be called every few milliseconds.
     fn relieve(&mut self);
 

@@ -10,6 +10,7 @@
 
 mod interruptible;
 mod rules;
+mod settings;
 
 use std::fs::OpenOptions;
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ use rustix::io::Errno;
 
 use self::interruptible::interruptible;
 pub use self::rules::onlining_rules;
+pub use self::settings::{OnliningSetting, onlining_settings};
 use crate::roots::text;
 use crate::{Absence, Roots};
 

@@ -34,6 +34,12 @@ impl ZoneMemory {
         Self::parse(&text(&roots.proc("zoneinfo")).ok()?)
     }
 
+    /// Free memory that the kernel gives to requests which could lie in the zone `Movable`, before it reclaims.
+    #[must_use]
+    pub fn open(&self) -> Bytes {
+        self.free.saturating_sub(Bytes::new(self.protected.get() + self.high.get()))
+    }
+
     /// Reads the text of `/proc/zoneinfo`, and leaves out zones without memory; `None` if a number is missing.
     #[must_use]
     pub fn parse(text: &str) -> Option<Vec<Self>> {

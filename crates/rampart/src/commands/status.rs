@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use rampart_diagnostic::MachineUnderTest;
 use rampart_diagnostic::daemon::DaemonState as WatchState;
 use rampart_diagnostic::machine::reserve::MemoryReserve;
 use rampart_linux::capabilities::{self, Capability, CapabilityState};
@@ -18,6 +17,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::inputs::daemon::{self, DaemonLiveness};
+use crate::inputs::pools::machine_beside_pools;
 use crate::inputs::store;
 use crate::output::{daemon as daemon_text, text};
 
@@ -45,7 +45,7 @@ struct Status {
 
 /// Shows the status. Returns 0.
 pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
-    let machine = MachineUnderTest::this();
+    let machine = machine_beside_pools();
     let store = store::open_to_read(path, machine.clock.now())?;
     let history = store.history(TESTS_SHOWN)?;
     let outlook = machine.outlook()?;
@@ -58,7 +58,7 @@ pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
         version: env!("CARGO_PKG_VERSION"),
         memory: MemoryState::read(machine.roots())?,
         testable_now: reserve.claimable(&outlook),
-        reserve: reserve.bytes(),
+        reserve: reserve.bytes(&outlook),
         topology: machine.topology().clone(),
         engines: MarchEngine::all_available().iter().map(ToString::to_string).collect(),
         capabilities: capabilities::all(machine.roots()),

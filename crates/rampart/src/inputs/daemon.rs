@@ -112,6 +112,7 @@ pub(crate) mod tests {
             pressure: 0,
             alarms: 0,
             errors: 0,
+            offline: Bytes::ZERO,
             bad_frames: 0,
             emulated_frames: 0,
             own: None,

@@ -48,6 +48,9 @@ pub fn page(state: &DaemonState) -> String {
     } else {
         let _ = writeln!(text, "coverage    {} tested; only root sees which frames", memory(state.tested));
     }
+    if state.offline > Bytes::ZERO {
+        let _ = writeln!(text, "offline     {} in memory blocks that are offline: not tested", state.offline);
+    }
     let oldest = state.oldest_seconds.map_or_else(|| "none yet".to_owned(), |age| format!("{} ago", seconds(age)));
     let _ = writeln!(text, "oldest      good test {oldest}; tests are good for {}", seconds(state.lifetime_seconds));
     let _ = writeln!(

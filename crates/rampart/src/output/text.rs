@@ -72,6 +72,14 @@ pub fn report(report: &Report) -> String {
         let label = if i == 0 { "not tested" } else { "" };
         let _ = writeln!(text, "{label:<11} {} {}", Bytes::new(untested.frames * FRAME_BYTES), untested.why);
     }
+    for zone in &report.zones {
+        let (label, what) = if zone.only_programs {
+            ("user pool", "only programs get")
+        } else {
+            ("kernel core", "the kernel gets too")
+        };
+        let _ = writeln!(text, "{label:<11} {} of {} in memory blocks that {what}: tested", zone.tested, zone.online);
+    }
     if let Some(skipped) = report.delayed_read.filter(|read| read.frames_skipped > 0) {
         let memory = Bytes::new(skipped.frames_skipped * FRAME_BYTES);
         let _ = writeln!(

@@ -76,12 +76,7 @@ impl Kernel for FakeKernel {
     }
 
     fn outlook(&self) -> Outlook {
-        Outlook {
-            total: Bytes::new(self.total * FRAME_BYTES),
-            free: self.free(),
-            high_watermark: Bytes::ZERO,
-            stalled: None,
-        }
+        Outlook { total: Bytes::new(self.total * FRAME_BYTES), free: self.free(), ..Outlook::default() }
     }
 
     fn claim(&mut self, request: Option<(Node, Bytes)>) -> ClaimAnswer<Vec<Frame>> {

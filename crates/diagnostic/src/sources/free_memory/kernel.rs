@@ -90,8 +90,7 @@ impl Kernel for ThisMachine<'_> {
 
     /// If the kernel does not report it, no memory counts as free.
     fn outlook(&self) -> Outlook {
-        let nothing = Outlook { total: Bytes::ZERO, free: Bytes::ZERO, high_watermark: Bytes::ZERO, stalled: None };
-        self.machine.outlook().unwrap_or(nothing)
+        self.machine.outlook().unwrap_or_default()
     }
 
     fn claim(&mut self, request: Option<(Node, Bytes)>) -> ClaimAnswer<Block> {
@@ -131,7 +130,7 @@ impl Kernel for ThisMachine<'_> {
         if keep.is_empty() {
             return;
         }
-        region.pin();
+        self.machine.pin(&mut region);
         match region.keep_only(keep) {
             Ok(kept) => self.kept.extend(kept),
             Err(error) => (self.warn)(&format!("bad frames cannot be held: {error}")),

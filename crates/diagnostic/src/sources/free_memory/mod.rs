@@ -151,6 +151,11 @@ impl<K: Kernel> FreeMemoryPool<K> {
         self.sweep.rebound(bound, now);
     }
 
+    /// Begins the next sweep now.
+    pub const fn hurry(&mut self, now: Timestamp) {
+        self.sweep.hurry(now);
+    }
+
     /// Checks whether programs need memory, and gives it back: held steps first, then waiting ones. Testers must give
     /// the remaining [`Self::missing`]. To be called every few milliseconds.
     pub fn relieve(&mut self) {

@@ -70,6 +70,10 @@ impl<K: Kernel<Region = Block>> DaemonSource for FreeMemoryPool<K> {
         self.rebound(bound, now);
     }
 
+    fn hurry(&mut self, now: Timestamp) {
+        self.hurry(now);
+    }
+
     fn relieve(&mut self) {
         self.relieve();
     }

@@ -102,7 +102,7 @@ fn every_policy_keeps_the_promises_of_a_source_over_the_pool() {
 #[test]
 fn a_sweep_reaches_each_free_frame_but_the_reserve_once_and_gives_all_back() {
     for kernel in [FakeKernel::new(MIB(256)), FakeKernel::slow(MIB(256))] {
-        let reserve = MemoryReserve::new(&kernel.outlook()).bytes();
+        let reserve = MemoryReserve::new(&kernel.outlook()).bytes(&kernel.outlook());
         let mut pool = pool(kernel);
         let tested = sweep(&mut pool, &BTreeSet::new(), at(0));
         let different: BTreeSet<_> = tested.iter().collect();

@@ -1,7 +1,6 @@
 //! `rampart banks consolidate`: takes memory offline, block by block, until a target is met.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,8 +12,8 @@ use rampart_memory::{Bytes, HotplugBlock};
 use serde::Serialize;
 
 use super::arguments::ConsolidateArguments;
+use super::culprits::Culprits;
 use super::mover::BlockMover;
-use super::pools::culprit;
 use super::{Surveyed, look};
 use crate::error::Error;
 use crate::output::progress::StepProgress;
@@ -39,8 +38,9 @@ struct ConsolidationReport {
     attempts: Vec<Attempt>,
     /// Blocks that went offline and were brought back by somebody else.
     came_back: Vec<HotplugBlock>,
-    /// Rules of udev that may have done so.
-    rules: Vec<PathBuf>,
+    /// What may have done so.
+    #[serde(flatten)]
+    culprits: Culprits,
 }
 
 /// An attempt to empty a block.
@@ -78,7 +78,7 @@ pub fn run(arguments: &ConsolidateArguments) -> Result<u8, Error> {
         ended: ConsolidationEnd::NoCandidate,
         attempts: Vec::new(),
         came_back: Vec::new(),
-        rules: Vec::new(),
+        culprits: Culprits::default(),
     };
     if arguments.apply {
         Application::begin(&roots, arguments, goal)?.run(&mut report)?;
@@ -174,7 +174,7 @@ impl<'a> Application<'a> {
         let went = report.attempts.iter().filter(|attempt| attempt.refusal.is_none()).map(|attempt| attempt.block);
         report.came_back = went.filter(is_back).collect();
         if !report.came_back.is_empty() {
-            report.rules = hotplug::onlining_rules(Path::new("/"));
+            report.culprits = Culprits::find(self.roots);
         }
         self.mover.end(&after.blocks)
     }
@@ -194,7 +194,7 @@ fn shown(report: &ConsolidationReport) -> String {
         let _ = writeln!(text, "{:>6}  {:>9}  {result}", attempt.block.0, attempt.to_move.to_string());
     }
     for block in &report.came_back {
-        let _ = writeln!(text, "block {} came online again: {}", block.0, culprit(&report.rules));
+        let _ = writeln!(text, "block {} came online again: {}", block.0, report.culprits);
     }
     let would = if report.applied { "" } else { "would be " };
     let _ = writeln!(

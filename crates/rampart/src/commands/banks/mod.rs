@@ -3,8 +3,10 @@
 
 pub mod arguments;
 mod consolidate;
+mod culprits;
 mod mover;
 mod page;
+mod pool_events;
 mod pools;
 mod record;
 mod recorded;

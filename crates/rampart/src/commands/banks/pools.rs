@@ -6,23 +6,24 @@
 //! kernel gives no notice before it lacks memory for itself; this process is locked in RAM, so that it acts even then.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rampart_banks::{MemorySurvey, Pool, PoolDemand, PoolMove, PoolSettings, Pools, PoolsSeen};
+use rampart_banks::{MemorySurvey, Pool, PoolDemand, PoolMove, PoolSettings, PoolSizes, Pools, PoolsSeen};
 use rampart_linux::memory_state::{Pressure, ZoneMemory};
 use rampart_linux::{HotplugRefusal, HotplugState, MemoryBlocks, OnlineUse, Patience, Roots, hotplug, own_memory};
-use rampart_memory::{Bytes, HotplugBlock};
-use serde::Serialize;
+use rampart_memory::HotplugBlock;
 
 use super::arguments::PoolsArguments;
+use super::culprits::Culprits;
 use super::mover::{BlockMover, RestoredBlock};
+use super::pool_events::{PoolEvent, Printer};
 use super::{banks_of, look};
 use crate::error::Error;
+use crate::inputs::pools::{FOLDER, PoolsFile, PoolsState};
 use crate::output::text;
 use crate::process::signals;
 
@@ -38,60 +39,13 @@ const SURVEY_LASTS: u32 = 20;
 /// Programs that wait for memory for this share of the time are pressed.
 const PRESSED: f64 = 0.1;
 
-/// What happens, as it is printed.
-#[derive(Serialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-enum PoolEvent {
-    /// A block is in another pool, or stays.
-    Block {
-        block: HotplugBlock,
-        from: Pool,
-        to: Pool,
-        /// Why it stays; `None` if it went.
-        refusal: Option<String>,
-    },
-    /// Something else brought an offline block online.
-    CameBack {
-        block: HotplugBlock,
-        /// Rules of udev that do such a thing.
-        rules: Vec<PathBuf>,
-    },
-    /// No block has moved for a while.
-    Rest(PoolSizes),
-    /// Everything is as it was before.
-    Restored { blocks: Vec<RestoredBlock> },
-}
-
-/// The memory of each pool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-struct PoolSizes {
-    kernel: Bytes,
-    user: Bytes,
-    offline: Bytes,
-}
-
-impl PoolSizes {
-    fn of(survey: &MemorySurvey) -> Self {
-        let mut sizes = Self::default();
-        for block in &survey.blocks {
-            let size = match pool_of(survey, block.number) {
-                Pool::Kernel => &mut sizes.kernel,
-                Pool::User => &mut sizes.user,
-                Pool::Offline => &mut sizes.offline,
-            };
-            *size = Bytes::new(size.get() + survey.block.get());
-        }
-        sizes
-    }
-}
-
 fn pool_of(survey: &MemorySurvey, number: HotplugBlock) -> Pool {
     let block = survey.blocks.iter().find(|block| block.number == number).expect("a block of the survey");
-    match block.state {
-        HotplugState::Offline => Pool::Offline,
-        _ if block.is_movable_only() => Pool::User,
-        _ => Pool::Kernel,
-    }
+    Pool::of(block.state, &block.zones)
+}
+
+fn sizes(survey: &MemorySurvey) -> PoolSizes {
+    PoolSizes::sum(survey.block, survey.blocks.iter().map(|block| Pool::of(block.state, &block.zones)))
 }
 
 /// Makes the pools and keeps them, or shows how they would begin. Returns 0, or 2 if not all could be restored.
@@ -102,7 +56,7 @@ pub fn run(arguments: &PoolsArguments) -> Result<u8, Error> {
         PoolSettings { reserve_percent: arguments.reserve, core_percent: arguments.core, dwell: arguments.dwell };
     let pools = Pools::new(settings, &survey);
     if arguments.apply {
-        return Keeper::begin(&roots, arguments, pools)?.run();
+        return Keeper::begin(&roots, arguments, pools, &survey)?.run();
     }
     plan(pools, survey, &Printer { json: arguments.json, began: Instant::now() })?;
     if !arguments.json {
@@ -124,7 +78,7 @@ fn plan(mut pools: Pools, mut survey: MemorySurvey, printer: &Printer) -> Result
         pools.moved(next, &survey, now);
         printer.print(&PoolEvent::Block { block: next.block, from, to: next.to, refusal: None })?;
     }
-    printer.print(&PoolEvent::Rest(PoolSizes::of(&survey)))
+    printer.print(&PoolEvent::Rest(sizes(&survey)))
 }
 
 /// The survey once a block is in its new pool.
@@ -134,76 +88,6 @@ fn expected(survey: &MemorySurvey, moved: PoolMove) -> MemorySurvey {
         Pool::Offline => without,
         Pool::User => without.with(moved.block, "Movable"),
         Pool::Kernel => without.with(moved.block, "Normal"),
-    }
-}
-
-/// Prints events as text or as JSON.
-struct Printer {
-    json: bool,
-    began: Instant,
-}
-
-/// An event with its time.
-#[derive(Serialize)]
-struct Timed<'a> {
-    schema: &'static str,
-    seconds: f64,
-    #[serde(flatten)]
-    event: &'a PoolEvent,
-}
-
-impl Printer {
-    fn print(&self, event: &PoolEvent) -> Result<(), Error> {
-        let seconds = self.began.elapsed().as_secs_f64();
-        if self.json {
-            let line = serde_json::to_string(&Timed { schema: "rampart.pools/1", seconds, event });
-            return text::print(&format!("{}\n", line.expect("events are plain data")));
-        }
-        text::print(&shown(event))
-    }
-}
-
-fn shown(event: &PoolEvent) -> String {
-    match event {
-        PoolEvent::Block { block, from, to, refusal: None } => format!("block {}: from {from} to {to}\n", block.0),
-        PoolEvent::Block { block, from, to, refusal: Some(refusal) } => {
-            format!("block {}: stays in {from}, and does not go to {to}: {refusal}\n", block.0)
-        }
-        PoolEvent::CameBack { block, rules } => {
-            format!("block {}: brought online by something else: {}\n", block.0, culprit(rules))
-        }
-        PoolEvent::Rest(sizes) => {
-            format!("pools       kernel core {}, user pool {}, offline {}\n", sizes.kernel, sizes.user, sizes.offline)
-        }
-        PoolEvent::Restored { blocks } => {
-            let astray: Vec<&RestoredBlock> = blocks.iter().filter(|block| !block.is_back()).collect();
-            let mut text = format!(
-                "restored    {} of {} blocks are in their former zone\n",
-                blocks.len() - astray.len(),
-                blocks.len()
-            );
-            for block in astray {
-                let zone = block.zone.as_deref().unwrap_or("no zone, offline");
-                let refusal = block.refusal.as_deref().unwrap_or("the kernel chose so");
-                let _ = writeln!(
-                    text,
-                    "block {} is in {zone}: {refusal}; `rampart banks restore` tries again",
-                    block.block.0
-                );
-            }
-            text
-        }
-    }
-}
-
-/// What may have brought a block online.
-pub fn culprit(rules: &[PathBuf]) -> String {
-    match rules {
-        [] => "another program, as udev has no rule that does it".to_owned(),
-        rules => {
-            let names: Vec<String> = rules.iter().map(|rule| rule.display().to_string()).collect();
-            format!("another program, or udev by {}", names.join(", "))
-        }
     }
 }
 
@@ -220,14 +104,23 @@ struct Keeper<'a> {
     pressure: PressureWatch,
     /// The blocks that went offline here.
     ours: BTreeSet<HotplugBlock>,
+    /// All blocks that were ever seen.
+    known: BTreeSet<HotplugBlock>,
+    published: Published,
 }
 
 impl<'a> Keeper<'a> {
-    fn begin(roots: &'a Roots, arguments: &'a PoolsArguments, pools: Pools) -> Result<Self, Error> {
+    fn begin(
+        roots: &'a Roots,
+        arguments: &'a PoolsArguments,
+        pools: Pools,
+        survey: &MemorySurvey,
+    ) -> Result<Self, Error> {
         let mover = BlockMover::open(roots)?;
         let stop = signals::stop_flag()?;
         own_memory::keep_in_ram();
         hotplug::write_back();
+        let published = Published::begin(PoolsState::new(pools.whole_reserve()))?;
         Ok(Self {
             roots,
             arguments,
@@ -238,6 +131,8 @@ impl<'a> Keeper<'a> {
             survey: None,
             pressure: PressureWatch::default(),
             ours: BTreeSet::new(),
+            known: survey.blocks.iter().map(|block| block.number).collect(),
+            published,
         })
     }
 
@@ -264,7 +159,7 @@ impl<'a> Keeper<'a> {
                 None => thread::sleep(MOMENT),
             }
             if last_move.take_if(|moved| moved.elapsed() > AT_REST).is_some() {
-                self.printer.print(&PoolEvent::Rest(PoolSizes::of(&self.blocks()?.1)))?;
+                self.printer.print(&PoolEvent::Rest(sizes(&self.blocks()?.1)))?;
             }
         }
         Ok(())
@@ -307,14 +202,21 @@ impl<'a> Keeper<'a> {
         Ok(false)
     }
 
-    /// Notices blocks that something else brought online.
+    /// Notices blocks that something else brought online: offline ones, and those of memory that was added.
     fn notice_returns(&mut self, survey: &MemorySurvey) -> Result<(), Error> {
         let back = self.ours.extract_if(.., |block| pool_of(survey, *block) != Pool::Offline).collect::<Vec<_>>();
         for block in back {
             self.survey = None;
             self.pools.came_back(block, self.now());
-            let rules = hotplug::onlining_rules(Path::new("/"));
-            self.printer.print(&PoolEvent::CameBack { block, rules })?;
+            self.published.change(|state| state.came_back += 1);
+            self.printer.print(&PoolEvent::CameBack { block, culprits: Culprits::find(self.roots) })?;
+        }
+        for block in survey.blocks.iter().filter(|block| self.known.insert(block.number)) {
+            let to = Pool::of(block.state, &block.zones);
+            if to != Pool::Offline {
+                let culprits = Culprits::find(self.roots);
+                self.printer.print(&PoolEvent::Added { block: block.number, to, culprits })?;
+            }
         }
         Ok(())
     }
@@ -337,6 +239,7 @@ impl<'a> Keeper<'a> {
         match &refusal {
             None => {
                 self.pools.moved(next, survey, self.now());
+                self.published.change(|state| state.moved(from, next));
                 if next.to == Pool::Offline {
                     self.ours.insert(next.block)
                 } else {
@@ -352,6 +255,7 @@ impl<'a> Keeper<'a> {
             }
             Some(_) => {
                 self.pools.failed(next.block, self.now());
+                self.published.change(|state| state.failures += 1);
                 self.survey = None;
             }
         }
@@ -384,6 +288,27 @@ impl<'a> Keeper<'a> {
             Pool::User => self.mover.bring_online(next.block, OnlineUse::Movable),
             Pool::Kernel => self.mover.bring_online(next.block, OnlineUse::Kernel),
         })
+    }
+}
+
+/// What others see of the pools. Where it cannot be written, the pools are kept nevertheless.
+struct Published {
+    file: PoolsFile,
+    state: PoolsState,
+}
+
+impl Published {
+    fn begin(state: PoolsState) -> Result<Self, Error> {
+        let folder = Path::new(FOLDER);
+        let file = PoolsFile::create(folder).map_err(|cause| Error::OfflineRecord(folder.join("pools.json"), cause))?;
+        let mut published = Self { file, state };
+        published.change(|_| ());
+        Ok(published)
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut PoolsState)) {
+        change(&mut self.state);
+        let _old = self.file.write(&self.state);
     }
 }
 

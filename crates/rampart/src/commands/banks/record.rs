@@ -12,9 +12,7 @@ use rampart_banks::OfflineRecord;
 use tempfile::NamedTempFile;
 
 use crate::error::Error;
-
-/// The folder of the machine's record.
-const FOLDER: &str = "/run/rampart-banks";
+use crate::inputs::pools::FOLDER;
 
 /// The record on its file, locked until it is dropped.
 #[derive(Debug)]

@@ -4,10 +4,11 @@ pub mod arguments;
 
 use std::path::PathBuf;
 
-use rampart_diagnostic::{MachineUnderTest, TestRequest, once};
+use rampart_diagnostic::{TestRequest, once};
 
 use self::arguments::TestArguments;
 use crate::error::Error;
+use crate::inputs::pools::machine_beside_pools;
 use crate::inputs::store;
 use crate::output::progress::TestProgressLine;
 use crate::output::text;
@@ -16,7 +17,7 @@ use crate::process::signals::stop_flag;
 /// Tests memory. Returns 0 if all requested memory is good, 1 if bad frames were found, 2 if not all could be tested.
 pub fn run(arguments: &TestArguments, path: Option<PathBuf>) -> Result<u8, Error> {
     let request = request(arguments);
-    let machine = MachineUnderTest::this();
+    let machine = machine_beside_pools();
     let store = store::open(path, machine.clock.now())?;
     let stop = stop_flag()?;
     let line = TestProgressLine::new(arguments.json);

@@ -1,6 +1,7 @@
 //! Metrics for Prometheus, on this machine only; `docs/metrics.md` lists them.
 //!
-//! A scrape is answered from the last reported state, so that it is consistent and costs the daemon nothing.
+//! A scrape is answered from the last reported state, so that it is consistent and costs the daemon nothing. The pools of
+//! memory blocks are read at each scrape, by the thread that serves it.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -14,6 +15,8 @@ use prometheus_client::registry::{Registry, Unit};
 use rampart_diagnostic::daemon::DaemonState;
 use rampart_memory::FRAME_BYTES;
 use tiny_http::{Header, Method, Request, Response, Server};
+
+use super::pool_metrics::PoolsShown;
 
 /// The content type of the answer (OpenMetrics 1.0, 6.1).
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -68,7 +71,7 @@ fn answer(request: Request, latest: &Mutex<Option<DaemonState>>) {
     let _closed = match (request.method(), request.url(), state) {
         (Method::Get, "/metrics", Some(state)) => {
             let kind = Header::from_bytes("Content-Type", CONTENT_TYPE).expect("plain ASCII");
-            request.respond(Response::from_string(text(&state)).with_header(kind))
+            request.respond(Response::from_string(text(&state, &PoolsShown::read())).with_header(kind))
         }
         (Method::Get, "/metrics", None) => request.respond(Response::empty(503)),
         (Method::Get, ..) => request.respond(Response::from_string("see /metrics\n").with_status_code(404)),
@@ -77,11 +80,13 @@ fn answer(request: Request, latest: &Mutex<Option<DaemonState>>) {
 }
 
 /// The state in the text format of Prometheus.
-fn text(state: &DaemonState) -> String {
-    let mut registry = Registry::with_prefix("rampart_watch");
-    frames(&mut registry, state);
-    gauges(&mut registry, state);
-    counters(&mut registry, state);
+fn text(state: &DaemonState, pools: &PoolsShown) -> String {
+    let mut registry = Registry::default();
+    let watch = registry.sub_registry_with_prefix("rampart_watch");
+    frames(watch, state);
+    gauges(watch, state);
+    counters(watch, state);
+    pools.register(registry.sub_registry_with_prefix("rampart_pools"));
     let mut text = String::new();
     encode(&mut text, &registry).expect("a string takes everything");
     text
@@ -186,7 +191,7 @@ mod tests {
             .lines()
             .filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next())
             .collect();
-        let text = text(&state(1, Timestamp::from_micros(5)));
+        let text = text(&state(1, Timestamp::from_micros(5)), &super::super::pool_metrics::tests::shown());
         let served: Vec<&str> = text
             .lines()
             .filter_map(|line| line.split([' ', '{']).next().filter(|name| name.starts_with("rampart_")))

@@ -4,10 +4,10 @@ pub mod arguments;
 mod config;
 mod metrics;
 mod observer;
+mod pool_metrics;
 
 use std::path::PathBuf;
 
-use rampart_diagnostic::MachineUnderTest;
 use rampart_diagnostic::daemon::{self as diagnostic, DaemonSettings, WatchRequest};
 
 use self::arguments::WatchArguments;
@@ -15,13 +15,14 @@ use self::metrics::Metrics;
 use self::observer::WatchObserver;
 use crate::error::Error;
 use crate::inputs::daemon::{self, DaemonLiveness, StateFile};
+use crate::inputs::pools::machine_beside_pools;
 use crate::inputs::store;
 use crate::output::{daemon as daemon_text, text};
 use crate::process::signals::{reload_flag, stop_flag};
 
 /// Watches until it is stopped. Returns 0 if no bad frame was found, 1 if one was, 2 if the tests were incomplete.
 pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Error> {
-    let machine = MachineUnderTest::this();
+    let machine = machine_beside_pools();
     let cpus = u32::try_from(machine.cpus().len()).unwrap_or(u32::MAX);
     let settings = config::settings(arguments, cpus)?;
     let store = store::open(path, machine.clock.now())?;
