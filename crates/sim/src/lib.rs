@@ -10,6 +10,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`machine`] | frames, allocation with the hook that tests on demand, programs, testers, the clock |
+//! | [`allocators`] | what the machine needs of a page allocator, over one with lists and over one with banks |
 //! | [`workload`] | models of the demand of Rahman's programs, each number with its source |
 //! | [`cost`] | the cost of each operation, and how testers and programs slow each other |
 //! | [`timing_wheel`] | which frames expire next |
@@ -18,11 +19,17 @@
 
 #![forbid(unsafe_code)]
 
+pub mod allocators;
 pub mod cost;
+mod frames;
 pub mod machine;
 pub mod timing_wheel;
 pub mod workload;
 
+pub use allocators::TestableAllocator;
 pub use cost::{Access, Costs};
-pub use machine::{Description, Fault, MachineStatistics, Second, SimulatedMachine, Taken, Testing};
+pub use frames::FrameTests;
+pub use machine::{
+    Description, Fault, MachineAllocator, MachineStatistics, MachineUser, Second, SimulatedMachine, Taken, Testing,
+};
 pub use workload::WorkloadProgram;

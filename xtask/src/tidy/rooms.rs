@@ -85,7 +85,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "crates/march/src",
         &["coverage", "execute", "plan", "simulator", "named", "notation", "background", "order", "test"],
     ),
-    ("crates/sim/src", &["machine", "workload", "cost", "timing_wheel"]),
+    ("crates/sim/src", &["machine", "allocators", "frames", "workload", "cost", "timing_wheel"]),
     ("crates/diagnostic/src", &["daemon", "once", "testing", "sources", "machine", "control", "error"]),
     ("crates/guard/src", &["page_guard", "transitions", "policy", "settings", "telemetry", "engine", "state"]),
     (

@@ -1,11 +1,12 @@
 //! Allocation with COMeT's hook: a program gets only frames with a good test [Rahman16, 4.1].
 
-use rampart_buddy::{Cpu, End, FramePlace, FreeLists, Migratetype, Request};
-use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameSource, Node, Tested};
+use rampart_buddy::{Cpu, End, Migratetype, Request};
+use rampart_memory::{BlockOrder, Frame, FrameBlock, Node, Tested};
 use rand::RngExt;
 
-use super::frames::{Holder, long, short};
 use super::{Fault, SimulatedMachine};
+use crate::allocators::{DrawnBlocks, FrameTake, TestableAllocator};
+use crate::frames::{FrameTests, Holder, long, short};
 
 /// The most frames with good tests that are recorded for each node: 4 GiB.
 const MAX_RECORDED: usize = 1 << 20;
@@ -30,27 +31,26 @@ enum Was {
     Untested,
 }
 
-impl SimulatedMachine {
+impl<A: TestableAllocator> SimulatedMachine<A> {
     /// Allocates a good frame for a program on this core, without recording its holder; `None` if memory has run out.
     pub(super) fn allocate(&mut self, core: u32, node: Node) -> Option<Given> {
-        let request =
-            Request { order: BlockOrder::ZERO, migratetype: Migratetype::Movable, cpu: Cpu(core), node, urgent: false };
         let fault = self.description.costs.page_fault.as_secs_f64();
         let mut cost = fault;
         let mut on_demand = false;
         loop {
-            let block = self.allocator.allocate(request)?.block;
+            let frame = self.allocate_any(core, node)?;
+            let block = FrameBlock::of(frame);
             let drawn = self.drawn();
-            let frame = block.first();
             let Some(testing) = self.testing else { return Some(Given { frame, on_demand, cost }) };
             let tested = self.frames.get(frame).tested;
             if testing.lifetime.is_fresh(tested, self.now) {
                 self.give_tested(frame, &drawn);
                 return Some(Given { frame, on_demand, cost });
             }
-            if let Some(fresh) = self.fresh_elsewhere(node) {
+            if let Some(fresh) = self.fresh_elsewhere(node, frame) {
                 self.give_tested(fresh, &drawn);
                 self.allocator.put(block, tested, End::Back);
+                self.forget_offline();
                 return Some(Given { frame: fresh, on_demand, cost: cost + fault });
             }
             on_demand = true;
@@ -60,16 +60,25 @@ impl SimulatedMachine {
             }
             self.fail(frame);
             self.allocator.free(block, Cpu(core), Tested::NEVER, End::Back);
+            self.forget_offline();
         }
     }
 
-    fn give_tested(&mut self, frame: Frame, drawn: &[(usize, usize, u64)]) {
+    /// Allocates a frame for a program, tested or not.
+    pub(super) fn allocate_any(&mut self, core: u32, node: Node) -> Option<Frame> {
+        let (order, migratetype) = (BlockOrder::ZERO, Migratetype::Movable);
+        let block = self.allocator.allocate(Request { order, migratetype, cpu: Cpu(core), node, urgent: false });
+        self.forget_offline();
+        block.map(FrameBlock::first)
+    }
+
+    fn give_tested(&mut self, frame: Frame, drawn: &[DrawnBlocks]) {
         self.statistics.bad_given += u64::from(self.faults.contains_key(&frame));
         self.count(frame, drawn, Was::Tested);
     }
 
     /// Tests a frame that a program waits for, and returns whether it is good.
-    fn test_on_demand(&mut self, frame: Frame, drawn: &[(usize, usize, u64)]) -> bool {
+    fn test_on_demand(&mut self, frame: Frame, drawn: &[DrawnBlocks]) -> bool {
         let patterns = self.testing.map_or(0, |testing| testing.on_demand.patterns());
         self.statistics.on_demand += 1;
         self.count(frame, drawn, Was::Untested);
@@ -81,9 +90,8 @@ impl SimulatedMachine {
     }
 
     /// Takes the free frame of the node whose good test was recorded last: the allocator returns a tested block if
-    /// there is one [Rahman16, 4.1]. The rest of its block goes back. A frame on the list of a CPU cannot be taken now,
-    /// but returns to the global lists later, so it stays recorded.
-    fn fresh_elsewhere(&mut self, node: Node) -> Option<Frame> {
+    /// there is one [Rahman16, 4.1]. One that cannot be taken now stays recorded.
+    fn fresh_elsewhere(&mut self, node: Node, chosen: Frame) -> Option<Frame> {
         let testing = self.testing?;
         let node = self.description.node_index(node);
         let mut skipped = 0;
@@ -93,28 +101,20 @@ impl SimulatedMachine {
             let frame = long(number);
             let entry = self.frames.get(frame);
             let good = entry.holder == Holder::Nobody && testing.lifetime.is_fresh(entry.tested, self.now);
-            match self.allocator.place(frame) {
-                FramePlace::Free(block) if good => {
-                    self.take_from_block(block, frame);
-                    return Some(frame);
-                }
-                FramePlace::Local if good => {
+            if !good {
+                continue;
+            }
+            let Self { allocator, frames, now, .. } = self;
+            match allocator.take_free(frame, chosen, &FrameTests::new(frames, Some(testing.lifetime), *now)) {
+                FrameTake::Taken => return Some(frame),
+                FrameTake::Later => {
                     self.fresh[node].push_front(number);
                     skipped += 1;
                 }
-                _ => {}
+                FrameTake::No => {}
             }
         }
         None
-    }
-
-    /// Takes one frame of a free block and puts the others back.
-    fn take_from_block(&mut self, block: FrameBlock, frame: Frame) {
-        self.allocator.claim(block);
-        self.allocator.split(block);
-        for rest in block.frames().filter(|&rest| rest != frame) {
-            self.allocator.put(FrameBlock::of(rest), self.frames.get(rest).tested, End::Front);
-        }
     }
 
     /// Records that a free frame has a good test.
@@ -126,31 +126,18 @@ impl SimulatedMachine {
         known.push_back(short(frame));
     }
 
-    /// Returns the blocks that allocation took off each list since the last call, by node and order.
-    pub(super) fn drawn(&mut self) -> Vec<(usize, usize, u64)> {
-        let refills = self.allocator.statistics().refills;
-        if self.testing.is_none() || refills == self.refills {
-            return Vec::new();
-        }
-        self.refills = refills;
-        let mut drawn = Vec::new();
-        for list in self.lists() {
-            let (node, order) = (self.description.node_index(list.node), list.order.index());
-            let now: u64 = self.lists_of(list).iter().map(|&name| self.allocator.allocated_from(name)).sum();
-            let before = std::mem::replace(&mut self.allocated_from[node][order], now);
-            if now > before && list.order > BlockOrder::ZERO {
-                drawn.push((node, order, now - before));
-            }
-        }
-        drawn
+    /// Returns the blocks that allocation took since the last call.
+    pub(super) fn drawn(&mut self) -> Vec<DrawnBlocks> {
+        if self.testing.is_none() { Vec::new() } else { self.allocator.drawn() }
     }
 
-    /// Counts the allocation of a single frame, tested or not, for the list of single frames and for the lists that its
-    /// batch came from.
-    fn count(&mut self, frame: Frame, drawn: &[(usize, usize, u64)], was: Was) {
-        let single = (self.description.node_index_of(frame), BlockOrder::ZERO.index(), 1);
-        for &(node, order, blocks) in std::iter::once(&single).chain(drawn) {
-            let asked = &mut self.demand[node][order];
+    /// Counts the allocation of a single frame, tested or not, for the list of single frames and for the lists that it
+    /// or its batch came from.
+    fn count(&mut self, frame: Frame, drawn: &[DrawnBlocks], was: Was) {
+        let node = self.description.node_of_frame(frame);
+        let single = DrawnBlocks { node, order: BlockOrder::ZERO, blocks: 1 };
+        for &DrawnBlocks { node, order, blocks } in std::iter::once(&single).chain(drawn) {
+            let asked = &mut self.demand[self.description.node_index(node)][order.index()];
             match was {
                 Was::Tested => asked.allocated_tested += blocks,
                 Was::Untested => asked.allocated_untested += blocks,
@@ -201,24 +188,28 @@ impl SimulatedMachine {
     pub(super) fn release(&mut self, frame: Frame, core: u32) {
         let entry = self.frames.get_mut(frame);
         entry.holder = Holder::Nobody;
-        let (block, cpu, tested) = (FrameBlock::of(frame), Cpu(core), entry.tested);
-        let Some(testing) = self.testing else {
-            self.allocator.free(block, cpu, Tested::NEVER, End::Front);
-            return;
-        };
+        let tested = entry.tested;
+        let (mark, end) = self.count_returned(frame, tested);
+        let block = FrameBlock::of(frame);
+        if self.testing.is_some_and(|testing| testing.recycling) {
+            self.allocator.put(block, mark, end);
+        } else {
+            self.allocator.free(block, Cpu(core), mark, end);
+        }
+        self.forget_offline();
+    }
+
+    /// Counts a frame that a program freed, and returns its mark and the end of the list that it goes to.
+    fn count_returned(&mut self, frame: Frame, tested: Tested) -> (Tested, End) {
+        let Some(testing) = self.testing else { return (Tested::NEVER, End::Front) };
         let asked = &mut self.demand[self.description.node_index_of(frame)][BlockOrder::ZERO.index()];
         if !testing.recycling && testing.lifetime.is_fresh(tested, self.now) {
             asked.returned_fresh += 1;
             self.record_fresh(frame);
-            self.allocator.free(block, cpu, tested, End::Front);
-            return;
+            return (tested, End::Front);
         }
         asked.returned_expired += 1;
         self.frames.get_mut(frame).tested = Tested::NEVER;
-        if testing.recycling {
-            self.allocator.put(block, Tested::NEVER, End::Back);
-        } else {
-            self.allocator.free(block, cpu, Tested::NEVER, End::Back);
-        }
+        (Tested::NEVER, End::Back)
     }
 }

@@ -1,13 +1,14 @@
 //! Checks the invariants frame by frame, for tests: slow and complete.
 
-use rampart_buddy::{FramePlace, FreeLists};
+use rampart_buddy::FramePlace;
 use rampart_memory::{Frame, FrameState};
 
 use super::SimulatedMachine;
-use super::frames::{Holder, short};
 use super::program::SHORT;
+use crate::allocators::TestableAllocator;
+use crate::frames::{Holder, short};
 
-impl SimulatedMachine {
+impl<A: TestableAllocator> SimulatedMachine<A> {
     /// Returns the state of every frame of the machine's memory.
     ///
     /// # Panics
@@ -52,6 +53,9 @@ impl SimulatedMachine {
         }
         let held: usize = self.programs.iter().map(|program| program.held.len() + program.short.len()).sum();
         assert_eq!(used, held, "each frame in use is in the list of a program, once");
+        if self.testing.is_some() {
+            self.allocator.check(&self.tests());
+        }
     }
 
     fn check_used(&self, frame: Frame, program: u16, slot: u32) {

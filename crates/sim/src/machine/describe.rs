@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rampart_buddy::{Zone, ZoneKind};
+use rampart_buddy::{BankSize, Zone, ZoneKind};
 use rampart_memory::{Fidelity, Frame, FrameRange, Node, TestLifetime};
 
 use crate::cost::{Access, Costs};
@@ -12,6 +12,8 @@ use crate::cost::{Access, Costs};
 pub struct Description {
     /// Its memory.
     pub zones: Vec<Zone>,
+    /// The size of its banks, of which not every allocator knows.
+    pub bank: BankSize,
     /// Its cores.
     pub cpus: u32,
     /// Its costs.
@@ -66,12 +68,18 @@ fn zone(node: u32, kind: ZoneKind, first: u64, frames: u64) -> Zone {
 
 const GIB: u64 = 1 << 18;
 
+/// Banks as `rampart banks` assumes them: of 128 MiB on a machine with up to 4 GiB, else of 256 MiB.
+fn bank(frames: u64) -> BankSize {
+    BankSize::of_frames(frames).expect("a power of two, and large enough")
+}
+
 impl Description {
     /// [Rahman16, tab. 2], single-threaded setup: Pentium D 930, two cores, 1 GB, one node.
     #[must_use]
     pub fn pentium_d() -> Self {
         Self {
             zones: vec![zone(0, ZoneKind::Dma, FIRST, 4096 - FIRST), zone(0, ZoneKind::Normal, 4096, GIB - 4096)],
+            bank: bank(GIB / 8),
             cpus: 2,
             costs: Costs::pentium_d(),
             speed: 1.0,
@@ -92,6 +100,7 @@ impl Description {
                 zone(0, ZoneKind::Normal, 4 * GIB, 28 * GIB),
                 zone(1, ZoneKind::Normal, 32 * GIB, 32 * GIB),
             ],
+            bank: bank(GIB / 4),
             cpus: 16,
             costs: Costs::t620(),
             speed: 3.0,
@@ -102,12 +111,12 @@ impl Description {
         }
     }
 
-    /// Returns a machine with `frames` frames on each of `nodes` nodes, for tests; its time passes in steps of
-    /// `quantum`.
+    /// Returns a machine with `frames` frames on each of `nodes` nodes and the smallest banks, for tests; its time passes
+    /// in steps of `quantum`.
     #[must_use]
     pub fn small(nodes: u32, frames: u64, cpus: u32, quantum: Duration) -> Self {
         let zones = (0..nodes).map(|node| zone(node, ZoneKind::Normal, u64::from(node) * 2 * frames.max(1024), frames));
-        Self { zones: zones.collect(), cpus, quantum, ..Self::pentium_d() }
+        Self { zones: zones.collect(), bank: bank(1024), cpus, quantum, ..Self::pentium_d() }
     }
 
     /// Returns the number of nodes.

@@ -6,8 +6,8 @@
 
 mod allocation;
 mod check;
+mod choice;
 mod describe;
-mod frames;
 mod program;
 mod re_placement;
 mod source;
@@ -16,18 +16,20 @@ mod tester;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use rampart_buddy::{Buddy, HeapStorage, ListName};
+use rampart_buddy::{Buddy, HeapStorage};
 use rampart_memory::{BlockOrder, Frame, FrameDemand, RePlacementCounts, Tested, Timestamp};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
+pub use choice::{MachineAllocator, MachineUser};
 pub use describe::{Description, Fault, Testing};
 pub use source::Taken;
 pub use tester::FinishedTest;
 
-use self::frames::Frames;
 use self::program::Running;
 use self::tester::SimulatedTester;
+use crate::allocators::{ByLists, TestableAllocator};
+use crate::frames::{FrameEntry, FrameTests, Frames};
 use crate::timing_wheel::TimingWheel;
 
 /// Counts since the start of the machine.
@@ -65,14 +67,12 @@ pub struct Second {
 }
 
 /// A running machine.
-pub struct SimulatedMachine {
+pub struct SimulatedMachine<A = ByLists<Buddy<'static, Tested, HeapStorage>>> {
     description: Description,
     testing: Option<Testing>,
     now: Timestamp,
     steps: u64,
-    allocator: Buddy<'static, Tested, HeapStorage>,
-    /// The allocator's lists of each node and order.
-    names: Vec<Vec<Vec<ListName>>>,
+    allocator: A,
     frames: Frames,
     /// Bad frames that no test has found.
     faults: BTreeMap<Frame, Fault>,
@@ -91,14 +91,13 @@ pub struct SimulatedMachine {
     demand: Vec<[FrameDemand; BlockOrder::COUNT]>,
     /// Free frames of each node that had a good test when they were recorded, the latest at the back.
     fresh: Vec<VecDeque<u32>>,
-    /// The allocator's count of refills at the last check.
-    refills: u64,
-    allocated_from: Vec<[u64; BlockOrder::COUNT]>,
     preferred: Vec<rampart_memory::FrameRange>,
     /// Frames that the diagnostic holds.
     in_testing: u64,
     /// Tested blocks that the handler passed over and was not charged for yet.
     passed_over: u64,
+    /// Frames whose last test the handler read and was not charged for yet.
+    looked_at: u64,
     statistics: MachineStatistics,
     random: ChaCha8Rng,
     out_of_memory: bool,
@@ -109,12 +108,27 @@ pub struct SimulatedMachine {
 }
 
 impl SimulatedMachine {
-    /// Returns a machine at rest at the given time, with all memory free and untested. `testing` is the support of its
-    /// kernel for the diagnostic; `None` for an unmodified kernel.
+    /// Returns a machine with the allocator of Linux, as [`Self::with_allocator`] does.
     #[must_use]
     pub fn new(description: Description, testing: Option<Testing>, seed: u64, now: Timestamp) -> Self {
-        let allocator = Buddy::new(&description.zones, description.cpus, Tested::NEVER);
-        let allocator = allocator.expect("a description is of a machine that can be");
+        let buddy = Buddy::new(&description.zones, description.cpus, Tested::NEVER);
+        let buddy = buddy.expect("a description is of a machine that can be");
+        Self::with_allocator(ByLists::new(buddy), description, testing, seed, now)
+    }
+}
+
+impl<A: TestableAllocator> SimulatedMachine<A> {
+    /// Returns a machine at rest at the given time, with all memory free and untested. `allocator` is made for the
+    /// description's zones and CPUs; `testing` is the support of the machine's kernel for the diagnostic; `None` for an
+    /// unmodified kernel.
+    #[must_use]
+    pub fn with_allocator(
+        allocator: A,
+        description: Description,
+        testing: Option<Testing>,
+        seed: u64,
+        now: Timestamp,
+    ) -> Self {
         let nodes = description.nodes();
         Self {
             allocator,
@@ -127,14 +141,12 @@ impl SimulatedMachine {
             programs: Vec::new(),
             testers: Vec::new(),
             finished: Vec::new(),
-            names: source::names(&description),
             demand: vec![[FrameDemand::default(); BlockOrder::COUNT]; nodes],
             fresh: vec![VecDeque::new(); nodes],
-            refills: 0,
-            allocated_from: vec![[0; BlockOrder::COUNT]; nodes],
             preferred: Vec::new(),
             in_testing: 0,
             passed_over: 0,
+            looked_at: 0,
             statistics: MachineStatistics::default(),
             random: ChaCha8Rng::seed_from_u64(seed),
             out_of_memory: false,
@@ -187,6 +199,22 @@ impl SimulatedMachine {
         good as f64 / self.frames.len() as f64
     }
 
+    /// Returns the tests of all frames now.
+    const fn tests(&self) -> FrameTests<'_> {
+        let lifetime = match &self.testing {
+            Some(testing) => Some(testing.lifetime),
+            None => None,
+        };
+        FrameTests::new(&self.frames, lifetime, self.now)
+    }
+
+    /// Forgets the tests of memory that has gone offline.
+    fn forget_offline(&mut self) {
+        while let Some(frames) = self.allocator.gone_offline() {
+            self.frames.forget_range(frames);
+        }
+    }
+
     /// Advances time by a quantum.
     pub fn step(&mut self) {
         let quantum = self.description.quantum;
@@ -222,12 +250,14 @@ impl SimulatedMachine {
     }
 
     /// Returns the cost in seconds of `calls` of handlers that took `blocks` blocks since the last call. Each block
-    /// passed over costs a cache miss.
+    /// passed over costs a cache miss. What is read of the table of frames is read in order, so it takes bandwidth.
     #[expect(clippy::cast_precision_loss, reason = "blocks of one call")]
     pub fn handlers_cost(&mut self, calls: u32, blocks: u64) -> f64 {
         let costs = &self.description.costs;
         let passed_over = std::mem::take(&mut self.passed_over) as f64 * costs.latency.as_secs_f64();
-        f64::from(calls) * costs.handler.as_secs_f64() + blocks as f64 * costs.handler_block.as_secs_f64() + passed_over
+        let read = std::mem::take(&mut self.looked_at) as f64 * size_of::<FrameEntry>() as f64 / costs.bandwidth;
+        let calls = f64::from(calls) * costs.handler.as_secs_f64();
+        calls + blocks as f64 * costs.handler_block.as_secs_f64() + passed_over + read
     }
 
     /// Returns the share of a core that each runnable thread gets.

@@ -6,7 +6,8 @@ use rampart_memory::{Frame, Node};
 use rand::{Rng, RngExt};
 
 use super::SimulatedMachine;
-use super::frames::{long, short};
+use crate::allocators::TestableAllocator;
+use crate::frames::{long, short};
 use crate::workload::{Rates, WorkloadProgram};
 
 /// How long a short-lived page lives, in seconds of its program's time.
@@ -40,7 +41,7 @@ pub struct Running {
     phase: f64,
 }
 
-impl SimulatedMachine {
+impl<A: TestableAllocator> SimulatedMachine<A> {
     /// Starts a program on a core; it starts again whenever it ends [Rahman16, 5.3.1].
     pub fn start(&mut self, program: &WorkloadProgram, core: u32) {
         let rates = program.rates(self.description.speed, self.description.short_lived);

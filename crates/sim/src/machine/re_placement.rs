@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use rampart_buddy::FreeLists;
 use rampart_memory::{Frame, RePlacementCounts, Tested, Timestamp};
 
 use super::SimulatedMachine;
-use super::frames::{FrameEntry, Holder, long, short};
 use super::program::SHORT;
+use crate::allocators::TestableAllocator;
+use crate::frames::{FrameEntry, Holder, long, short};
 
 /// A frame in use is re-placed this long before it expires, unless re-placements pile up.
 const LEAD_TIME: Duration = Duration::from_secs(1);
 
-impl SimulatedMachine {
+impl<A: TestableAllocator> SimulatedMachine<A> {
     /// Queues the frames that expire by `until`, the soonest first. Returns the counts of re-placements since the last
     /// call.
     pub(super) fn re_place_before(&mut self, until: Timestamp) -> RePlacementCounts {
@@ -167,7 +167,7 @@ impl SimulatedMachine {
             return;
         }
         self.frames.forget();
-        self.allocator.remark(|_| Tested::NEVER);
+        self.allocator.forget();
         self.wheel.clear();
         self.expiring.clear();
         let used: Vec<Frame> =

@@ -7,19 +7,19 @@
 
 use std::time::Duration;
 
-use rampart_buddy::{Cpu, FreeLists, Migratetype, Request};
-use rampart_memory::{BlockOrder, Frame, Tested, Timestamp};
+use rampart_memory::{Tested, Timestamp};
 use rand::RngExt;
 
 use super::SimulatedMachine;
-use super::frames::short;
 use super::program::{number_of, usize_of};
+use crate::allocators::TestableAllocator;
+use crate::frames::short;
 use crate::workload::{Rates, WorkloadProgram};
 
 /// The golden ratio's fraction: the fractional parts of its multiples are spread evenly, and so is any run of them.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
-impl SimulatedMachine {
+impl<A: TestableAllocator> SimulatedMachine<A> {
     /// Starts a program as [`Self::start`] does, at a random time of its run.
     pub fn start_midway(&mut self, program: &WorkloadProgram, core: u32) {
         let rates = program.rates(self.description.speed, self.description.short_lived);
@@ -35,7 +35,7 @@ impl SimulatedMachine {
         self.programs[at].progress = progress;
         let filled = usize_of((rates.filling * progress).min(rates.footprint as f64));
         for slot in 0..filled {
-            let Some(frame) = self.take_untouched(core, at) else {
+            let Some(frame) = self.allocate_any(core, self.programs[at].node) else {
                 self.out_of_memory = true;
                 return;
             };
@@ -45,13 +45,6 @@ impl SimulatedMachine {
         }
         // No program asked for the blocks taken off the lists here, so do not count them.
         self.drawn();
-    }
-
-    fn take_untouched(&mut self, core: u32, program: usize) -> Option<Frame> {
-        let node = self.programs[program].node;
-        let migratetype = Migratetype::Movable;
-        let request = Request { order: BlockOrder::ZERO, migratetype, cpu: Cpu(core), node, urgent: false };
-        self.allocator.allocate(request).map(|allocated| allocated.block.first())
     }
 
     /// Returns the test of a page that was allocated `held` seconds ago.
@@ -120,7 +113,7 @@ mod tests {
         let mut machine = SimulatedMachine::new(description, Some(testing), 1, start);
         machine.start_midway_with("one", rates, 0);
         let held = &machine.programs[0].held;
-        let age = |&number: &u32| machine.frames.get(crate::machine::frames::long(number)).tested.moment();
+        let age = |&number: &u32| machine.frames.get(crate::frames::long(number)).tested.moment();
         let ages = held.iter().map(|number| start.since(age(number).expect("tested")).as_secs_f64());
         ages.sum::<f64>() / held.len() as f64
     }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use rampart_memory::{BlockVerdict, Fidelity, Frame, Node};
 
 use super::{SimulatedMachine, Taken};
+use crate::allocators::TestableAllocator;
 
 /// A block that a tester has finished.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ impl SimulatedTester {
     }
 }
 
-impl SimulatedMachine {
+impl<A: TestableAllocator> SimulatedMachine<A> {
     /// Adds a tester, bound to a core of this node, and returns its number.
     pub fn add_tester(&mut self, node: Node) -> usize {
         self.testers.push(SimulatedTester { node, jobs: VecDeque::new(), queued: 0.0, starved: false });

@@ -1,6 +1,6 @@
 //! The table of frames.
 
-use rampart_memory::{Frame, FrameState, TestLifetime, Tested, Timestamp};
+use rampart_memory::{Frame, FrameBlock, FrameRange, FrameState, TestLifetime, Tested, Timestamp};
 
 /// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +61,18 @@ impl Frames {
         self.entries.iter().filter(|entry| is(entry)).count()
     }
 
+    pub fn of_range(&self, range: FrameRange) -> &[FrameEntry] {
+        &self.entries[index(range.start())..=index(range.last())]
+    }
+
     pub fn forget(&mut self) {
         self.entries.iter_mut().for_each(|entry| entry.tested = Tested::NEVER);
+    }
+
+    /// Forgets the tests of some frames.
+    pub fn forget_range(&mut self, range: FrameRange) {
+        let entries = &mut self.entries[index(range.start())..=index(range.last())];
+        entries.iter_mut().for_each(|entry| entry.tested = Tested::NEVER);
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (Frame, FrameEntry)> {
@@ -82,6 +92,43 @@ impl FrameEntry {
             Holder::Nobody if fresh => FrameState::TestedFree,
             Holder::Nobody | Holder::Tester => FrameState::UntestedFree,
         }
+    }
+}
+
+/// The tests of all frames at one moment, for an allocator that looks for frames to test.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameTests<'a> {
+    frames: &'a Frames,
+    lifetime: Option<TestLifetime>,
+    now: Timestamp,
+}
+
+impl<'a> FrameTests<'a> {
+    /// Returns the tests at `now`; none is good without a lifetime.
+    pub const fn new(frames: &'a Frames, lifetime: Option<TestLifetime>, now: Timestamp) -> Self {
+        Self { frames, lifetime, now }
+    }
+
+    /// Returns the time of a frame's last test.
+    #[must_use]
+    pub fn of(&self, frame: Frame) -> Tested {
+        self.frames.get(frame).tested
+    }
+
+    /// Whether every frame of a free block has a good test. The mark is that of the oldest frame, or older: a block that
+    /// was split off a larger one keeps its mark.
+    #[must_use]
+    pub fn is_fresh(&self, block: FrameBlock, mark: Tested) -> bool {
+        let Some(lifetime) = self.lifetime else { return false };
+        let fresh = |tested| lifetime.is_fresh(tested, self.now);
+        fresh(mark) || block.frames().all(|frame| fresh(self.of(frame)))
+    }
+
+    /// Whether nobody holds a frame, and its test is not good.
+    #[must_use]
+    pub fn is_stale(&self, frame: Frame) -> bool {
+        let FrameEntry { tested, holder } = self.frames.get(frame);
+        holder == Holder::Nobody && !self.lifetime.is_some_and(|lifetime| lifetime.is_fresh(tested, self.now))
     }
 }
 
