@@ -1,6 +1,6 @@
 //! `diagnostic-NAME`: an experiment of \[Rahman16\] on the simulated machine, our numbers beside the published ones.
 
-use rampart_studies::{Effort, Experiment};
+use rampart_studies::{Effort, Experiment, MachineAllocator};
 
 /// The names of all experiments.
 pub fn names() -> String {
@@ -11,6 +11,6 @@ pub fn names() -> String {
 pub fn run(name: &str) -> Result<(), String> {
     let experiment =
         rampart_studies::find(name).ok_or_else(|| format!("no experiment {name}: there are {}", names()))?;
-    println!("{}", experiment.run(&Effort::full(), &|_, _| {}));
+    println!("{}", experiment.run(&Effort::full(), MachineAllocator::Buddy, &|_, _| {}));
     Ok(())
 }

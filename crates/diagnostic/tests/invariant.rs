@@ -1,7 +1,7 @@
 //! The bound: whatever the programs, the faults, the policy, the clock and the testers do, no frame that a program can
 //! reach has a test older than its lifetime minus δ, and no bad frame is handed out again [Rahman16, 3.2.1].
 //!
-//! By default, 60 seeds of ten simulated minutes each run; 1,000 seeds of a simulated day each run with
+//! By default, 60 seeds of ten simulated minutes each run, on each page allocator; 1,000 seeds of a simulated day each run with
 //! `RAMPART_DAYS=1000 cargo test --release -p rampart-diagnostic --test invariant`.
 
 use std::num::NonZero;
@@ -15,15 +15,17 @@ use rampart_diagnostic::control::replenish::{FromDemand, Nothing, RateMachine, R
 use rampart_diagnostic::control::{ControlSettings, Diagnostic, PolicyLimits, PolicyName};
 use rampart_memory::{Fidelity, Frame, FrameRange, FrameSource, Node, TestLifetime, Timestamp};
 use rampart_sim::workload::Rates;
-use rampart_sim::{Access, Description, Fault, SimulatedMachine, Testing};
+use rampart_sim::{
+    Access, Description, Fault, MachineAllocator, MachineUser, SimulatedMachine, TestableAllocator, Testing,
+};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 const START: Timestamp = Timestamp::from_micros(1 << 50);
 
 /// A simulated run, determined by its seed.
-struct SimulatedRun {
-    diagnostic: Diagnostic<SimulatedMachine>,
+struct SimulatedRun<A: TestableAllocator> {
+    diagnostic: Diagnostic<SimulatedMachine<A>>,
     testers: usize,
     name: PolicyName,
     random: ChaCha8Rng,
@@ -70,8 +72,21 @@ fn rates(random: &mut ChaCha8Rng, max_footprint: u64) -> Rates {
     }
 }
 
-impl SimulatedRun {
-    fn new(seed: u64) -> Self {
+/// What a seed determines besides the machine itself.
+struct Seeded {
+    random: ChaCha8Rng,
+    settings: ControlSettings,
+    name: PolicyName,
+    /// The frames of each node.
+    frames: u64,
+    steps: u32,
+    every: u32,
+    seed: u64,
+}
+
+impl Seeded {
+    /// Returns it with the description of the machine and the support of its kernel.
+    fn new(seed: u64, steps: u32, every: u32) -> (Self, Description, Testing) {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let settings = settings(&mut random);
         let name = pick(&mut random, &PolicyName::ALL);
@@ -90,8 +105,13 @@ impl SimulatedRun {
             core_local: random.random(),
             migration: true,
         };
-        let bandwidth = Bandwidth { at_fidelity_1: 1.0 / description.costs.test(testing.access, Fidelity::MIN) };
-        let mut machine = SimulatedMachine::new(description, Some(testing), seed, START);
+        (Self { random, settings, name, frames, steps, every, seed }, description, testing)
+    }
+
+    fn begin<A: TestableAllocator>(self, mut machine: SimulatedMachine<A>) -> SimulatedRun<A> {
+        let Self { mut random, settings, name, frames, .. } = self;
+        let fastest = machine.description().costs.test(machine.testing().expect("it is tested").access, Fidelity::MIN);
+        let bandwidth = Bandwidth { at_fidelity_1: 1.0 / fastest };
         let programs = random.random_range(1..4);
         for core in 0..programs {
             let rates = rates(&mut random, frames * 2 / 3 / u64::from(programs));
@@ -112,9 +132,31 @@ impl SimulatedRun {
         let policy = name.policy(settings.limits);
         let diagnostic =
             Diagnostic::new(machine, settings.checked().unwrap_or(settings), policy, rule, &of, bandwidth, START);
-        Self { diagnostic, testers, name, random }
+        SimulatedRun { diagnostic, testers, name, random }
     }
+}
 
+impl MachineUser for Seeded {
+    type Outcome = u64;
+
+    /// Runs steps of 250 ms, and checks every frame each `every` steps. Frames that expire are locked before the run
+    /// goes on: so it is enough to check at some moments, but every frame.
+    fn with<A: TestableAllocator>(self, machine: SimulatedMachine<A>) -> u64 {
+        let Self { steps, every, seed, .. } = self;
+        let mut simulation = self.begin(machine);
+        for step in 0..steps {
+            simulation.step();
+            if step % every == 0 {
+                simulation.diagnostic.source().check();
+            }
+        }
+        simulation.diagnostic.source().check();
+        simulation.on_demand_is_counted(seed);
+        simulation.diagnostic.source().statistics().allocated
+    }
+}
+
+impl<A: TestableAllocator> SimulatedRun<A> {
     /// Causes occasional trouble: the clock jumps, a tester gets no CPU, a region has errors.
     fn upset(&mut self) {
         let machine = self.diagnostic.source_mut();
@@ -162,20 +204,13 @@ impl SimulatedRun {
     }
 }
 
-/// Runs a seed for `steps` steps of 250 ms, and checks every frame each `every` steps.
+/// Runs a seed on each allocator.
 fn run(seed: u64, steps: u32, every: u32) -> u64 {
-    let mut simulation = SimulatedRun::new(seed);
-    for step in 0..steps {
-        simulation.step();
-        // Frames that expire are locked before the run goes on: so it is enough to check at some moments, but every
-        // frame.
-        if step % every == 0 {
-            simulation.diagnostic.source().check();
-        }
-    }
-    simulation.diagnostic.source().check();
-    simulation.on_demand_is_counted(seed);
-    simulation.diagnostic.source().statistics().allocated
+    let on = |allocator: MachineAllocator| {
+        let (seeded, description, testing) = Seeded::new(seed, steps, every);
+        allocator.machine(description, Some(testing), seed, START, seeded)
+    };
+    MachineAllocator::ALL.into_iter().map(on).sum()
 }
 
 fn run_all(seeds: u64, steps: u32, every: u32) {
@@ -189,7 +224,7 @@ fn run_all(seeds: u64, steps: u32, every: u32) {
             });
         }
     });
-    assert!(allocated.into_inner() > seeds * 100, "the programs were alive");
+    assert!(allocated.into_inner() > seeds * 300, "the programs were alive");
 }
 
 #[test]

@@ -15,13 +15,15 @@ mod rahman;
 mod runs;
 mod scenario;
 mod simulate;
+mod summary;
 mod text;
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-pub use outcome::{Measure, StudyChart, StudyClaim, StudyOutcome, Table, TableCell};
+pub use outcome::{Measure, PolicySummary, StudyChart, StudyClaim, StudyOutcome, Table, TableCell};
+pub use rampart_sim::MachineAllocator;
 pub use scenario::{Rule, Scenario, Setup, TestedMachine};
 
 /// How much is simulated.
@@ -79,19 +81,27 @@ struct Findings {
 }
 
 impl Experiment {
-    /// Runs the experiment. Calls `progress` with the number of finished runs and of all runs.
+    /// Runs the experiment on machines with this page allocator. Calls `progress` with the number of finished runs and of
+    /// all runs.
     #[must_use]
-    pub fn run(&self, effort: &Effort, progress: &(dyn Fn(usize, usize) + Sync)) -> StudyOutcome {
-        let runner = runs::Runner::new(*effort, progress);
+    pub fn run(
+        &self,
+        effort: &Effort,
+        allocator: MachineAllocator,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> StudyOutcome {
+        let runner = runs::Runner::new(*effort, allocator, progress);
         let Findings { tables, claims, remarks } = (self.make)(&runner);
         StudyOutcome {
             schema: "rampart.experiment/1",
             experiment: self.name,
             source: self.source,
+            allocator: allocator.name(),
             seed: effort.seed,
             seeds: effort.seeds,
             simulated_seconds: runner.simulated().as_secs_f64(),
             tables,
+            policies: runner.summary(),
             claims,
             remarks,
         }

@@ -90,6 +90,25 @@ pub struct StudyClaim {
     pub because: String,
 }
 
+/// What all runs with one policy have in common, as means over their scenarios.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PolicySummary {
+    /// The policy, or `no tests`.
+    pub policy: &'static str,
+    /// The number of scenarios.
+    pub scenarios: usize,
+    /// Time with testing over time without, where that is possible.
+    pub slowdown: Option<f64>,
+    /// The share of the frames that programs got or kept for which they had to wait for a test.
+    pub on_demand: Option<f64>,
+    /// The share of all frames that have a good test.
+    pub coverage: Option<f64>,
+    /// Of the banks that can go offline, the share in which no program has a page.
+    pub empty_banks: f64,
+    /// The share of them that is offline; `None` if the allocator knows no banks.
+    pub offline_banks: Option<f64>,
+}
+
 /// The outcome of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StudyOutcome {
@@ -99,6 +118,8 @@ pub struct StudyOutcome {
     pub experiment: &'static str,
     /// Its place in Rahman's work.
     pub source: &'static str,
+    /// The page allocator of the machines.
+    pub allocator: &'static str,
     /// The first seed.
     pub seed: u64,
     /// The number of consecutive seeds from `seed` on; each number is a mean over them.
@@ -107,6 +128,8 @@ pub struct StudyOutcome {
     pub simulated_seconds: f64,
     /// The numbers.
     pub tables: Vec<Table>,
+    /// The figures that page allocators are compared by.
+    pub policies: Vec<PolicySummary>,
     /// The conclusions that the numbers decide.
     pub claims: Vec<StudyClaim>,
     /// Differences in shape from Rahman's results, with the reason, and our choices where Rahman gives no value.

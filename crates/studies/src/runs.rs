@@ -7,12 +7,13 @@ use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use rampart_sim::MachineStatistics;
+use rampart_sim::{MachineAllocator, MachineStatistics};
 
 use super::Effort;
-use super::outcome::mean;
+use super::outcome::{PolicySummary, mean};
 use super::scenario::{Scenario, TestedMachine};
 use super::simulate::{Run, simulate};
+use super::summary::Summary;
 
 /// The runs of one scenario, one for each seed.
 #[derive(Clone, Debug)]
@@ -38,21 +39,25 @@ impl Runs {
 /// Runs scenarios.
 pub struct Runner<'a> {
     effort: Effort,
+    allocator: MachineAllocator,
     progress: &'a (dyn Fn(usize, usize) + Sync),
     /// Runs without testing, by machine and programs.
     baselines: Mutex<HashMap<String, Runs>>,
     simulated: Mutex<Duration>,
+    summary: Mutex<Summary>,
     begun: AtomicUsize,
     done: AtomicUsize,
 }
 
 impl<'a> Runner<'a> {
-    pub fn new(effort: Effort, progress: &'a (dyn Fn(usize, usize) + Sync)) -> Self {
+    pub fn new(effort: Effort, allocator: MachineAllocator, progress: &'a (dyn Fn(usize, usize) + Sync)) -> Self {
         Self {
             effort,
+            allocator,
             progress,
             baselines: Mutex::default(),
             simulated: Mutex::default(),
+            summary: Mutex::default(),
             begun: AtomicUsize::new(0),
             done: AtomicUsize::new(0),
         }
@@ -81,9 +86,19 @@ impl<'a> Runner<'a> {
         let all: Vec<Scenario> = missing.iter().chain(scenarios).cloned().collect();
         let mut runs = self.for_each_seed(&all);
         let requested = runs.split_off(missing.len());
+        let mut summary = self.summary.lock().expect("no run panicked");
+        missing.iter().zip(&runs).for_each(|(scenario, runs)| summary.add(scenario, &runs.0, None));
         let baselines = missing.iter().map(name).zip(runs);
         self.baselines.lock().expect("no run panicked").extend(baselines);
+        for (scenario, runs) in scenarios.iter().zip(&requested) {
+            summary.add(scenario, &runs.0, self.slowdown(scenario, runs));
+        }
         requested
+    }
+
+    /// Returns what the runs so far have in common, by policy.
+    pub fn summary(&self) -> Vec<PolicySummary> {
+        self.summary.lock().expect("no run panicked").by_policy()
     }
 
     /// Returns time with testing over time without, averaged over the programs and the seeds; `None` if memory ran out
@@ -139,7 +154,7 @@ impl<'a> Runner<'a> {
                     };
                     while let Some((&(scenario, seed), result)) = claim() {
                         let time = time(scenario, &self.effort);
-                        result.set(simulate(scenario, seed, time)).expect("each is run once");
+                        result.set(simulate(scenario, self.allocator, seed, time)).expect("each is run once");
                         *self.simulated.lock().expect("no run panicked") += time;
                         (self.progress)(self.done.fetch_add(1, Ordering::Relaxed) + 1, all);
                     }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use rampart_memory::{Fidelity, FrameSource, FreeList, Node, Timestamp};
 use rampart_sim::workload::find;
-use rampart_sim::{Access, Description, MachineStatistics, Second, SimulatedMachine, Testing};
+use rampart_sim::{
+    Access, Description, MachineAllocator, MachineStatistics, MachineUser, Second, SimulatedMachine, TestableAllocator,
+    Testing,
+};
 
 use super::outcome::mean;
 use super::scenario::{Rule, Scenario, Setup, TestedMachine};
@@ -28,6 +31,10 @@ pub struct Run {
     pub threads: f64,
     /// Mean number of blocks requested from each list in a monitoring period.
     pub asked: Vec<(FreeList, f64)>,
+    /// The mean over time of the share of banks without a page of a program; of those that can go offline at all.
+    pub empty_banks: f64,
+    /// The mean over time of the share of banks that are offline; `None` if the allocator knows no banks.
+    pub offline_banks: Option<f64>,
     /// Each second.
     pub timeline: Vec<Second>,
     /// The machine's counts.
@@ -40,19 +47,11 @@ const START: Timestamp = Timestamp::from_micros(1_000_000_000);
 /// The interval between samples of the configuration [Rahman16, 5.3.1].
 const CONFIG_EVERY: Duration = Duration::from_secs(1);
 
-/// The interval between samples of coverage, each of which reads every frame of the machine.
+/// The interval between samples of coverage and of banks, each of which reads every frame of the machine.
 const COVERAGE_EVERY: Duration = Duration::from_secs(10);
 
-/// Runs a scenario for `time`, with all random numbers from `seed`.
-pub fn simulate(scenario: &Scenario, seed: u64, time: Duration) -> Run {
-    let machine = machine(scenario, seed);
-    match &scenario.setup {
-        None => alone(machine, time),
-        Some(setup) => tested(machine, setup, scenario.programs.len(), time),
-    }
-}
-
-fn machine(scenario: &Scenario, seed: u64) -> SimulatedMachine {
+/// Runs a scenario on a machine with this allocator for `time`, with all random numbers from `seed`.
+pub fn simulate(scenario: &Scenario, allocator: MachineAllocator, seed: u64, time: Duration) -> Run {
     let description = match scenario.machine {
         TestedMachine::PentiumD => Description::pentium_d(),
         TestedMachine::T620 => Description::t620(),
@@ -65,26 +64,46 @@ fn machine(scenario: &Scenario, seed: u64) -> SimulatedMachine {
         core_local: setup.core_local,
         migration: setup.migration,
     });
-    let cpus = description.cpus;
-    let mut machine = SimulatedMachine::new(description, testing, seed, START);
-    for (core, program) in (0..).zip(&scenario.programs) {
-        let program = find(program).unwrap_or_else(|| panic!("{program} is no program of Rahman's"));
-        match scenario.machine {
-            TestedMachine::PentiumD => machine.start(program, core % cpus),
-            TestedMachine::T620 => machine.start_midway(program, core % cpus),
+    allocator.machine(description, testing, seed, START, ScenarioRun { scenario, time })
+}
+
+/// A scenario on a machine.
+struct ScenarioRun<'a> {
+    scenario: &'a Scenario,
+    time: Duration,
+}
+
+impl MachineUser for ScenarioRun<'_> {
+    type Outcome = Run;
+
+    fn with<A: TestableAllocator>(self, mut machine: SimulatedMachine<A>) -> Run {
+        let Self { scenario, time } = self;
+        let cpus = machine.description().cpus;
+        for (core, program) in (0..).zip(&scenario.programs) {
+            let program = find(program).unwrap_or_else(|| panic!("{program} is no program of Rahman's"));
+            match scenario.machine {
+                TestedMachine::PentiumD => machine.start(program, core % cpus),
+                TestedMachine::T620 => machine.start_midway(program, core % cpus),
+            }
+        }
+        match &scenario.setup {
+            None => alone(machine, time),
+            Some(setup) => tested(machine, setup, scenario.programs.len(), time),
         }
     }
-    machine
 }
 
 const fn access(setup: &Setup) -> Access {
     if setup.cache_indirect { Access::CacheIndirect } else { Access::Direct }
 }
 
-fn alone(mut machine: SimulatedMachine, time: Duration) -> Run {
+fn alone<A: TestableAllocator>(mut machine: SimulatedMachine<A>, time: Duration) -> Run {
+    let mut banks = BankShares::default();
     while machine.now().since(START) < time && !machine.is_out_of_memory() {
         machine.step();
+        banks.sample(&machine);
     }
+    let (empty_banks, offline_banks) = banks.means();
     Run {
         work: machine.work_done(),
         out_of_memory: machine.is_out_of_memory(),
@@ -92,8 +111,36 @@ fn alone(mut machine: SimulatedMachine, time: Duration) -> Run {
         patterns: 0.0,
         threads: 0.0,
         asked: Vec::new(),
+        empty_banks,
+        offline_banks,
         timeline: machine.timeline().to_vec(),
         machine: machine.statistics(),
+    }
+}
+
+/// The banks over time, as shares of those that can go offline.
+#[derive(Default)]
+struct BankShares {
+    empty: Vec<f64>,
+    offline: Vec<f64>,
+    due: Timestamp,
+}
+
+impl BankShares {
+    #[expect(clippy::cast_precision_loss, reason = "a machine has few banks")]
+    fn sample<A: TestableAllocator>(&mut self, machine: &SimulatedMachine<A>) {
+        if machine.now() >= self.due {
+            self.due = machine.now().after(COVERAGE_EVERY);
+            let (all, empty) = machine.empty_banks();
+            let share = |banks: u64| banks as f64 / all.max(1) as f64;
+            self.empty.push(share(empty));
+            self.offline.extend(machine.offline_banks().map(share));
+        }
+    }
+
+    /// Returns the shares of empty and of offline banks.
+    fn means(self) -> (f64, Option<f64>) {
+        (mean(self.empty).unwrap_or(0.0), mean(self.offline))
     }
 }
 
@@ -127,6 +174,7 @@ struct Samples {
     coverage: Vec<f64>,
     patterns: Vec<f64>,
     threads: Vec<f64>,
+    banks: BankShares,
     config_due: Timestamp,
     coverage_due: Timestamp,
 }
@@ -136,10 +184,12 @@ impl Samples {
     /// not show.
     fn new() -> Self {
         let (config_due, coverage_due) = (START.after(CONFIG_EVERY), START);
-        Self { coverage: Vec::new(), patterns: Vec::new(), threads: Vec::new(), config_due, coverage_due }
+        let banks = BankShares::default();
+        Self { coverage: Vec::new(), patterns: Vec::new(), threads: Vec::new(), banks, config_due, coverage_due }
     }
 
-    fn sample(&mut self, diagnostic: &Diagnostic<SimulatedMachine>) {
+    fn sample<A: TestableAllocator>(&mut self, diagnostic: &Diagnostic<SimulatedMachine<A>>) {
+        self.banks.sample(diagnostic.source());
         let now = diagnostic.source().now();
         if now >= self.config_due {
             self.config_due = now.after(CONFIG_EVERY);
@@ -153,7 +203,7 @@ impl Samples {
     }
 }
 
-fn tested(machine: SimulatedMachine, setup: &Setup, programs: usize, time: Duration) -> Run {
+fn tested<A: TestableAllocator>(machine: SimulatedMachine<A>, setup: &Setup, programs: usize, time: Duration) -> Run {
     let costs = machine.description().costs;
     let bandwidth = Bandwidth { at_fidelity_1: 1.0 / costs.test(access(setup), Fidelity::MIN) };
     let count = usize::try_from(setup.settings.limits.max_cores).expect("a few testers");
@@ -187,7 +237,7 @@ fn handlers(setup: &Setup, machine: &Description, programs: usize) -> u32 {
 }
 
 /// Runs one quantum.
-fn drive(diagnostic: &mut Diagnostic<SimulatedMachine>, testers: usize, handlers: u32) {
+fn drive<A: TestableAllocator>(diagnostic: &mut Diagnostic<SimulatedMachine<A>>, testers: usize, handlers: u32) {
     diagnostic.source_mut().step();
     let now = diagnostic.source().now();
     for done in diagnostic.source_mut().finished() {
@@ -212,10 +262,11 @@ fn drive(diagnostic: &mut Diagnostic<SimulatedMachine>, testers: usize, handlers
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of one run")]
-fn finish(diagnostic: &Diagnostic<SimulatedMachine>, samples: Samples) -> Run {
+fn finish<A: TestableAllocator>(diagnostic: &Diagnostic<SimulatedMachine<A>>, samples: Samples) -> Run {
     let (machine, counts) = (diagnostic.source(), diagnostic.counts());
     let per_period = |list| machine.demand(list).allocated() as f64 / counts.readings.max(1) as f64;
     let of = |values: Vec<f64>| mean(values).unwrap_or(0.0);
+    let (empty_banks, offline_banks) = samples.banks.means();
     Run {
         work: machine.work_done(),
         out_of_memory: machine.is_out_of_memory(),
@@ -223,6 +274,8 @@ fn finish(diagnostic: &Diagnostic<SimulatedMachine>, samples: Samples) -> Run {
         patterns: of(samples.patterns),
         threads: of(samples.threads),
         asked: machine.lists().into_iter().map(|list| (list, per_period(list))).collect(),
+        empty_banks,
+        offline_banks,
         timeline: machine.timeline().to_vec(),
         machine: machine.statistics(),
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::outcome::{StudyOutcome, Table, TableCell};
+use super::outcome::{PolicySummary, StudyOutcome, Table, TableCell};
 
 impl fmt::Display for StudyOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -15,6 +15,7 @@ impl fmt::Display for StudyOutcome {
         for table in &self.tables {
             write!(f, "\n{table}")?;
         }
+        write_policies(f, self.allocator, &self.policies)?;
         if !self.claims.is_empty() {
             writeln!(f)?;
         }
@@ -24,6 +25,27 @@ impl fmt::Display for StudyOutcome {
         }
         self.remarks.iter().try_for_each(|remark| writeln!(f, "note          {remark}"))
     }
+}
+
+/// Prints the figures that page allocators are compared by: means over the scenarios of each policy.
+fn write_policies(f: &mut fmt::Formatter<'_>, allocator: &str, policies: &[PolicySummary]) -> fmt::Result {
+    writeln!(f, "\nPage allocator {allocator} (means; shares of frames and of banks)")?;
+    writeln!(f, "policy               scenarios  slowdown  on demand  coverage  empty banks  offline banks")?;
+    for policy in policies {
+        let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.3}"));
+        writeln!(
+            f,
+            "{:<19}  {:>9}  {:>8}  {:>9}  {:>8}  {:>11.3}  {:>13}",
+            policy.policy,
+            policy.scenarios,
+            share(policy.slowdown),
+            share(policy.on_demand),
+            share(policy.coverage),
+            policy.empty_banks,
+            share(policy.offline_banks)
+        )?;
+    }
+    Ok(())
 }
 
 impl fmt::Display for Table {

@@ -188,7 +188,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     (
         "crates/studies/src",
-        &["asteroid", "comet", "runs", "simulate", "scenario", "rahman", "text", "outcome", "lib.rs"],
+        &["asteroid", "comet", "runs", "summary", "simulate", "scenario", "rahman", "text", "outcome", "lib.rs"],
     ),
     ("tests/qemu/badram/src", &["injector", "effect", "rests", "spec"]),
     ("tests/trials/src", &["corruption", "hostile", "program", "error"]),

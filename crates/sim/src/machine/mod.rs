@@ -16,8 +16,8 @@ mod tester;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use rampart_buddy::{Buddy, HeapStorage};
-use rampart_memory::{BlockOrder, Frame, FrameDemand, RePlacementCounts, Tested, Timestamp};
+use rampart_buddy::{Buddy, HeapStorage, Zone};
+use rampart_memory::{BlockOrder, Frame, FrameDemand, FrameRange, RePlacementCounts, Tested, Timestamp};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -29,7 +29,7 @@ pub use tester::FinishedTest;
 use self::program::Running;
 use self::tester::SimulatedTester;
 use crate::allocators::{ByLists, TestableAllocator};
-use crate::frames::{FrameEntry, FrameTests, Frames};
+use crate::frames::{FrameEntry, FrameTests, Frames, Holder};
 use crate::timing_wheel::TimingWheel;
 
 /// Counts since the start of the machine.
@@ -91,7 +91,7 @@ pub struct SimulatedMachine<A = ByLists<Buddy<'static, Tested, HeapStorage>>> {
     demand: Vec<[FrameDemand; BlockOrder::COUNT]>,
     /// Free frames of each node that had a good test when they were recorded, the latest at the back.
     fresh: Vec<VecDeque<u32>>,
-    preferred: Vec<rampart_memory::FrameRange>,
+    preferred: Vec<FrameRange>,
     /// Frames that the diagnostic holds.
     in_testing: u64,
     /// Tested blocks that the handler passed over and was not charged for yet.
@@ -166,6 +166,12 @@ impl<A: TestableAllocator> SimulatedMachine<A> {
         &self.description
     }
 
+    /// Returns the support of its kernel for the diagnostic.
+    #[must_use]
+    pub const fn testing(&self) -> Option<Testing> {
+        self.testing
+    }
+
     /// Returns the current time.
     #[must_use]
     pub const fn now(&self) -> Timestamp {
@@ -197,6 +203,27 @@ impl<A: TestableAllocator> SimulatedMachine<A> {
         let Some(testing) = &self.testing else { return 0.0 };
         let good = self.frames.count(|frame| testing.lifetime.is_fresh(frame.tested, self.now));
         good as f64 / self.frames.len() as f64
+    }
+
+    /// Returns how many banks are offline; `None` if the allocator knows no banks.
+    #[must_use]
+    pub fn offline_banks(&self) -> Option<u64> {
+        self.allocator.offline_banks()
+    }
+
+    /// Returns how many banks there are that could go offline, and in how many of them no program has a page. A bank that
+    /// lies in two zones, or of which the machine has only a part, cannot go.
+    #[must_use]
+    pub fn empty_banks(&self) -> (u64, u64) {
+        let size = self.description.bank.frames();
+        let of_zone = |zone: &Zone| {
+            let (start, end) = (zone.frames.start().number(), zone.frames.last().number() + 1);
+            (start.div_ceil(size)..end / size).filter_map(move |bank| FrameRange::new(Frame::new(bank * size)?, size))
+        };
+        let is_used = |entry: &FrameEntry| matches!(entry.holder, Holder::Program { .. });
+        let is_empty = |bank: FrameRange| !self.frames.of_range(bank).iter().any(is_used);
+        let banks = self.description.zones.iter().flat_map(of_zone);
+        banks.fold((0, 0), |(all, empty), bank| (all + 1, empty + u64::from(is_empty(bank))))
     }
 
     /// Returns the tests of all frames now.

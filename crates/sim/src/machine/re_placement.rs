@@ -33,6 +33,12 @@ impl<A: TestableAllocator> SimulatedMachine<A> {
             }
         }
         soon.sort_unstable();
+        // A frame that was tested long before it was given out may expire before others that were queued earlier. It
+        // stays where expired frames are looked for, as it is not found at the front of the queue.
+        let latest = self.expiring.iter().map(|&(expiry, _)| expiry).max();
+        for &(expiry, number) in soon.iter().take_while(|&&(expiry, _)| Some(expiry) < latest) {
+            self.wheel.add(expiry, number);
+        }
         self.expiring.extend(soon);
         self.due = due;
         std::mem::take(&mut self.re_placed)

@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn adaptive_is_never_much_slower_than_the_best_fix() {
         let effort = Effort { longest: Duration::from_secs(50), ..Effort::short() };
-        let runner = Runner::new(effort, &|_, _| {});
+        let runner = Runner::new(effort, rampart_sim::MachineAllocator::Buddy, &|_, _| {});
         let setups = [Setup::adaptive(), Setup::fix(4, 8), Setup::fix(2, 16), Setup::fix(1, 32)];
         let slowdowns = slowdowns(&runner, &setups.map(|setup| on_t620(MIXES[1].programs(), setup)));
         let [adaptive, fixed @ ..] = &*slowdowns else { unreachable!("four setups") };

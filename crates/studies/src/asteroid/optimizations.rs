@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn one_tester_serves_both_nodes() {
         let effort = Effort { longest: Duration::from_secs(50), ..Effort::short() };
-        let runner = Runner::new(effort, &|_, _| {});
+        let runner = Runner::new(effort, rampart_sim::MachineAllocator::Buddy, &|_, _| {});
         let [.., (_, recycling), _] = one_more_each();
         let runs = runner.run(&on_t620([vec!["gromacs"; 5], vec!["sjeng"; 5]].concat(), recycling));
         let (on_demand, allocated) = (runs.count(|seen| seen.on_demand), runs.count(|seen| seen.allocated));

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
-use rampart_studies::Effort;
+use clap::{Args, ValueEnum};
+use rampart_studies::{Effort, MachineAllocator};
 
 use crate::parsing::parse_time;
 
@@ -25,12 +25,37 @@ pub struct SimulateArguments {
     /// The simulated time of a run on the desktop; a run on the server takes a tenth of it
     #[arg(long = "for", value_name = "TIME", default_value = "10m", value_parser = time_of_a_run)]
     pub longest: Duration,
+    /// The page allocator of the simulated machine
+    #[arg(long, value_name = "NAME", value_enum, default_value = "buddy")]
+    pub allocator: SimulateAllocator,
     /// Draw the numbers as an SVG file
     #[arg(long, value_name = "FILE", requires = "name")]
     pub plot: Option<PathBuf>,
     /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+/// The page allocators that an experiment runs on.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum SimulateAllocator {
+    /// The buddy system of Linux
+    Buddy,
+    /// Adaptive-Buddy: a buddy system for each of three pools of banks
+    Adaptive,
+    /// Rampart's own: the same pools, and the fullest bank first
+    Fullest,
+}
+
+impl SimulateAllocator {
+    /// Returns the machine's.
+    pub const fn allocator(self) -> MachineAllocator {
+        match self {
+            Self::Buddy => MachineAllocator::Buddy,
+            Self::Adaptive => MachineAllocator::Adaptive,
+            Self::Fullest => MachineAllocator::Fullest,
+        }
+    }
 }
 
 /// A time that shows something of an experiment.

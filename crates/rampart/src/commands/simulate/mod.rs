@@ -22,7 +22,7 @@ pub fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
     let experiment = rampart_studies::find(name).ok_or_else(|| Error::NoSuchExperiment(name.to_owned()))?;
     let effort = Effort { seed: arguments.seed, seeds: arguments.seeds, longest: arguments.longest };
     let steps = StepProgress::new();
-    let outcome = experiment.run(&effort, &|done, all| steps.set(done, all));
+    let outcome = experiment.run(&effort, arguments.allocator.allocator(), &|done, all| steps.set(done, all));
     steps.end();
     // The figures are printed first, so that they are not lost if the drawing cannot be written.
     if arguments.json {
