@@ -10,6 +10,7 @@
 
 mod bare;
 mod error;
+mod freestanding;
 mod fuzz;
 mod process;
 mod scenarios;
@@ -36,6 +37,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   qemu [SCENARIO]        scenarios on a Linux kernel of their own (all); needs qemu-system-x86_64
   qemu --short           those that are part of `test`, with the binaries of the tests
   qemu --table           what four testers find of faults from outside, and after how long, as a Markdown table
+  freestanding           the page allocators without std, alloc and a C library, built and run
   nightly                all scenarios on each of the two kernels, and the table";
 
 fn main() -> ExitCode {
@@ -68,6 +70,7 @@ fn perform(root: &Path, words: &[&str]) -> Result<(), Error> {
         ["qemu", "--short"] => scenarios::short(root),
         ["qemu", "--table"] => scenarios::table(root),
         ["qemu", names @ ..] => scenarios::run_named(root, names),
+        ["freestanding"] => freestanding::check(root),
         ["nightly"] => scenarios::nightly(root),
         _ => Err(Error::Usage(USAGE)),
     }

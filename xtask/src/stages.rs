@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::error::Error;
 use crate::process::{cargo, run, run_watched};
 use crate::tally::Tally;
-use crate::{fuzz, scenarios, tidy};
+use crate::{freestanding, fuzz, scenarios, tidy};
 
 /// Runs the checks, then the tests. If the tests ran, the last line gives the numbers of passed and failed ones.
 pub fn run_all(root: &Path) -> Result<(), Error> {
@@ -22,11 +22,12 @@ pub fn run_all(root: &Path) -> Result<(), Error> {
 /// Runs the stages before the tests, up to the first that fails.
 pub fn run_checks(root: &Path) -> Result<(), Error> {
     type Stage = (&'static str, fn(&Path) -> Result<(), Error>);
-    let stages: [Stage; 5] = [
+    let stages: [Stage; 6] = [
         ("format", format),
         ("tidy", tidy::run),
         ("lints", lints),
         ("fuzz targets compile", fuzz::check),
+        ("allocators without std", freestanding::check),
         ("documents", documents),
     ];
     for (stage, perform) in stages {
@@ -40,6 +41,7 @@ pub fn run_checks(root: &Path) -> Result<(), Error> {
 
 fn format(root: &Path) -> Result<(), Error> {
     run(cargo(root).args(["fmt", "--all", "--check"]))?;
+    run(cargo(root).args(["fmt", "--manifest-path", freestanding::MANIFEST, "--check"]))?;
     run(cargo(root).args(["fmt", "--manifest-path", fuzz::MANIFEST, "--check"]))
 }
 

@@ -1,9 +1,10 @@
 //! Where the structures of an allocator lie.
 //!
 //! **Problem.** The page allocator of a kernel cannot allocate its own structures, for nothing can be allocated before
-//! it. **Idea.** Each allocator asks a [`Storage`] for its arrays while it is made, and never again. [`LentStorage`] cuts them
-//! from memory that the caller hands in; [`HeapStorage`] allocates them, for simulations; `StorageNeeds` only adds up their
-//! sizes. **Why this way.** What an allocator says that it needs, and what it takes, follow from the same lines.
+//! it. **Idea.** Each allocator asks a [`Storage`] for its arrays while it is made, and never again. [`LentStorage`]
+//! cuts them from memory that the caller hands in; [`HeapStorage`] allocates them, for simulations; `StorageNeeds` only
+//! adds up their sizes. **Why this way.** What an allocator says that it needs, and what it takes, follow from the same
+//! lines.
 
 #[cfg(feature = "alloc")]
 use alloc::{boxed::Box, vec};

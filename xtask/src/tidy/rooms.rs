@@ -190,9 +190,13 @@ const ROOMS: &[(&str, &[&str])] = &[
         "crates/studies/src",
         &["asteroid", "comet", "runs", "summary", "simulate", "scenario", "rahman", "text", "outcome", "lib.rs"],
     ),
+    ("tests/freestanding/src", &["drive"]),
     ("tests/qemu/badram/src", &["injector", "effect", "rests", "spec"]),
     ("tests/trials/src", &["corruption", "hostile", "program", "error"]),
-    ("xtask/src", &["stages", "scenarios", "bare", "fuzz", "tidy", "tally", "tree", "process", "error"]),
+    (
+        "xtask/src",
+        &["stages", "scenarios", "bare", "freestanding", "fuzz", "tidy", "tally", "tree", "process", "error"],
+    ),
 ];
 
 const OWN_FILES: [&str; 3] = ["lib.rs", "main.rs", "mod.rs"];
