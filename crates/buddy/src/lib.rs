@@ -54,7 +54,9 @@ pub use banked::{BankAllocator, BankSearches};
 pub use buddy::Buddy;
 pub use error::Error;
 pub use footprint::Footprint;
-pub use fullest::{CpuState, FullestBank, FullestMemory, FullestNeeds, FullestSlices, FullestZone, PartState};
+pub use fullest::{
+    ChunkWords, CpuState, FullestBank, FullestMemory, FullestNeeds, FullestSlices, FullestZone, GroupState, PartState,
+};
 pub use layout::{Cpu, End, ListName, Zone, ZoneIndex, ZoneKind};
 pub use list_banks::{BankCache, ListBanks};
 pub use locked::Locked;
