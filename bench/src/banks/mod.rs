@@ -84,7 +84,7 @@ fn fullest(case: (u8, u32)) -> Times {
     let mut slices = FullestSlices::of(&zones(), CPUS, BANK);
     let mut vacant = slices.vacant_zones();
     let memory = slices.lend(&mut vacant);
-    let allocator = FullestBank::new(&zones(), CPUS, BANK, memory).expect("a good machine");
+    let allocator = FullestBank::new(&zones(), CPUS, BANK, &BankSets::plain(), memory).expect("a good machine");
     loops::measure(&Shared(allocator), FRAMES, case, pin)
 }
 
@@ -119,7 +119,8 @@ const SUCCESSIVE: [Successor; 5] = [
         let mut slices = FullestSlices::of(&zones, CPUS, BANK);
         let mut vacant = slices.vacant_zones();
         let memory = slices.lend(&mut vacant);
-        recorder.run(&Shared(FullestBank::new(&zones, CPUS, BANK, memory).expect("a good machine")));
+        recorder
+            .run(&Shared(FullestBank::new(&zones, CPUS, BANK, &BankSets::plain(), memory).expect("a good machine")));
     }),
 ];
 

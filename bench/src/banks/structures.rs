@@ -44,7 +44,9 @@ const ROWS: [Row; 5] = [
         |zones, bank| {
             let mut slices = FullestSlices::of(zones, 1, bank);
             let mut vacant = slices.vacant_zones();
-            FullestBank::new(zones, 1, bank, slices.lend(&mut vacant)).expect("a machine").footprint()
+            FullestBank::new(zones, 1, bank, &BankSets::plain(), slices.lend(&mut vacant))
+                .expect("a machine")
+                .footprint()
         },
         [None, None],
     ),

@@ -198,7 +198,7 @@ pub fn on_machine(
             let mut slices = FullestSlices::of(&zones, CPUS, bank);
             let mut vacant = slices.vacant_zones();
             let memory = slices.lend(&mut vacant);
-            let fullest = FullestBank::new(&zones, CPUS, bank, memory).map_err(Error::Machine)?;
+            let fullest = FullestBank::new(&zones, CPUS, bank, &BankSets::plain(), memory).map_err(Error::Machine)?;
             Ok(run(&fullest, Some(&fullest)))
         }
     }

@@ -52,6 +52,14 @@ impl<'a> BankSets<'a> {
         let place = self.first_of.binary_search_by_key(&bank, |&(other, _)| other);
         place.map_or(bank, |place| self.first_of[place].1)
     }
+
+    /// Returns all banks of a bank's set, itself too, whether the machine has them or not.
+    pub fn company(self, bank: u64) -> impl Iterator<Item = u64> + 'a {
+        let set = self.set_of(bank);
+        let given = self.first_of.binary_search_by_key(&bank, |&(other, _)| other).is_ok();
+        let (alone, others) = if given { (None, self.first_of) } else { (Some(bank), &[][..]) };
+        alone.into_iter().chain(others.iter().filter(move |&&(_, of)| of == set).map(|&(other, _)| other))
+    }
 }
 
 impl BankSets<'static> {
@@ -112,6 +120,10 @@ mod tests {
         let given = BankSets::interleaved([vec![7, 3, 150], vec![], vec![0, 1]], &mut memory).unwrap();
         let company: Vec<_> = sets(given).into_iter().filter(|set| set.len() > 1).collect();
         assert_eq!(company, [vec![0, 1], vec![3, 7, 150]]);
+        let all_of = |bank: u64| given.company(bank).collect::<Vec<_>>();
+        assert!([0, 1].into_iter().all(|bank| all_of(bank) == [0, 1]));
+        assert!([3, 7, 150].into_iter().all(|bank| all_of(bank) == [3, 7, 150]));
+        assert!([2, 8, 199].into_iter().all(|bank| all_of(bank) == [bank]), "a bank without company");
         assert_eq!(BankSets::interleaved([[1, 2], [3, 1]], &mut memory), Err(Error::BankInTwoSets(1)));
         assert_eq!(BankSets::interleaved([[2, 2]], &mut memory), Err(Error::BankInTwoSets(2)));
         assert_eq!(BankSets::interleaved([[1, 2], [3, 4]], &mut memory[..3]), Err(Error::TooLittleMemory));

@@ -126,7 +126,7 @@ mod tests {
         let [zone, bank] = zone_and_bank(|bank| {
             let mut slices = FullestSlices::of(&zones, 2, bank);
             let mut vacant = slices.vacant_zones();
-            FullestBank::new(&zones, 2, bank, slices.lend(&mut vacant)).unwrap().footprint()
+            FullestBank::new(&zones, 2, bank, &BankSets::plain(), slices.lend(&mut vacant)).unwrap().footprint()
         });
         assert_eq!((zone.1, bank.1), (0, 0));
         assert!(bank.0 >= 8);

@@ -58,7 +58,7 @@ pub use error::Error;
 pub use footprint::Footprint;
 #[cfg(feature = "alloc")]
 pub use fullest::FullestSlices;
-pub use fullest::{CpuState, FullestBank, FullestMemory, FullestNeeds, FullestZone, PartState};
+pub use fullest::{ChunkWords, CpuState, FullestBank, FullestMemory, FullestNeeds, FullestZone, GroupState, PartState};
 pub use layout::{Cpu, End, ListName, Zone, ZoneIndex, ZoneKind};
 pub use list_banks::{BankCache, ListBanks};
 pub use locked::Locked;

@@ -5,7 +5,7 @@ use core::mem::MaybeUninit;
 
 use rampart_buddy::{
     AdaptiveBuddy, ArrayBanks, BankSets, BankSize, Buddy, CpuState, FramePlace, FullestBank, FullestMemory,
-    FullestNeeds, FullestZone, ListBanks, Locked, Migratetype, PageAllocator, PartState, Request, StealRule, Zone,
+    FullestNeeds, FullestZone, GroupState, ListBanks, Locked, Migratetype, PageAllocator, PartState, Request, StealRule, Zone,
     ZoneIndex, ZoneKind,
 };
 use rampart_memory::{BlockOrder, Bytes, Frame, FrameBlock, FrameRange, Node, Tested};
@@ -48,20 +48,19 @@ fn assert_fits(needed: Bytes) {
 }
 
 fn fullest(zones: &[Zone]) {
-    const WORDS: usize = FRAMES as usize / 64;
+    const CHUNKS: usize = FRAMES as usize / 512;
     let needs = FullestNeeds::of(zones, CPUS, BANK);
-    assert!(needs.words <= WORDS && needs.maps <= 2 && needs.parts <= 4 && needs.cpus <= 4 && needs.zonelists <= 4);
+    assert!(needs.chunks <= CHUNKS && needs.groups <= 4 && needs.parts <= 4 && needs.cpus <= 4 && needs.zonelists <= 4);
     let memory = FullestMemory {
         zones: &mut from_fn::<_, 2, _>(|_| FullestZone::default()),
         zonelists: &mut [0; 4],
-        words: &from_fn::<_, WORDS, _>(|_| Default::default()),
-        retired: &from_fn::<_, WORDS, _>(|_| Default::default()),
-        whole: &from_fn::<_, 2, _>(|_| Default::default()),
-        some: &from_fn::<_, 2, _>(|_| Default::default()),
+        words: &from_fn::<_, CHUNKS, _>(|_| Default::default()),
+        retired: &from_fn::<_, CHUNKS, _>(|_| Default::default()),
+        groups: &from_fn::<_, 4, _>(|_| GroupState::default()),
         parts: &from_fn::<_, 4, _>(|_| PartState::default()),
         cpus: &from_fn::<_, 4, _>(|_| CpuState::default()),
     };
-    drive(&FullestBank::new(zones, CPUS, BANK, memory).expect("a machine"));
+    drive(&FullestBank::new(zones, CPUS, BANK, &SETS, memory).expect("a machine"));
 }
 
 /// Allocates, frees, claims and retires; then no frame is lost, and none was given twice.

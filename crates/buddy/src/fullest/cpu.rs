@@ -2,16 +2,13 @@
 
 use rampart_memory::BlockOrder;
 
-use super::part::{CHUNK_FRAMES, CHUNK_ORDER};
-use super::sync::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use super::part::{BUCKETS, CHUNK_FRAMES, CHUNK_ORDER};
+use super::sync::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use super::word::WORD_FRAMES;
 use crate::{BankPool, Migratetype};
 
 /// Words of a chunk.
 pub const CHUNK_WORDS: usize = CHUNK_FRAMES / WORD_FRAMES;
-
-/// A CPU adds its count of free frames to its zone's when it differs by so many.
-pub const FOLD: i64 = 1024;
 
 /// Who gets the page, which decides in which banks it may lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +47,7 @@ pub enum NearSize {
 }
 
 impl NearSize {
+    #[inline]
     pub const fn of(order: BlockOrder) -> Option<Self> {
         match order.number() {
             0 => Some(Self::Frame),
@@ -87,8 +85,10 @@ impl Reservation {
 #[repr(align(64))]
 pub struct CpuState {
     reserved: [AtomicU64; 2],
-    /// The part of each user's last block, plus one, and how empty it was then, in the lowest byte.
+    /// Where each user's last block lies, plus one, and how empty that unit was then, in the lowest byte.
     near: [[AtomicU64; 2]; 2],
+    /// Its number, plus one: set once.
+    number: AtomicU32,
     /// Free frames not yet added to the zone's count.
     free: AtomicI64,
     allocated: AtomicU64,
@@ -97,8 +97,9 @@ pub struct CpuState {
 }
 
 impl CpuState {
-    /// Forgets everything.
-    pub(super) fn clear(&self) {
+    /// Forgets everything, for the CPU of this number.
+    pub(super) fn begin(&self, number: usize) {
+        self.number.store(u32::try_from(number + 1).expect("few CPUs"), Relaxed);
         self.reserved.iter().chain(self.near.as_flattened()).for_each(|word| word.store(0, Relaxed));
         self.free.store(0, Relaxed);
         [&self.allocated, &self.freed, &self.refused].iter().for_each(|count| count.store(0, Relaxed));
@@ -109,15 +110,23 @@ impl CpuState {
         Reservation(self.reserved[user as usize].load(SeqCst))
     }
 
-    /// Returns the part that a user's last block came from, and its bucket then.
-    pub(super) fn near(&self, user: PageUser, size: NearSize) -> Option<(usize, u32)> {
-        let near = self.near[user as usize][size as usize].load(Relaxed);
-        let part = (near >> u8::BITS).checked_sub(1)?;
-        Some((usize::try_from(part).expect("it was an index"), u32::from(near.to_le_bytes()[0])))
+    /// Returns its number, plus one.
+    pub(super) fn number(&self) -> u32 {
+        self.number.load(Relaxed)
     }
 
-    pub(super) fn set_near(&self, user: PageUser, size: NearSize, part: usize, bucket: u32) {
-        self.near[user as usize][size as usize].store((part as u64 + 1) << u8::BITS | u64::from(bucket), Relaxed);
+    /// Returns where a user's last block came from, and the bucket of the unit then: for a frame the unit, for a chunk
+    /// the group.
+    #[inline]
+    pub(super) fn near(&self, user: PageUser, size: NearSize) -> Option<(usize, u32)> {
+        let near = self.near[user as usize][size as usize].load(Relaxed);
+        let place = (near >> u8::BITS).checked_sub(1)?;
+        Some((usize::try_from(place).expect("it was an index"), u32::from(near.to_le_bytes()[0])))
+    }
+
+    pub(super) fn set_near(&self, user: PageUser, size: NearSize, place: usize, bucket: u32) {
+        let bucket = u64::from(bucket.min(BUCKETS - 1));
+        self.near[user as usize][size as usize].store((place as u64 + 1) << u8::BITS | bucket, Relaxed);
     }
 
     /// Replaces a reservation; false if another thread has ended it.
@@ -129,16 +138,17 @@ impl CpuState {
         [PageUser::Kernel, PageUser::Program].iter().any(|&user| self.reservation(user).chunk() == Some(chunk))
     }
 
-    /// Counts frames that became free or were taken; returns what the zone's count is to change by.
+    /// Counts frames that became free or were taken; returns what the zone's count is to change by, if this CPU's count
+    /// differs by so many.
     #[inline]
-    pub(super) fn count_free(&self, change: i64) -> Option<i64> {
+    pub(super) fn count_free(&self, change: i64, most: i64) -> Option<i64> {
         let free = self.free.load(Relaxed) + change;
-        let fold = free.abs() >= FOLD;
+        let fold = free.abs() >= most;
         self.free.store(if fold { 0 } else { free }, Relaxed);
         fold.then_some(free)
     }
 
-    pub(super) fn unfolded(&self) -> i64 {
+    pub(super) fn uncounted(&self) -> i64 {
         self.free.load(Relaxed)
     }
 

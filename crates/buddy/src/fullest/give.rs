@@ -2,11 +2,11 @@
 
 use rampart_memory::BlockOrder;
 
-use super::cpu::CpuState;
+use super::cpu::{CHUNK_WORDS, CpuState};
 use super::part::{CHUNK_FRAMES, CHUNK_ORDER};
 use super::sync::Ordering::SeqCst;
 use super::word::{FREE, WORD_FRAMES, run, samples};
-use super::zone::{FullestZone, clear, is_set, set};
+use super::zone::FullestZone;
 use crate::BankPool;
 
 impl FullestZone<'_> {
@@ -15,19 +15,26 @@ impl FullestZone<'_> {
     #[inline]
     pub(super) fn give(&self, slot: usize, order: BlockOrder, cpu: Option<&CpuState>) -> i64 {
         let retired = self.retired.load(SeqCst);
-        let given = self.give_good(slot, order, retired > 0, cpu);
-        if self.retired.load(SeqCst) == retired {
-            return given;
-        }
-        // A frame was retired meanwhile. It saw the frame held or free, so take it unless that was already done. If
-        // another thread has it already, that one does the same (`FullestZone::keep`).
+        let given = if retired > 0 && self.has_retired(slot, order) {
+            self.give_good(slot, order, cpu)
+        } else {
+            self.give_all(slot, order, cpu);
+            1 << order.number()
+        };
+        if self.retired.load(SeqCst) == retired { given } else { given - self.take_late(slot, order) }
+    }
+
+    /// Frames were retired while a block was freed. Whoever retired one saw it held or free, so take it unless that was
+    /// already done. If another thread has it already, that one does the same (`FullestZone::keep`).
+    #[cold]
+    fn take_late(&self, slot: usize, order: BlockOrder) -> i64 {
         let frames = slot..slot + (1 << order.number());
         let take = |slot| self.until_settled(|| self.take_exactly(slot, BlockOrder::ZERO).then_some(())).is_some();
         let late = frames.filter(|&slot| self.is_retired(slot) && take(slot)).count();
         if late > 0 {
-            self.bring_online(self.part_of(slot / CHUNK_FRAMES), BankPool::User);
+            self.bring_online(self.unit_at(slot), BankPool::User);
         }
-        given - i64::try_from(late).expect("at most a block")
+        i64::try_from(late).expect("at most a block")
     }
 
     /// Gives a block back that was taken but not counted as used.
@@ -35,7 +42,7 @@ impl FullestZone<'_> {
         let lost = (1 << order.number()) - self.give(slot, order, None);
         if lost > 0 {
             self.count_free_at_once(-lost);
-            self.bring_online(self.part_of(slot / CHUNK_FRAMES), BankPool::User);
+            self.bring_online(self.unit_at(slot), BankPool::User);
         }
     }
 
@@ -43,63 +50,115 @@ impl FullestZone<'_> {
     /// is retired while it is freed is free for a moment.
     #[inline]
     pub(super) fn keep(&self, slot: usize, order: BlockOrder) -> bool {
-        if self.retired.load(SeqCst) == 0 || !(slot..slot + (1 << order.number())).any(|slot| self.is_retired(slot)) {
+        if self.retired.load(SeqCst) == 0 || !self.has_retired(slot, order) {
             return true;
         }
         self.put_back(slot, order);
         false
     }
 
-    #[inline]
-    fn give_good(&self, slot: usize, order: BlockOrder, any_retired: bool, cpu: Option<&CpuState>) -> i64 {
+    fn has_retired(&self, slot: usize, order: BlockOrder) -> bool {
         let frames = 1 << order.number();
-        if order.number() >= CHUNK_ORDER {
-            let chunks = slot / CHUNK_FRAMES..(slot + frames) / CHUNK_FRAMES;
-            return chunks.map(|chunk| self.give_chunk(chunk, any_retired, cpu)).sum();
-        }
-        if frames <= WORD_FRAMES {
-            return self.give_bits(slot / WORD_FRAMES, run(order) << (slot % WORD_FRAMES), any_retired, cpu);
-        }
-        let words = slot / WORD_FRAMES..(slot + frames) / WORD_FRAMES;
-        words.map(|word| self.give_bits(word, FREE, any_retired, cpu)).sum()
+        let bits = if frames < WORD_FRAMES { run(order) << (slot % WORD_FRAMES) } else { FREE };
+        let mut words = slot / WORD_FRAMES..(slot + frames).div_ceil(WORD_FRAMES);
+        words.any(|word| self.retired_in(word).load(SeqCst) & bits != 0)
     }
 
-    fn give_chunk(&self, chunk: usize, any_retired: bool, cpu: Option<&CpuState>) -> i64 {
-        let is_retired = |word: usize| self.memory.retired[word].load(SeqCst) != 0;
-        if any_retired && self.words_of(chunk).any(is_retired) {
-            return self.words_of(chunk).map(|word| self.give_bits(word, FREE, true, cpu)).sum();
+    /// Gives all frames of a block back.
+    #[inline]
+    fn give_all(&self, slot: usize, order: BlockOrder, cpu: Option<&CpuState>) {
+        let frames = 1 << order.number();
+        if frames <= WORD_FRAMES {
+            self.give_bits(slot / WORD_FRAMES, run(order) << (slot % WORD_FRAMES), cpu);
+        } else if order.number() >= CHUNK_ORDER {
+            self.give_chunks(slot / CHUNK_FRAMES, frames / CHUNK_FRAMES);
+        } else {
+            (slot / WORD_FRAMES..(slot + frames) / WORD_FRAMES).for_each(|word| self.give_bits(word, FREE, cpu));
         }
-        let held = self.is_exhausted(chunk) && !set(self.memory.whole, chunk);
+    }
+
+    /// Gives the frames of a block back that are not retired, and returns their number.
+    #[cold]
+    fn give_good(&self, slot: usize, order: BlockOrder, cpu: Option<&CpuState>) -> i64 {
+        let frames = 1 << order.number();
+        let bits = if frames < WORD_FRAMES { run(order) << (slot % WORD_FRAMES) } else { FREE };
+        let words = slot / WORD_FRAMES..(slot + frames).div_ceil(WORD_FRAMES);
+        let give = |word: usize| {
+            let good = bits & !self.retired_in(word).load(SeqCst);
+            self.give_bits(word, good, cpu);
+            i64::from(good.count_ones())
+        };
+        words.map(give).sum()
+    }
+
+    /// Gives one or two chunks back as a whole.
+    #[inline]
+    fn give_chunks(&self, chunk: usize, count: usize) {
+        let (group, bit) = self.group(chunk);
+        let bits = if count == 2 { bit * 3 } else { bit };
+        match group.give(bits) {
+            Some(whole) => self.chunk_came_back(chunk, whole == self.all_chunks()),
+            None => (chunk..chunk + count).for_each(|chunk| self.give_broken(chunk)),
+        }
+    }
+
+    /// A chunk became whole; perhaps it was the last of its group.
+    #[inline]
+    fn chunk_came_back(&self, chunk: usize, was_last: bool) {
+        let unit = self.unit_of(chunk);
+        self.part(unit).forget_lack();
+        self.count_chunk(chunk);
+        self.list(unit);
+        if was_last {
+            self.offline_if_empty(unit);
+        }
+    }
+
+    /// Gives a chunk back of which a part came back before, or that was not given out as a whole.
+    #[cold]
+    fn give_broken(&self, chunk: usize) {
+        let (group, bit) = self.group(chunk);
+        let held = group.give(bit).is_some() || (self.is_exhausted(chunk) && group.make_whole(bit));
         assert!(held, "a block is given back but not held");
-        self.count(chunk, 1, 0);
-        self.list(self.part_of(chunk));
-        self.offline_if_empty(self.part_of(chunk));
-        CHUNK_FRAMES as i64
+        self.chunk_came_back(chunk, true);
     }
 
     #[inline]
-    fn give_bits(&self, word: usize, bits: u64, any_retired: bool, cpu: Option<&CpuState>) -> i64 {
-        let bits = if any_retired { bits & !self.memory.retired[word].load(SeqCst) } else { bits };
-        let chunk = word * WORD_FRAMES / CHUNK_FRAMES;
-        // Afterwards another thread may have made it whole.
-        let is_whole = self.word(word).load(SeqCst) == 0 && is_set(self.memory.whole, chunk);
-        assert!(!is_whole, "a block is given back but not held");
-        let old = self.word(word).fetch_or(bits, SeqCst);
-        assert!(old & bits == 0, "a block is given back but not held");
+    fn give_bits(&self, word: usize, bits: u64, cpu: Option<&CpuState>) {
+        let state = self.word(word);
+        let mut old = state.load(SeqCst);
+        if old == 0 {
+            self.break_if_held(word / CHUNK_WORDS);
+        }
+        loop {
+            assert!(old & bits == 0, "a block is given back but not held");
+            match state.compare_exchange_weak(old, old | bits, SeqCst, SeqCst) {
+                Ok(_) => break,
+                Err(now) => old = now,
+            }
+        }
         let sampled = samples(bits);
         if sampled > 0 {
-            self.count(chunk, 0, sampled.cast_signed());
+            self.count(word / CHUNK_WORDS, sampled.cast_signed());
         }
         if old == 0 {
-            self.first_of_word(chunk, cpu);
+            self.first_of_word(word / CHUNK_WORDS, cpu);
         }
         if old | bits == FREE {
-            self.merge(chunk, cpu);
+            self.merge(word / CHUNK_WORDS, cpu);
         }
-        i64::from(bits.count_ones())
+    }
+
+    /// A word gets its first free frame: its chunk is not held as a whole any more.
+    #[cold]
+    fn break_if_held(&self, chunk: usize) {
+        let (group, bit) = self.group(chunk);
+        // Afterwards another thread may make it whole.
+        assert!(group.break_held(bit), "a block is given back but not held");
     }
 
     /// A word got its first free frame.
+    #[cold]
     fn first_of_word(&self, chunk: usize, cpu: Option<&CpuState>) {
         if !cpu.is_some_and(|cpu| cpu.has_reserved(chunk)) {
             self.offer(chunk);
@@ -107,21 +166,23 @@ impl FullestZone<'_> {
     }
 
     /// Makes a chunk whole if all of its frames are free and the CPU has it not for itself.
+    #[cold]
     pub(super) fn merge(&self, chunk: usize, cpu: Option<&CpuState>) {
         if !self.is_all_free(chunk) || cpu.is_some_and(|cpu| cpu.has_reserved(chunk)) {
             return;
         }
-        self.shared.begin();
+        let (group, bit) = self.group(chunk);
+        self.moves.begin();
         let merged = self.take_words(self.words_of(chunk));
         if merged {
-            clear(self.memory.some, chunk);
-            self.count(chunk, 1, 0);
-            set(self.memory.whole, chunk);
-            self.list(self.part_of(chunk));
+            group.offer(bit, false);
+            group.make_whole(bit);
+            self.part(group.unit()).forget_lack();
+            self.list(group.unit());
         }
-        self.shared.end();
+        self.moves.end();
         if merged {
-            self.offline_if_empty(self.part_of(chunk));
+            self.offline_if_empty(group.unit());
         }
     }
 }

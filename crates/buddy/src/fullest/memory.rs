@@ -3,10 +3,10 @@
 #[cfg(feature = "alloc")]
 use alloc::{vec, vec::Vec};
 
-use super::cpu::{CHUNK_WORDS, CpuState};
+use super::cpu::CpuState;
+use super::group::{ChunkWords, GROUP_SHIFT, GroupState};
 use super::part::{CHUNK_FRAMES, PartState};
-use super::sync::AtomicU64;
-use super::zone::{FullestZone, MAP_CHUNKS};
+use super::zone::FullestZone;
 use crate::{BankSize, Zone};
 
 /// The lengths of the slices that a machine needs.
@@ -16,10 +16,10 @@ pub struct FullestNeeds {
     pub zones: usize,
     /// Entries of the zonelists.
     pub zonelists: usize,
-    /// Words of bits, in each of two slices.
-    pub words: usize,
-    /// Words of the maps of chunks, in each of two slices.
-    pub maps: usize,
+    /// Chunks of 2 MiB, in each of two slices.
+    pub chunks: usize,
+    /// Groups of chunks.
+    pub groups: usize,
     /// Parts of banks.
     pub parts: usize,
     /// CPUs, for each zone.
@@ -29,8 +29,8 @@ pub struct FullestNeeds {
 /// What a zone needs.
 #[derive(Clone, Copy, Debug)]
 pub struct ZoneNeeds {
-    pub words: usize,
-    pub maps: usize,
+    pub chunks: usize,
+    pub groups: usize,
     pub parts: usize,
 }
 
@@ -41,19 +41,20 @@ impl ZoneNeeds {
         let frames = (zone.frames.last().number() + 1 - base).next_multiple_of(2 * CHUNK_FRAMES as u64);
         let chunks = usize::try_from(frames).expect("a zone is small enough") / CHUNK_FRAMES;
         let parts = usize::try_from(frames.div_ceil(bank.frames())).expect("a zone has few banks");
-        Self { words: chunks * CHUNK_WORDS, maps: chunks.div_ceil(MAP_CHUNKS), parts }
+        let of_part = usize::try_from(bank.frames()).expect("a bank is small enough") / CHUNK_FRAMES;
+        Self { chunks, groups: chunks.div_ceil(of_part.min(1 << GROUP_SHIFT)), parts }
     }
 }
 
 impl FullestNeeds {
-    /// Returns what a machine of these zones and CPUs needs: about 64 KiB for each GiB of memory.
+    /// Returns what a machine of these zones and CPUs needs: about 65 KiB for each GiB of memory.
     #[must_use]
     pub fn of(zones: &[Zone], cpus: u32, bank: BankSize) -> Self {
         let count = zones.len();
         let start = Self { zones: count, zonelists: count * count, cpus: count * cpus as usize, ..Self::default() };
         zones.iter().map(|zone| ZoneNeeds::of(zone, bank)).fold(start, |sum, zone| Self {
-            words: sum.words + zone.words,
-            maps: sum.maps + zone.maps,
+            chunks: sum.chunks + zone.chunks,
+            groups: sum.groups + zone.groups,
             parts: sum.parts + zone.parts,
             ..sum
         })
@@ -68,14 +69,12 @@ pub struct FullestMemory<'a> {
     pub zones: &'a mut [FullestZone<'a>],
     /// The order in which the requests of each node try the zones.
     pub zonelists: &'a mut [u32],
-    /// A bit for each free frame.
-    pub words: &'a [AtomicU64],
-    /// A bit for each retired frame.
-    pub retired: &'a [AtomicU64],
-    /// A bit for each chunk all of which is free.
-    pub whole: &'a [AtomicU64],
-    /// A bit for each chunk with free frames.
-    pub some: &'a [AtomicU64],
+    /// A bit for each free frame of each chunk.
+    pub words: &'a [ChunkWords],
+    /// A bit for each retired frame of each chunk.
+    pub retired: &'a [ChunkWords],
+    /// Which chunks are free, in groups.
+    pub groups: &'a [GroupState],
     /// The parts of banks.
     pub parts: &'a [PartState],
     /// The CPUs, for each zone.
@@ -88,8 +87,9 @@ pub struct FullestMemory<'a> {
 pub struct FullestSlices {
     zones: usize,
     zonelists: Vec<u32>,
-    /// Words of free frames, of retired ones, of whole chunks, and of chunks with free frames.
-    bits: [Vec<AtomicU64>; 4],
+    /// The bits of free frames, and of retired ones.
+    bits: [Vec<ChunkWords>; 2],
+    groups: Vec<GroupState>,
     parts: Vec<PartState>,
     cpus: Vec<CpuState>,
 }
@@ -100,11 +100,12 @@ impl FullestSlices {
     #[must_use]
     pub fn of(zones: &[Zone], cpus: u32, bank: BankSize) -> Self {
         let needs = FullestNeeds::of(zones, cpus, bank);
-        let bits = |words: usize| (0..words).map(|_| AtomicU64::default()).collect();
+        let bits = || (0..needs.chunks).map(|_| ChunkWords::default()).collect();
         Self {
             zones: needs.zones,
             zonelists: vec![0; needs.zonelists],
-            bits: [bits(needs.words), bits(needs.words), bits(needs.maps), bits(needs.maps)],
+            bits: [bits(), bits()],
+            groups: (0..needs.groups).map(|_| GroupState::default()).collect(),
             parts: (0..needs.parts).map(|_| PartState::default()).collect(),
             cpus: (0..needs.cpus).map(|_| CpuState::default()).collect(),
         }
@@ -118,7 +119,7 @@ impl FullestSlices {
 
     /// Returns all slices, for [`FullestBank::new`](super::FullestBank::new).
     pub fn lend<'a>(&'a mut self, zones: &'a mut [FullestZone<'a>]) -> FullestMemory<'a> {
-        let Self { zonelists, bits: [words, retired, whole, some], parts, cpus, .. } = self;
-        FullestMemory { zones, zonelists, words, retired, whole, some, parts, cpus }
+        let Self { zonelists, bits: [words, retired], groups, parts, cpus, .. } = self;
+        FullestMemory { zones, zonelists, words, retired, groups, parts, cpus }
     }
 }

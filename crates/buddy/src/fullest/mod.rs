@@ -20,21 +20,25 @@
 //! meanwhile.
 //! LLFree \[Wrenger23\] has bits and reservations too, but neither pools nor an order of banks.
 
+mod at_hand;
 mod claim;
 mod cpu;
 mod give;
+mod group;
 mod lists;
 mod memory;
 mod part;
 mod pools;
 mod sync;
 mod take;
+mod unit;
 mod word;
 mod zone;
 
 use rampart_memory::{Frame, FrameBlock, Node};
 
 pub use cpu::CpuState;
+pub use group::{ChunkWords, GroupState};
 #[cfg(feature = "alloc")]
 pub use memory::FullestSlices;
 pub use memory::{FullestMemory, FullestNeeds};
@@ -44,11 +48,12 @@ pub use zone::FullestZone;
 use crate::buddy::check_cpus;
 use crate::zone_map::{check_zones, rank};
 use crate::{
-    AllocatorStatistics, BankPart, BankPool, BankPools, BankSize, Cpu, Error, Footprint, FramePlace, PageAllocator,
-    Request, Watermarks, Zone, ZoneIndex,
+    AllocatorStatistics, BankPart, BankPool, BankPools, BankSets, BankSize, Cpu, Error, Footprint, FramePlace,
+    PageAllocator, Request, Watermarks, Zone, ZoneIndex,
 };
 use cpu::PageUser;
 use memory::ZoneNeeds;
+use part::PartFlags;
 use pools::Banks;
 use sync::Ordering::{Relaxed, SeqCst};
 use zone::ZoneSlices;
@@ -61,7 +66,6 @@ use zone::ZoneSlices;
 pub struct FullestBank<'a> {
     zones: &'a [FullestZone<'a>],
     zonelists: &'a [u32],
-    cpus: usize,
 }
 
 impl<'a> FullestBank<'a> {
@@ -69,44 +73,51 @@ impl<'a> FullestBank<'a> {
     ///
     /// # Errors
     /// If there is no zone or no CPU, if zones overlap or are too large, if a slice of `memory` is too short.
-    pub fn new(zones: &[Zone], cpus: u32, bank: BankSize, memory: FullestMemory<'a>) -> Result<Self, Error> {
+    pub fn new(
+        zones: &[Zone],
+        cpus: u32,
+        bank: BankSize,
+        sets: &BankSets<'_>,
+        memory: FullestMemory<'a>,
+    ) -> Result<Self, Error> {
         check_zones(zones)?;
         check_cpus(cpus)?;
         let needs = FullestNeeds::of(zones, cpus, bank);
-        let FullestMemory { zones: states, zonelists, words, retired, whole, some, parts, cpus: cpu_states } = memory;
+        let FullestMemory { zones: states, zonelists, words, retired, groups, parts, cpus: cpu_states } = memory;
         let lengths = [
             (states.len(), needs.zones),
             (zonelists.len(), needs.zonelists),
-            (words.len().min(retired.len()), needs.words),
-            (whole.len().min(some.len()), needs.maps),
+            (words.len().min(retired.len()), needs.chunks),
+            (groups.len(), needs.groups),
             (parts.len(), needs.parts),
             (cpu_states.len(), needs.cpus),
         ];
         if lengths.iter().any(|(length, needed)| length < needed) {
             return Err(Error::TooLittleMemory);
         }
-        words[..needs.words].iter().chain(&retired[..needs.words]).for_each(|word| word.store(0, Relaxed));
-        whole[..needs.maps].iter().chain(&some[..needs.maps]).for_each(|word| word.store(0, Relaxed));
-        cpu_states[..needs.cpus].iter().for_each(CpuState::clear);
+        let bits = words[..needs.chunks].iter().chain(&retired[..needs.chunks]);
+        bits.flat_map(|chunk| &chunk.0).for_each(|word| word.store(0, Relaxed));
         let machine = zones.iter().map(|zone| zone.frames.count()).sum();
-        let (mut word, mut map, mut part) = (0, 0, 0);
+        let (mut chunk, mut group, mut part) = (0, 0, 0);
         let cpus = cpus as usize;
         for (index, (zone, state)) in zones.iter().zip(states.iter_mut()).enumerate() {
             let need = ZoneNeeds::of(zone, bank);
             let memory = ZoneSlices {
-                words: &words[word..word + need.words],
-                retired: &retired[word..word + need.words],
-                whole: &whole[map..map + need.maps],
-                some: &some[map..map + need.maps],
+                words: &words[chunk..chunk + need.chunks],
+                retired: &retired[chunk..chunk + need.chunks],
+                groups: &groups[group..group + need.groups],
                 parts: &parts[part..part + need.parts],
                 cpus: &cpu_states[index * cpus..(index + 1) * cpus],
             };
+            memory.cpus.iter().enumerate().for_each(|(number, cpu)| cpu.begin(number));
             *state = FullestZone::default();
             state.begin(*zone, bank, Watermarks::of(zone.frames.count(), machine), memory);
-            (word, map, part) = (word + need.words, map + need.maps, part + need.parts);
+            (chunk, group, part) = (chunk + need.chunks, group + need.groups, part + need.parts);
         }
+        form_sets(&states[..zones.len()], bank, *sets);
+        states[..zones.len()].iter().for_each(FullestZone::begin_lists);
         fill_zonelists(zones, zonelists);
-        Ok(Self { zones: &states[..zones.len()], zonelists: &zonelists[..needs.zonelists], cpus })
+        Ok(Self { zones: &states[..zones.len()], zonelists: &zonelists[..needs.zonelists] })
     }
 
     /// Returns the memory of the structures of its zones and banks.
@@ -129,12 +140,25 @@ impl<'a> FullestBank<'a> {
         of(next.or_else(|| (0..count).min_by_key(|list| self.zones[*list].node())).unwrap_or(0))
     }
 
+    /// Allocates a block where the CPU took the last one, in the zone that a request tries first.
+    #[inline]
+    fn allocate_at_hand(&self, request: &Request) -> Option<FrameBlock> {
+        let zone = &self.zones[self.zonelist(request.node)[0] as usize];
+        let cpu = (zone.cpu(request.cpu), PageUser::of(request.migratetype));
+        let slot = zone.allocate_at_hand(request.order, cpu)?;
+        Some(zone.block(slot, request.order))
+    }
+
+    /// Allocates a block wherever there is one.
+    #[cold]
+    fn search(&self, request: &Request) -> Option<FrameBlock> {
+        self.first(request, |marks| marks.low).or_else(|| self.allocate_below_low(request))
+    }
+
     /// Allocates a block if `floor` frames stay free. Programs take room of the kernel only if no zone has other memory
     /// for them; else they would push the kernel into more banks. The kernel's memory stays on its node as long as the
     /// node has a block for it.
-    #[inline]
     fn first(&self, request: &Request, floor: impl Fn(Watermarks) -> u64) -> Option<FrameBlock> {
-        assert!((request.cpu.0 as usize) < self.cpus, "the machine has this CPU");
         let zonelist = self.zonelist(request.node);
         match PageUser::of(request.migratetype) {
             PageUser::Program => self.first_in(zonelist, request, &floor),
@@ -146,7 +170,6 @@ impl<'a> FullestBank<'a> {
         }
     }
 
-    #[inline]
     fn first_in(&self, zones: &[u32], request: &Request, floor: &impl Fn(Watermarks) -> u64) -> Option<FrameBlock> {
         let (user, cpu) = (PageUser::of(request.migratetype), request.cpu.0 as usize);
         [Banks::Own, Banks::Others].iter().find_map(|&banks| {
@@ -188,7 +211,7 @@ impl<'a> FullestBank<'a> {
 impl PageAllocator for FullestBank<'_> {
     #[inline]
     fn allocate(&self, request: Request) -> Option<FrameBlock> {
-        self.first(&request, |marks| marks.low).or_else(|| self.allocate_below_low(&request))
+        self.allocate_at_hand(&request).or_else(|| self.search(&request))
     }
 
     #[inline]
@@ -248,7 +271,7 @@ impl BankPools for FullestBank<'_> {
 
     fn pool(&self, part: usize) -> BankPool {
         let (zone, _, part) = self.part_in_zone(part);
-        zone.part(part).flags().pool()
+        zone.part(zone.part(part).unit()).flags().pool()
     }
 
     fn isolate(&self, part: usize) -> bool {
@@ -259,6 +282,34 @@ impl BankPools for FullestBank<'_> {
     fn rejoin(&self, part: usize) {
         let (zone, _, part) = self.part_in_zone(part);
         zone.rejoin(part);
+    }
+}
+
+/// Makes the banks of each set one unit. If a set has banks in several zones, no bank of it goes offline, as with a bank
+/// that lies in several zones. Of the banks in a set, each is compared with all.
+fn form_sets(zones: &[FullestZone<'_>], bank: BankSize, sets: BankSets<'_>) {
+    let bank_at =
+        |zone: &FullestZone<'_>, part| bank.bank_of(Frame::new(zone.part_frames(part).start).expect("a frame"));
+    let part_of = |zone: &FullestZone<'_>, number: u64| {
+        let part = usize::try_from(number.checked_sub(bank_at(zone, 0))?).ok()?;
+        (part < zone.parts()).then_some(part)
+    };
+    for (index, zone) in zones.iter().enumerate() {
+        for part in 0..zone.parts() {
+            let parts = sets.company(bank_at(zone, part)).flat_map(|number| {
+                zones.iter().enumerate().filter_map(move |(index, zone)| Some((index, part_of(zone, number)?)))
+            });
+            let (home, first) = parts.min().expect("the part itself");
+            if (home, first) == (index, part) {
+                continue;
+            }
+            if home == index {
+                zone.join(first, part);
+            } else {
+                zone.part(part).set_flags(PartFlags::partial());
+                zones[home].part(first).set_flags(PartFlags::partial());
+            }
+        }
     }
 }
 
@@ -274,6 +325,8 @@ fn fill_zonelists(zones: &[Zone], lists: &mut [u32]) {
 
 #[cfg(all(test, loom))]
 mod loom_tests;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod set_tests;
 #[cfg(all(test, shuttle))]
 mod shuttle_tests;
 #[cfg(all(test, any(loom, shuttle)))]

@@ -2,8 +2,7 @@
 
 use rampart_memory::BlockOrder;
 
-use super::sync::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use super::word::SAMPLED;
+use super::sync::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use crate::BankPool;
 
 /// Frames of a chunk: 2 MiB.
@@ -15,49 +14,48 @@ pub const CHUNK_ORDER: u8 = 9;
 /// Buckets of fullness: 0 is full, the last is empty.
 pub const BUCKETS: u32 = 17;
 
-/// The logarithms of the samples of a chunk and of the last bucket.
-const CHUNK_SAMPLES_SHIFT: u32 = 5;
-const LAST_BUCKET_SHIFT: u32 = 4;
-
-const _: () =
-    assert!(SAMPLED << CHUNK_SAMPLES_SHIFT == CHUNK_FRAMES && BUCKETS == (1 << LAST_BUCKET_SHIFT) + 1, "shifts");
-
 /// No part, and no bucket.
 pub const NONE: u32 = u32::MAX;
 
 /// What all threads share of a part of a bank. It has a cache line of its own.
+///
+/// Banks that are interleaved are one *unit*: the state of its first part is that of all its parts. A bank that is in no
+/// set is a unit by itself.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct PartState {
-    /// Free chunks in the upper half, sampled free frames outside of them in the lower.
-    counts: AtomicU64,
-    /// The pool, and flags.
+    /// The pool, and flags, of the unit.
     state: AtomicU32,
-    /// The bucket whose list it is on. This and the links change only under the lock of the zone's lists.
+    /// The bucket whose list the unit is on. This and the links change only under the lock of the zone's lists.
     pub(super) bucket: AtomicU32,
     pub(super) next: AtomicU32,
     pub(super) previous: AtomicU32,
-    /// The smallest order of which no block was found since frames were freed here; [`NONE`] if there is none.
+    /// The smallest order of which no block was found in the unit since frames were freed there; [`NONE`] if there is
+    /// none.
     lacks: AtomicU32,
-    /// The logarithm of its chunks: set once.
-    chunks: AtomicU32,
+    /// The first part of its unit, and the part after it: the last one's is the first. Set once.
+    first: AtomicU32,
+    beside: AtomicU32,
+    /// Whether this part itself was isolated. It changes only under the lock of the zone's lists.
+    isolated: AtomicU32,
 }
 
 impl Default for PartState {
     fn default() -> Self {
         Self {
-            counts: AtomicU64::new(0),
             state: AtomicU32::new(PartFlags::of(BankPool::Offline).0),
             bucket: AtomicU32::new(NONE),
             next: AtomicU32::new(NONE),
             previous: AtomicU32::new(NONE),
             lacks: AtomicU32::new(NONE),
-            chunks: AtomicU32::new(0),
+            first: AtomicU32::new(0),
+            beside: AtomicU32::new(0),
+            isolated: AtomicU32::new(0),
         }
     }
 }
 
-/// The pool of a part, whether it is isolated, and whether it is partial.
+/// The pool of a unit, whether it is isolated, and whether it is the kernel's for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartFlags(u32);
 
@@ -69,7 +67,7 @@ impl PartFlags {
         Self(pool as u32)
     }
 
-    /// A partial part, which is the kernel's for good.
+    /// Those of a unit with a part that is less than a bank, which is the kernel's for good.
     pub const fn partial() -> Self {
         Self(BankPool::Kernel as u32 | Self::PARTIAL)
     }
@@ -96,14 +94,45 @@ impl PartFlags {
 }
 
 impl PartState {
-    /// Sets the state of a part that no other thread knows yet.
-    pub(super) fn begin(&self, chunks: u32, flags: PartFlags) {
-        self.counts.store(0, Relaxed);
-        assert!(chunks.is_power_of_two(), "a bank is a power of two of chunks");
-        self.chunks.store(chunks.trailing_zeros(), Relaxed);
+    /// Sets the state of a part that no other thread knows yet, and that is alone.
+    pub(super) fn begin(&self, part: usize, flags: PartFlags) {
+        let part = u32::try_from(part).expect("few parts");
         self.state.store(flags.0, Relaxed);
         self.lacks.store(NONE, Relaxed);
         self.bucket.store(NONE, Relaxed);
+        self.first.store(part, Relaxed);
+        self.beside.store(part, Relaxed);
+        self.isolated.store(0, Relaxed);
+    }
+
+    /// Joins the unit of another part, behind its last one. No other thread knows them yet.
+    pub(super) fn join(&self, first: &Self, last: &Self) {
+        let number = self.first.load(Relaxed);
+        last.beside.store(number, Relaxed);
+        self.beside.store(first.first.load(Relaxed), Relaxed);
+        self.first.store(first.first.load(Relaxed), Relaxed);
+        if self.flags().is_partial() {
+            first.set_flags(PartFlags::partial());
+        }
+    }
+
+    /// Returns the first part of its unit, which stands for it.
+    #[inline]
+    pub(super) fn unit(&self) -> usize {
+        self.first.load(Relaxed) as usize
+    }
+
+    /// Returns the next part of its unit.
+    pub(super) fn beside(&self) -> usize {
+        self.beside.load(Relaxed) as usize
+    }
+
+    pub(super) fn is_isolated_itself(&self) -> bool {
+        self.isolated.load(Relaxed) != 0
+    }
+
+    pub(super) fn isolate_itself(&self, isolated: bool) {
+        self.isolated.store(u32::from(isolated), Relaxed);
     }
 
     pub(super) fn flags(&self) -> PartFlags {
@@ -114,12 +143,10 @@ impl PartState {
         self.state.swap(flags.0, SeqCst);
     }
 
-    /// Changes the counts by this many free chunks and sampled frames.
+    /// Says that frames were freed here.
     #[inline]
-    pub(super) fn add(&self, chunks: i32, samples: i32) {
-        let change = (i64::from(chunks) << 32) + i64::from(samples);
-        self.counts.fetch_add(change.cast_unsigned(), SeqCst);
-        if (chunks > 0 || samples > 0) && self.lacks.load(Relaxed) != NONE {
+    pub(super) fn forget_lack(&self) {
+        if self.lacks.load(Relaxed) != NONE {
             self.lacks.store(NONE, Relaxed);
         }
     }
@@ -132,32 +159,6 @@ impl PartState {
     /// Whether a search for a block of this order is probably in vain.
     pub(super) fn seems_to_lack(&self, order: BlockOrder) -> bool {
         self.lacks.load(Relaxed) <= u32::from(order.number())
-    }
-
-    /// Returns the number of free chunks.
-    pub(super) fn free_chunks(&self) -> u32 {
-        u32::try_from(self.split().0).unwrap_or(0)
-    }
-
-    /// Returns both counts. A thread counts what it has freed afterwards, and another may have taken and counted it
-    /// before; so either may be below 0 for a moment.
-    fn split(&self) -> (i64, i64) {
-        let counts = self.counts.load(Relaxed).cast_signed();
-        let samples = counts << i32::BITS >> i32::BITS;
-        ((counts - samples) >> i32::BITS, samples)
-    }
-
-    /// Returns the number of chunks.
-    pub(super) fn chunks(&self) -> u32 {
-        1 << self.chunks.load(Relaxed)
-    }
-
-    /// Returns the bucket that it belongs to by its counts.
-    pub(super) fn fullness(&self) -> u32 {
-        let (chunks, samples) = self.split();
-        let free = (chunks << CHUNK_SAMPLES_SHIFT) + samples;
-        let bucket = free.max(0) >> (self.chunks.load(Relaxed) + CHUNK_SAMPLES_SHIFT - LAST_BUCKET_SHIFT);
-        u32::try_from(bucket).map_or(BUCKETS - 1, |bucket| bucket.min(BUCKETS - 1))
     }
 
     pub(super) fn is_listed(&self) -> bool {
@@ -180,21 +181,16 @@ mod tests {
     }
 
     #[test]
-    fn the_bucket_is_the_share_of_free_frames() {
-        let part = PartState::default();
-        part.begin(32, PartFlags::of(BankPool::User));
-        assert_eq!(part.fullness(), 0);
-        part.add(16, 0);
-        assert_eq!(part.fullness(), 8);
-        part.add(-1, 32);
-        assert_eq!((part.fullness(), part.free_chunks()), (8, 15), "a broken chunk counts by its frames");
-        part.add(0, -1);
-        assert_eq!(part.fullness(), 7);
-        part.add(17, -31);
-        assert_eq!((part.fullness(), part.free_chunks()), (16, 32));
-        part.add(0, -1);
-        assert_eq!((part.fullness(), part.free_chunks()), (15, 32), "a sample was taken before it was counted as free");
-        part.add(-33, 1);
-        assert_eq!((part.fullness(), part.free_chunks()), (0, 0), "a chunk was");
+    fn parts_of_a_unit_form_a_ring_and_a_partial_one_makes_it_the_kernels() {
+        let parts: Vec<PartState> = (0..4).map(|_| PartState::default()).collect();
+        (0..4).for_each(|part| parts[part].begin(part, PartFlags::of(BankPool::Offline)));
+        parts[3].begin(3, PartFlags::partial());
+        parts[1].join(&parts[0], &parts[0]);
+        assert_eq!((parts[0].flags().pool(), parts[2].unit(), parts[2].beside()), (BankPool::Offline, 2, 2));
+        parts[3].join(&parts[0], &parts[1]);
+        assert!(parts[0].flags().is_partial());
+        let ring: Vec<usize> = core::iter::successors(Some(0), |&part| Some(parts[part].beside())).take(4).collect();
+        assert_eq!(ring, [0, 1, 3, 0]);
+        assert!([0, 1, 3].iter().all(|&part| parts[part].unit() == 0));
     }
 }

@@ -1,16 +1,16 @@
-//! Finds the part for a request, and moves parts between the pools.
+//! Finds the unit for a request, and moves units between the pools.
 
 use rampart_memory::{BlockOrder, Frame, FrameRange};
 
 use super::cpu::{CpuState, NearSize, PageUser, Reservation};
-use super::lists::CANDIDATES;
+use super::lists::{CANDIDATES, PartLists};
 use super::part::{CHUNK_FRAMES, CHUNK_ORDER, NONE, PartFlags};
 use super::sync::Ordering::SeqCst;
 use super::take::admits;
-use super::zone::{FullestZone, count_in, set_in};
+use super::zone::FullestZone;
 use crate::{BankPart, BankPool, ZoneIndex};
 
-/// A part moves to another bucket when its counts differ by so many.
+/// A unit moves to another bucket when its counts differ by so many.
 const FAR: u32 = 2;
 
 /// In which banks of a zone a search looks.
@@ -24,7 +24,6 @@ pub enum Banks {
 
 impl FullestZone<'_> {
     /// Allocates a block if `floor` frames stay free.
-    #[inline]
     pub(super) fn allocate(
         &self,
         order: BlockOrder,
@@ -39,20 +38,19 @@ impl FullestZone<'_> {
         let cpu = &self.memory.cpus[cpu];
         let slot = loop {
             let slot = match banks {
-                Banks::Own => self.take_reserved(order, (cpu, user)).or_else(|| self.search_own(order, (cpu, user))),
+                Banks::Own => self.take_at_hand(order, (cpu, user)).or_else(|| self.search_own(order, (cpu, user))),
                 Banks::Others => self.search_others(order, (cpu, user)),
             }?;
             if self.keep(slot, order) {
                 break slot;
             }
         };
-        self.count_free(cpu, -(1 << order.number()));
-        cpu.count_allocated();
+        self.count_allocated(cpu, order);
         Some(slot)
     }
 
-    /// Finds a block outside of the CPU's own chunk: in the fullest bank of the user's pool, else in the emptiest,
-    /// where a large block is likely, else in an offline bank [Panwar15, 4.1.2 and 4.2].
+    /// Finds a block away from the CPU's own chunk: in the fullest unit of the user's pool, else in the emptiest,
+    /// where a large block is likely, else in an offline one [Panwar15, 4.1.2 and 4.2].
     fn search_own(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
         let own = cpu.1.pool();
         let found = self
@@ -63,41 +61,43 @@ impl FullestZone<'_> {
         self.note(found, order, cpu)
     }
 
-    /// Finds a block in the banks of the other user [Panwar15, 4.1.2]. It fails only if there is none in the zone.
+    /// Finds a block in the units of the other user [Panwar15, 4.1.2]. It fails only if there is none in the zone.
     fn search_others(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
         let found = match cpu.1 {
             PageUser::Program => self.search_pool(BankPool::Kernel, order, cpu, true),
             PageUser::Kernel => self.steal(order, cpu),
         };
         let found = found.or_else(|| {
-            // A part may have gone offline since.
+            // A unit may have gone offline since.
             self.until_settled(|| self.search_offline(order, cpu).or_else(|| self.search_everywhere(order, cpu)))
         });
         self.note(found, order, cpu)
     }
 
-    /// Notes in which part a block was found.
+    /// Notes where a block was found.
     fn note(&self, found: Option<usize>, order: BlockOrder, (cpu, user): (&CpuState, PageUser)) -> Option<usize> {
         if let (Some(slot), Some(size)) = (found, NearSize::of(order)) {
-            let part = self.part_of(slot / CHUNK_FRAMES);
-            cpu.set_near(user, size, part, self.part(part).fullness());
+            let (chunk, unit) = (slot / CHUNK_FRAMES, self.unit_at(slot));
+            let place = if size == NearSize::Chunk { self.group_number(chunk) } else { unit };
+            cpu.set_near(user, size, place, self.part(unit).bucket.load(SeqCst));
         }
         found
     }
 
-    /// Stays in the part that the CPU allocated from last, unless that has become emptier since. It breaks no whole
-    /// chunk there, for a fuller part may have broken ones.
+    /// Stays in the unit that the CPU allocated from last, unless that has become emptier since. It breaks no whole
+    /// chunk there, for a fuller unit may have broken ones.
     fn search_near(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
-        let own = cpu.1.pool();
-        let (part, bucket) = cpu.0.near(cpu.1, NearSize::of(order)?)?;
-        if self.part(part).fullness() > bucket {
+        let (own, size) = (cpu.1.pool(), NearSize::of(order)?);
+        let (place, before) = cpu.0.near(cpu.1, size)?;
+        let unit = if size == NearSize::Chunk { self.memory.groups[place].unit() } else { place };
+        let may = |flags: PartFlags| flags.pool() == own && !flags.is_isolated();
+        if self.part(unit).bucket.load(SeqCst) > before || !may(self.part(unit).flags()) {
             return None;
         }
-        let may = |flags: PartFlags| flags.pool() == own && !flags.is_isolated();
-        if order.number() >= CHUNK_ORDER {
-            return self.take_in_part(part, order, cpu, may);
+        match size {
+            NearSize::Chunk => self.take_in_unit(unit, order, cpu, may),
+            NearSize::Frame => self.take_broken(unit, order, cpu),
         }
-        if may(self.part(part).flags()) { self.take_broken(part, order, cpu) } else { None }
     }
 
     fn search_pool(
@@ -108,80 +108,86 @@ impl FullestZone<'_> {
         fullest: bool,
     ) -> Option<usize> {
         let (candidates, count) = self.candidates(pool, order, fullest);
-        candidates[..count].iter().find_map(|&part| {
-            let found = self.take_in_part(part as usize, order, cpu, |flags| admits(cpu.1, flags));
+        candidates[..count].iter().find_map(|&unit| {
+            let unit = unit as usize;
+            let found = self.take_in_unit(unit, order, cpu, |flags| admits(cpu.1, flags));
             if found.is_none() {
-                self.part(part as usize).remember_lack(order);
-                self.unlist_if_exhausted(part);
+                self.part(unit).remember_lack(order);
+                self.unlist_if_exhausted(unit);
             }
             found
         })
     }
 
-    /// Returns parts of a pool that may have a block of this order.
+    /// Returns units of a pool that may have a block of this order.
     fn candidates(&self, pool: BankPool, order: BlockOrder, fullest: bool) -> ([u32; CANDIDATES], usize) {
-        self.lists.lock().candidates(self.memory.parts, pool, order, fullest)
+        let may_have = |unit: usize| self.may_have(unit, order);
+        self.lists.0.lock().candidates(self.memory.parts, pool, fullest, may_have)
     }
 
-    /// Brings parts online, the kernel's from below and the programs' from above.
+    /// Brings units online, the kernel's from below and the programs' from above.
     fn search_offline(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
         // One is enough, unless other CPUs fill it at once.
         (0..self.memory.parts.len()).find_map(|_| {
-            let mut lists = self.lists.lock();
-            let part = lists.offline(cpu.1 == PageUser::Program)?;
-            lists.unlink(self.memory.parts, part);
-            self.part(part as usize).set_flags(PartFlags::of(cpu.1.pool()));
-            lists.link(self.memory.parts, part);
+            let mut lists = self.lists.0.lock();
+            let unit = lists.offline(cpu.1 == PageUser::Program)? as usize;
+            self.move_to(&mut lists, unit, PartFlags::of(cpu.1.pool()));
             drop(lists);
-            self.take_in_part(part as usize, order, cpu, |flags| admits(cpu.1, flags))
+            self.take_in_unit(unit, order, cpu, |flags| admits(cpu.1, flags))
         })
     }
 
-    /// Takes the programs' bank with the most free frames for the kernel, as a whole: it cannot be emptied any more
+    /// Changes the flags of a unit, and thus the list that it is on.
+    fn move_to(&self, lists: &mut PartLists, unit: usize, flags: PartFlags) {
+        self.unlink(lists, unit);
+        self.part(unit).set_flags(flags);
+        self.link(lists, unit);
+    }
+
+    /// Takes the programs' unit with the most free frames for the kernel, as a whole: it cannot be emptied any more
     /// [Panwar15, 4.1.2].
     fn steal(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
         let (candidates, count) = self.candidates(BankPool::User, order, false);
-        candidates[..count].iter().find_map(|&part| {
-            if !self.has_block(part as usize, order) || !self.make_kernels(part) {
+        candidates[..count].iter().find_map(|&unit| {
+            let unit = unit as usize;
+            if !self.has_block(unit, order) || !self.make_kernels(unit) {
                 return None;
             }
-            self.take_in_part(part as usize, order, cpu, |flags| admits(cpu.1, flags))
+            self.take_in_unit(unit, order, cpu, |flags| admits(cpu.1, flags))
         })
     }
 
-    /// Moves a part of the programs to the kernel's pool; false if it is not theirs.
-    fn make_kernels(&self, part: u32) -> bool {
-        let mut lists = self.lists.lock();
-        let state = self.part(part as usize);
-        let theirs = state.flags() == PartFlags::of(BankPool::User);
+    /// Moves a unit of the programs to the kernel's pool; false if it is not theirs.
+    fn make_kernels(&self, unit: usize) -> bool {
+        let mut lists = self.lists.0.lock();
+        let theirs = self.part(unit).flags() == PartFlags::of(BankPool::User);
         if theirs {
-            lists.unlink(self.memory.parts, part);
-            state.set_flags(PartFlags::of(BankPool::Kernel));
-            lists.link(self.memory.parts, part);
+            self.move_to(&mut lists, unit, PartFlags::of(BankPool::Kernel));
         }
         drop(lists);
         if theirs {
-            self.steals.fetch_add(1, SeqCst);
-            self.end_reservations(part as usize, Some(PageUser::Program));
+            self.steals.fetch_add(self.parts_of(unit).count() as u64, SeqCst);
+            self.end_reservations(unit, Some(PageUser::Program));
         }
         theirs
     }
 
-    /// Looks into each chunk of each part. Only a search that has looked here may fail.
+    /// Looks into each chunk of each unit. Only a search that has looked here may fail.
     #[cold]
     fn search_everywhere(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
-        (0..self.memory.parts.len()).find_map(|part| {
-            let flags = self.part(part).flags();
-            if flags.is_isolated() {
+        self.units().find_map(|unit| {
+            if self.part(unit).flags().is_isolated() {
                 return None;
             }
-            self.end_reservations(part, None);
-            let mut broken = if order.number() < CHUNK_ORDER { self.chunks_of(part) } else { 0..0 };
-            let in_broken = broken.find_map(|chunk| self.take_in_chunk(chunk, order));
-            let found = in_broken.or_else(|| {
-                self.take_in_part(part, order, cpu, |flags| !flags.is_isolated() && flags.pool() != BankPool::Offline)
+            self.end_reservations(unit, None);
+            let in_broken = || {
+                let mut groups = self.groups_of(unit).filter(|_| order.number() < CHUNK_ORDER);
+                groups.find_map(|group| self.chunks_of(group).find_map(|chunk| self.take_in_chunk(chunk, order)))
+            };
+            let found = in_broken().or_else(|| {
+                self.take_in_unit(unit, order, cpu, |flags| !flags.is_isolated() && flags.pool() != BankPool::Offline)
             })?;
-            if self.make_usable(part, cpu.1) {
+            if self.make_usable(unit, cpu.1) {
                 return Some(found);
             }
             self.put_back(found, order);
@@ -189,157 +195,164 @@ impl FullestZone<'_> {
         })
     }
 
-    /// Makes a part in which a block was taken one where the user's pages may lie; false if it is isolated.
+    /// Makes a unit in which a block was taken one where the user's pages may lie; false if it is isolated.
     #[inline]
-    pub(super) fn make_usable(&self, part: usize, user: PageUser) -> bool {
-        admits(user, self.part(part).flags()) || {
-            self.bring_online(part, user.pool());
+    pub(super) fn make_usable(&self, unit: usize, user: PageUser) -> bool {
+        admits(user, self.part(unit).flags()) || {
+            self.bring_online(unit, user.pool());
             if user == PageUser::Kernel {
-                self.make_kernels(u32::try_from(part).expect("few parts"));
+                self.make_kernels(unit);
             }
-            admits(user, self.part(part).flags())
+            admits(user, self.part(unit).flags())
         }
     }
 
-    /// Moves an offline part to a pool. It may seem offline only while a thread looks whether it is empty.
-    pub(super) fn bring_online(&self, part: usize, pool: BankPool) {
-        let state = self.part(part);
-        if state.flags().pool() != BankPool::Offline {
+    /// Moves an offline unit to a pool. It may seem offline only while a thread looks whether it is empty.
+    pub(super) fn bring_online(&self, unit: usize, pool: BankPool) {
+        if self.part(unit).flags().pool() != BankPool::Offline {
             return;
         }
-        let mut lists = self.lists.lock();
-        if state.flags().pool() == BankPool::Offline {
-            let number = u32::try_from(part).expect("few parts");
-            lists.unlink(self.memory.parts, number);
-            state.set_flags(PartFlags::of(pool));
-            lists.link(self.memory.parts, number);
+        let mut lists = self.lists.0.lock();
+        if self.part(unit).flags().pool() == BankPool::Offline {
+            self.move_to(&mut lists, unit, PartFlags::of(pool));
         }
     }
 
-    /// Moves a part to the offline pool if all of it is free.
-    pub(super) fn offline_if_empty(&self, part: usize) {
-        let state = self.part(part);
+    /// Moves a unit to the offline pool if all of it is free.
+    pub(super) fn offline_if_empty(&self, unit: usize) {
+        let state = self.part(unit);
         let may = |flags: PartFlags| !flags.is_partial() && flags.pool() != BankPool::Offline;
-        // Whoever frees the last chunk counts last, and so finds all of them counted.
-        if state.free_chunks() < state.chunks() || !may(state.flags()) {
+        // Whoever frees the last chunk finds all of them whole.
+        if !may(state.flags()) || !self.is_empty(unit) {
             return;
         }
-        let is_empty = || count_in(self.memory.whole, self.chunks_of(part)) == state.chunks() as usize;
-        let number = u32::try_from(part).expect("few parts");
-        let mut lists = self.lists.lock();
+        let mut lists = self.lists.0.lock();
         let before = state.flags();
         if !may(before) {
             return;
         }
-        // A search of the parts that are online may miss it from now on.
-        self.shared.begin();
-        lists.unlink(self.memory.parts, number);
+        // A search of the units that are online may miss it from now on.
+        self.moves.begin();
+        self.unlink(&mut lists, unit);
         // Whoever takes a chunk looks at the pool afterwards; so either it sees this or we see that it took one.
         state.set_flags(PartFlags::of(BankPool::Offline));
-        let empty = is_empty();
+        let empty = self.is_empty(unit);
         if empty {
-            // A CPU may have a chunk for itself whose last page another CPU freed.
-            for (cpu, user) in self.reservations(None) {
-                let old = cpu.reservation(user);
-                if old.chunk().is_some_and(|chunk| self.part_of(chunk) == part) {
-                    cpu.reserve(user, old, Reservation::NONE);
-                }
-            }
+            self.forget_users(unit);
         } else {
             state.set_flags(before);
         }
         if empty || !before.is_isolated() {
-            lists.link(self.memory.parts, number);
+            self.link(&mut lists, unit);
         }
         drop(lists);
-        self.shared.end();
+        self.moves.end();
     }
 
-    /// Puts a part on its list if it is on none.
-    pub(super) fn list(&self, part: usize) {
-        if self.part(part).is_listed() {
-            return;
-        }
-        let mut lists = self.lists.lock();
-        let state = self.part(part);
-        if !state.is_listed() && !state.flags().is_isolated() {
-            lists.link(self.memory.parts, u32::try_from(part).expect("few parts"));
-        }
-    }
-
-    /// Takes a part without a free frame off its list.
-    fn unlist_if_exhausted(&self, part: u32) {
-        let chunks = self.chunks_of(part as usize);
-        let is_exhausted = || {
-            set_in(self.memory.some, chunks.clone()).next().is_none()
-                && set_in(self.memory.whole, chunks.clone()).next().is_none()
-        };
-        if is_exhausted() {
-            let mut lists = self.lists.lock();
-            lists.unlink(self.memory.parts, part);
-            // Whoever frees a frame looks at the list afterwards.
-            if !is_exhausted() && !self.part(part as usize).flags().is_isolated() {
-                lists.link(self.memory.parts, part);
+    /// Ends what was noted of a unit that is offline now.
+    fn forget_users(&self, unit: usize) {
+        self.parts_of(unit).for_each(|part| self.part(part).isolate_itself(false));
+        // A CPU may have a chunk for itself whose last page another CPU freed.
+        for (cpu, user) in self.reservations(None) {
+            let old = cpu.reservation(user);
+            if old.chunk().is_some_and(|chunk| self.unit_of(chunk) == unit) {
+                cpu.reserve(user, old, Reservation::NONE);
             }
         }
     }
 
-    /// Moves a part to the bucket that its counts say, if that is far from where it is and nobody uses the lists.
-    pub(super) fn relist(&self, part: usize) {
-        let state = self.part(part);
-        let (old, new) = (state.bucket.load(SeqCst), state.fullness());
-        if old == NONE || old.abs_diff(new) < FAR {
-            return;
-        }
-        if let Some(mut lists) = self.lists.try_lock()
-            && state.is_listed()
-        {
-            let number = u32::try_from(part).expect("few parts");
-            lists.unlink(self.memory.parts, number);
-            lists.link(self.memory.parts, number);
+    /// Puts a unit on its list if it is on none.
+    #[inline]
+    pub(super) fn list(&self, unit: usize) {
+        if !self.part(unit).is_listed() {
+            self.list_anew(unit);
         }
     }
 
-    /// Stops allocation from a part of the programs.
+    #[cold]
+    fn list_anew(&self, unit: usize) {
+        let mut lists = self.lists.0.lock();
+        if !self.part(unit).is_listed() && !self.part(unit).flags().is_isolated() {
+            self.link(&mut lists, unit);
+        }
+    }
+
+    /// Takes a unit without a free frame off its list.
+    fn unlist_if_exhausted(&self, unit: usize) {
+        let is_exhausted = || {
+            let mut groups = self.groups_of(unit).map(|group| &self.memory.groups[group]);
+            groups.all(|group| group.some() == 0 && group.whole() == 0)
+        };
+        if is_exhausted() {
+            let mut lists = self.lists.0.lock();
+            self.unlink(&mut lists, unit);
+            // Whoever frees a frame looks at the list afterwards.
+            if !is_exhausted() && !self.part(unit).flags().is_isolated() {
+                self.link(&mut lists, unit);
+            }
+        }
+    }
+
+    /// Moves a unit to the bucket that its counts say, if that is far from where it is and nobody uses the lists.
+    pub(super) fn relist(&self, unit: usize) {
+        let state = self.part(unit);
+        let old = state.bucket.load(SeqCst);
+        if old == NONE || old.abs_diff(self.fullness(unit)) < FAR {
+            return;
+        }
+        if let Some(mut lists) = self.lists.0.try_lock()
+            && state.is_listed()
+        {
+            self.unlink(&mut lists, unit);
+            self.link(&mut lists, unit);
+        }
+    }
+
+    /// Stops allocation from a part of the programs, and so from its whole unit.
     pub(super) fn isolate(&self, part: usize) -> bool {
-        let state = self.part(part);
-        let mut lists = self.lists.lock();
+        let unit = self.part(part).unit();
+        let state = self.part(unit);
+        let mut lists = self.lists.0.lock();
         let flags = state.flags();
-        if flags != PartFlags::of(BankPool::User) {
+        if flags.pool() != BankPool::User || self.part(part).is_isolated_itself() {
             return false;
         }
-        lists.unlink(self.memory.parts, u32::try_from(part).expect("few parts"));
-        state.set_flags(flags.isolated());
+        self.part(part).isolate_itself(true);
+        self.unlink(&mut lists, unit);
+        state.set_flags(PartFlags::of(BankPool::User).isolated());
         drop(lists);
-        self.end_reservations(part, None);
+        self.end_reservations(unit, None);
         true
     }
 
-    /// Ends the isolation of a part.
+    /// Ends the isolation of a part, and that of its unit if no other part of it is isolated.
     pub(super) fn rejoin(&self, part: usize) {
-        let state = self.part(part);
-        let mut lists = self.lists.lock();
-        if state.flags().is_isolated() {
+        let unit = self.part(part).unit();
+        let state = self.part(unit);
+        let mut lists = self.lists.0.lock();
+        self.part(part).isolate_itself(false);
+        let others = self.parts_of(unit).any(|part| self.part(part).is_isolated_itself());
+        if state.flags().is_isolated() && !others {
             state.set_flags(PartFlags::of(BankPool::User));
-            lists.link(self.memory.parts, u32::try_from(part).expect("few parts"));
+            self.link(&mut lists, unit);
         }
     }
 
     /// Returns the state of a part, for the zone of this index.
     pub(super) fn bank_part(&self, part: usize, zone: ZoneIndex) -> BankPart {
-        let state = self.part(part);
         let frames = self.part_frames(part);
-        let whole = count_in(self.memory.whole, self.chunks_of(part)) as u64 * CHUNK_FRAMES as u64;
-        let words = self.chunks_of(part).flat_map(|chunk| self.words_of(chunk));
+        let groups = || self.groups_of_part(part);
+        let whole: u32 = groups().map(|group| self.memory.groups[group].whole().count_ones()).sum();
+        let words = groups().flat_map(|group| self.chunks_of(group)).flat_map(|chunk| self.words_of(chunk));
         let broken: u64 = words.map(|word| u64::from(self.word(word).load(SeqCst).count_ones())).sum();
         BankPart {
             zone,
             frames: Frame::new(frames.start)
                 .and_then(|first| FrameRange::new(first, frames.end - frames.start))
                 .expect("a part has frames"),
-            free: whole + broken,
-            pool: state.flags().pool(),
-            is_partial: state.flags().is_partial(),
+            free: u64::from(whole) * CHUNK_FRAMES as u64 + broken,
+            pool: self.part(self.part(part).unit()).flags().pool(),
+            is_partial: self.is_partial(part),
         }
     }
 }

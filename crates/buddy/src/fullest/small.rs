@@ -2,9 +2,8 @@
 
 use rampart_memory::FrameBlock;
 
-use super::cpu::{CHUNK_WORDS, PageUser};
+use super::cpu::PageUser;
 use super::sync::Ordering::SeqCst;
-use super::zone::is_set;
 use super::*;
 use crate::BankPool;
 use crate::Migratetype::{self, Movable};
@@ -20,7 +19,8 @@ pub fn machine(banks: u64, cpus: u32) -> &'static FullestBank<'static> {
     let bank = BankSize::of_frames(BANK).expect("the smallest bank");
     let slices = Box::leak(Box::new(FullestSlices::of(&zones, cpus, bank)));
     let vacant = Box::leak(slices.vacant_zones().into_boxed_slice());
-    let machine = FullestBank::new(&zones, cpus, bank, slices.lend(vacant)).expect("the memory is enough");
+    let machine =
+        FullestBank::new(&zones, cpus, bank, &BankSets::plain(), slices.lend(vacant)).expect("the memory is enough");
     settle(&machine.zones[0]);
     Box::leak(Box::new(machine))
 }
@@ -29,12 +29,12 @@ pub fn machine(banks: u64, cpus: u32) -> &'static FullestBank<'static> {
 /// of a real machine begin after its words are written.
 fn settle(zone: &FullestZone<'_>) {
     let memory = &zone.memory;
-    for words in [memory.words, memory.retired, memory.whole, memory.some] {
-        words.iter().for_each(|word| _ = word.fetch_or(0, SeqCst));
+    for words in [memory.words, memory.retired] {
+        words.iter().flat_map(|chunk| &chunk.0).for_each(|word| _ = word.fetch_or(0, SeqCst));
     }
+    memory.groups.iter().for_each(GroupState::settle);
     for part in memory.parts {
         part.set_flags(part.flags());
-        part.add(0, 0);
         part.bucket.fetch_or(0, SeqCst);
     }
     for cpu in memory.cpus {
@@ -44,8 +44,8 @@ fn settle(zone: &FullestZone<'_>) {
     }
     zone.retired.fetch_add(0, SeqCst);
     zone.count_free_at_once(0);
-    zone.shared.begin();
-    zone.shared.end();
+    zone.moves.begin();
+    zone.moves.end();
 }
 
 /// Returns a request of a CPU that no watermark stops.
@@ -87,12 +87,13 @@ pub fn check(machine: &FullestBank<'_>, held: &[(FrameBlock, Migratetype)], reti
 /// Checks that a search by the hints finds each chunk with a free frame: it is on offer, or a CPU has it for itself.
 fn check_hints(zone: &FullestZone<'_>) {
     let memory = &zone.memory;
-    for chunk in 0..memory.words.len() / CHUNK_WORDS {
-        let part = zone.part(zone.part_of(chunk));
-        let (whole, some) = (is_set(memory.whole, chunk), is_set(memory.some, chunk));
+    for chunk in 0..memory.words.len() {
+        let (group, bit) = zone.group(chunk);
+        let unit = zone.part(group.unit());
+        let (whole, some) = (group.is_whole(bit), group.some() & bit != 0);
         let reserved = memory.cpus.iter().any(|cpu| cpu.has_reserved(chunk));
         assert!(whole || some || reserved || zone.is_exhausted(chunk), "chunk {chunk} is on offer");
-        assert!(!(whole || some) || part.is_listed() || part.flags().is_isolated(), "the part of {chunk} is listed");
+        assert!(!(whole || some) || unit.is_listed() || unit.flags().is_isolated(), "the unit of {chunk} is listed");
     }
 }
 

@@ -8,17 +8,17 @@
 #[cfg(not(any(loom, shuttle)))]
 pub use core::{
     hint::spin_loop,
-    sync::atomic::{AtomicI64, AtomicU32, AtomicU64},
+    sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64},
 };
 #[cfg(loom)]
 pub use loom::{
     hint::spin_loop,
-    sync::atomic::{AtomicI64, AtomicU32, AtomicU64},
+    sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64},
 };
 #[cfg(shuttle)]
 pub use shuttle::{
     hint::spin_loop,
-    sync::atomic::{AtomicI64, AtomicU32, AtomicU64},
+    sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64},
 };
 
 pub use core::sync::atomic::Ordering;

@@ -17,14 +17,19 @@ const CPUS: u32 = 2;
 
 /// Runs a test on a machine of these zones.
 fn on(zones: &[Zone], test: impl FnOnce(&FullestBank<'_>)) {
-    on_machine(zones, CPUS, BANK, test);
+    on_machine(zones, CPUS, (BANK, &BankSets::plain()), test);
 }
 
-fn on_machine<T>(zones: &[Zone], cpus: u32, bank: BankSize, test: impl FnOnce(&FullestBank<'_>) -> T) -> T {
+fn on_machine<T>(
+    zones: &[Zone],
+    cpus: u32,
+    (bank, sets): (BankSize, &BankSets<'_>),
+    test: impl FnOnce(&FullestBank<'_>) -> T,
+) -> T {
     let mut slices = FullestSlices::of(zones, cpus, bank);
     let mut vacant = slices.vacant_zones();
     let memory = slices.lend(&mut vacant);
-    test(&FullestBank::new(zones, cpus, bank, memory).unwrap())
+    test(&FullestBank::new(zones, cpus, bank, sets, memory).unwrap())
 }
 
 /// Runs a test on a machine of one zone of whole banks.
@@ -267,7 +272,7 @@ fn too_little_memory_is_refused() {
     let mut vacant = slices.vacant_zones();
     let lent = slices.lend(&mut vacant);
     let memory = FullestMemory { parts: &lent.parts[1..], ..lent };
-    assert_eq!(FullestBank::new(&zones, CPUS, BANK, memory).err(), Some(Error::TooLittleMemory));
+    assert_eq!(FullestBank::new(&zones, CPUS, BANK, &BankSets::plain(), memory).err(), Some(Error::TooLittleMemory));
 }
 
 /// What the reference model knows: each free frame, each held block with whether it may lie in a bank of the programs.
@@ -278,6 +283,8 @@ struct Model {
     isolated: BTreeSet<usize>,
     /// Blocks given, claimed, retired and given back, and requests refused.
     operations: u64,
+    bank: BankSize,
+    sets: BankSets<'static>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -308,7 +315,7 @@ fn step(cpus: u32, last: u64, most: usize) -> impl Strategy<Value = Step> {
 }
 
 impl Model {
-    fn new(zones: &[Zone]) -> Self {
+    fn new(zones: &[Zone], bank: BankSize, sets: &BankSets<'static>) -> Self {
         let frames = zones.iter().flat_map(|zone| zone.frames.start().number()..=zone.frames.last().number());
         Self {
             free: frames.map(frame).collect(),
@@ -316,7 +323,15 @@ impl Model {
             retired: BTreeSet::new(),
             isolated: BTreeSet::new(),
             operations: 0,
+            bank,
+            sets: *sets,
         }
+    }
+
+    /// Returns the parts of the set of a part.
+    fn company(&self, allocator: &FullestBank<'_>, part: usize) -> Vec<usize> {
+        let set = |part: usize| self.sets.set_of(self.bank.bank_of(allocator.part(part).frames.start()));
+        (0..allocator.parts()).filter(|&other| set(other) == set(part)).collect()
     }
 
     fn is_free(&self, block: FrameBlock) -> bool {
@@ -325,7 +340,8 @@ impl Model {
 
     /// Whether any block of this order is free in a bank that is not isolated.
     fn has_block(&self, allocator: &FullestBank<'_>, number: u8) -> bool {
-        let isolated: Vec<_> = self.isolated.iter().map(|&part| allocator.part(part).frames).collect();
+        let isolated = self.isolated.iter().flat_map(|&part| self.company(allocator, part));
+        let isolated: Vec<_> = isolated.map(|part| allocator.part(part).frames).collect();
         let starts = self.free.iter().filter(|frame| frame.number().is_multiple_of(1 << number));
         let mut blocks = starts.filter_map(|&first| FrameBlock::new(first, order(number)));
         blocks.any(|block| self.is_free(block) && !isolated.iter().any(|frames| frames.contains(block.first())))
@@ -416,6 +432,11 @@ impl Model {
             used.insert(part, state.frames.count() - expected);
             prop_assert!(state.pool != BankPool::Offline || used[&part] == 0, "an offline bank holds a page");
             prop_assert!(!state.is_partial || state.pool == BankPool::Kernel);
+            let company = self.company(allocator, part);
+            let parts = || company.iter().map(|&other| allocator.part(other));
+            prop_assert!(parts().all(|other| other.pool == state.pool), "a set is in one pool");
+            let stays = parts().any(|other| other.is_partial || other.zone != state.zone);
+            prop_assert!(!stays || state.pool == BankPool::Kernel, "a set in two zones, or with a partial bank");
         }
         for (block, migratetype) in &self.held {
             let part =
@@ -432,6 +453,7 @@ struct Shape {
     zones: Vec<Zone>,
     cpus: u32,
     bank: u64,
+    sets: BankSets<'static>,
     /// Frames that stay free before the first step; the others are held, each a block of its own.
     spare: Option<usize>,
     /// Random sequences of steps, unless `PROPTEST_CASES` says how many.
@@ -440,7 +462,7 @@ struct Shape {
 
 impl Shape {
     fn of(zones: Vec<Zone>) -> Self {
-        Self { zones, cpus: CPUS, bank: BANK.frames(), spare: None, cases: 48 }
+        Self { zones, cpus: CPUS, bank: BANK.frames(), sets: BankSets::plain(), spare: None, cases: 48 }
     }
 }
 
@@ -454,8 +476,8 @@ fn compare(shape: &Shape) {
     let operations = std::cell::Cell::new(0);
     let result = TestRunner::new(config).run(&steps, |steps| {
         let bank = BankSize::of_frames(shape.bank).expect("a size of banks");
-        on_machine(&shape.zones, shape.cpus, bank, |allocator| {
-            let mut model = Model::new(&shape.zones);
+        on_machine(&shape.zones, shape.cpus, (bank, &shape.sets), |allocator| {
+            let mut model = Model::new(&shape.zones, bank, &shape.sets);
             while shape.spare.is_some_and(|spare| model.free.len() > spare) {
                 let block = allocator.allocate(urgent(0, Movable)).expect("frames are free");
                 model.hold(block, Movable)?;
@@ -510,6 +532,15 @@ fn eight_cpus_do_what_a_set_of_frames_does() {
 #[test]
 fn nearly_full_memory_does_what_a_set_of_frames_does() {
     compare(&Shape { cpus: 8, spare: Some(8), ..Shape::of(vec![zone(0, Normal, 0, 4 * 2048)]) });
+}
+
+/// Pairs as in [Panwar15, table 4.1], three banks together, a pair in two zones, and one with the end of the memory.
+#[test]
+fn interleaved_banks_do_what_a_set_of_frames_does() {
+    let sets = [vec![0, 2], vec![1, 3], vec![4, 6, 7], vec![5, 8], vec![9, 10]];
+    let sets = BankSets::interleaved(sets, Vec::leak(vec![(0, 0); 11])).unwrap();
+    let zones = vec![zone(0, Dma, 0, 8 * 1024), zone(0, Normal, 8 * 1024, 2 * 1024 + 600)];
+    compare(&Shape { bank: 1024, sets, ..Shape::of(zones) });
 }
 
 #[test]

@@ -4,20 +4,19 @@ use core::ops::Range;
 
 use rampart_memory::{BlockOrder, Frame, FrameBlock, Node};
 
-use super::cpu::{CHUNK_WORDS, CpuState, FOLD};
+use super::cpu::{CHUNK_WORDS, CpuState};
+use super::group::{ChunkWords, GROUP_SHIFT, GroupState};
 use super::lists::PartLists;
 use super::part::{CHUNK_FRAMES, PartFlags, PartState};
 use super::sync::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst, SpinMutex};
-use super::word::{FREE, SAMPLED, WORD_FRAMES};
+use super::word::{FREE, WORD_FRAMES, samples};
 use crate::{BankPool, BankSize, Cpu, Footprint, Watermarks, Zone};
 
-/// Sampled frames of a chunk.
-pub const CHUNK_SAMPLES: i32 = 32;
-
-const _: () = assert!(CHUNK_SAMPLES as usize * SAMPLED == CHUNK_FRAMES, "each sample stands for sixteen frames");
-
-/// Chunks of which one word of a map has a bit each.
-pub const MAP_CHUNKS: usize = 64;
+/// A CPU adds its count of free frames to its zone's when it differs by a share of the zone, but by no more than 64 MiB.
+/// So with all CPUs, the zone's count is off by 1.6 % at most.
+const MOST_UNCOUNTED: u64 = 1 << 14;
+const LEAST_UNCOUNTED: u64 = 64;
+const UNCOUNTED_SHARE: u64 = 64;
 
 /// One zone. The caller of [`FullestBank::new`](super::FullestBank::new) hands in as many as its machine has.
 #[derive(Debug, Default)]
@@ -27,14 +26,20 @@ pub struct FullestZone<'a> {
     base: u64,
     /// The number of its first frame, and of the first behind it.
     frames: Range<u64>,
-    /// The logarithm of a bank's chunks.
+    /// The logarithms of the chunks of a bank and of a group.
     part_shift: u32,
+    group_shift: u32,
     marks: Marks,
+    /// By how much a CPU's count of free frames differs from the zone's at most.
+    most_uncounted: i64,
+    /// If the zone's count is this, a block of any size can be taken down to the low watermark.
+    plenty: i64,
     pub(super) memory: ZoneSlices<'a>,
-    pub(super) shared: Shared,
-    pub(super) lists: SpinMutex<PartLists>,
     pub(super) steals: AtomicU64,
     pub(super) retired: AtomicU64,
+    pub(super) shared: FreeCount,
+    pub(super) moves: Moves,
+    pub(super) lists: ZoneLists,
 }
 
 /// Watermarks before there is a zone.
@@ -47,40 +52,38 @@ impl Default for Marks {
     }
 }
 
-impl Default for PartLists {
-    fn default() -> Self {
-        Self::EMPTY
-    }
-}
-
 /// The words of a zone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ZoneSlices<'a> {
     /// A bit for each frame that is free, unless its whole chunk is.
-    pub words: &'a [AtomicU64],
+    pub words: &'a [ChunkWords],
     /// A bit for each frame that is retired.
-    pub retired: &'a [AtomicU64],
-    /// A bit for each chunk all of whose frames are free. Its words are zero then.
-    pub whole: &'a [AtomicU64],
-    /// A bit for each chunk with a free frame, unless it is whole or a CPU has it for itself.
-    pub some: &'a [AtomicU64],
+    pub retired: &'a [ChunkWords],
+    pub groups: &'a [GroupState],
     pub parts: &'a [PartState],
     pub cpus: &'a [CpuState],
 }
 
-/// What all CPUs change. It has a cache line of its own.
+/// The lists of a zone's units, in cache lines of their own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub struct Shared {
-    /// Free frames, but for those that CPUs have not added yet.
-    free: AtomicI64,
-    /// Operations that take several words one after the other, begun and ended: meanwhile a free frame may look used.
+pub struct ZoneLists(pub SpinMutex<PartLists>);
+
+/// Free frames, but for those that CPUs have not added yet, in a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct FreeCount(AtomicI64);
+
+/// Operations that take several words one after the other, begun and ended: meanwhile a free frame may look used.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct Moves {
     begun: AtomicU64,
     ended: AtomicU64,
 }
 
-impl Shared {
-    /// Says that free frames may look used until [`Shared::end`].
+impl Moves {
+    /// Says that free frames may look used until [`Moves::end`].
     pub fn begin(&self) {
         self.begun.fetch_add(1, SeqCst);
     }
@@ -99,50 +102,62 @@ impl Shared {
 impl<'a> FullestZone<'a> {
     /// Returns the memory of its structures.
     pub(super) fn footprint(&self) -> Footprint {
-        let ZoneSlices { words, retired, whole, some, parts, cpus } = self.memory;
-        let words = words.len() + retired.len() + whole.len() + some.len();
-        let banks = Footprint::of_zones::<PartState>(parts.len()) + Footprint::of_zones::<Self>(1);
-        banks + Footprint::of_cpus::<CpuState>(cpus.len()) + Footprint::of_frames::<AtomicU64>(words)
+        let ZoneSlices { words, retired, groups, parts, cpus } = self.memory;
+        let banks = Footprint::of_zones::<PartState>(parts.len()) + Footprint::of_zones::<GroupState>(groups.len());
+        let frames = Footprint::of_frames::<ChunkWords>(words.len() + retired.len());
+        banks + Footprint::of_zones::<Self>(1) + Footprint::of_cpus::<CpuState>(cpus.len()) + frames
     }
 
-    /// Makes all frames of a zone free, the parts that are less than a bank the kernel's, and the others offline.
+    /// Makes all frames of a zone free, the parts that are less than a bank the kernel's, and the others offline. Each
+    /// is a unit by itself, and on no list.
     pub(super) fn begin(&mut self, zone: Zone, bank: BankSize, marks: Watermarks, memory: ZoneSlices<'a>) {
-        let part_frames = bank.frames();
-        let part_chunks = usize::try_from(part_frames).expect("a bank is small enough") / CHUNK_FRAMES;
-        self.base = zone.frames.start().number() / part_frames * part_frames;
+        let part_chunks = usize::try_from(bank.frames()).expect("a bank is small enough") / CHUNK_FRAMES;
+        assert!(part_chunks.is_power_of_two(), "a bank is a power of two of chunks");
+        self.base = bank.bank_of(zone.frames.start()) * bank.frames();
         self.frames = zone.frames.start().number()..zone.frames.last().number() + 1;
         self.zone = Some(zone);
-        assert!(part_chunks.is_power_of_two(), "a bank is a power of two of chunks");
         (self.part_shift, self.marks, self.memory) = (part_chunks.trailing_zeros(), Marks(marks), memory);
+        self.group_shift = self.part_shift.min(GROUP_SHIFT);
+        let cpus = memory.cpus.len() as u64;
+        let uncounted = (zone.frames.count() / UNCOUNTED_SHARE / cpus).clamp(LEAST_UNCOUNTED, MOST_UNCOUNTED);
+        self.most_uncounted = uncounted.cast_signed();
+        self.plenty = (marks.low + BlockOrder::MAX.frames() + cpus * uncounted).cast_signed();
         for number in 0..memory.parts.len() {
             let frames = self.part_frames(number);
-            let whole = frames.end - frames.start == part_frames;
+            let whole = frames.end - frames.start == bank.frames();
             let flags = if whole { PartFlags::of(BankPool::Offline) } else { PartFlags::partial() };
-            memory.parts[number].begin(u32::try_from(part_chunks).expect("a bank has few chunks"), flags);
+            memory.parts[number].begin(number, flags);
         }
-        for chunk in 0..memory.words.len() / CHUNK_WORDS {
-            self.begin_chunk(chunk);
+        memory.groups.iter().for_each(GroupState::begin);
+        (0..memory.words.len()).for_each(|chunk| self.begin_chunk(chunk));
+        self.shared.0.store(zone.frames.count().cast_signed(), Relaxed);
+    }
+
+    /// Links the units, once it is known which they are.
+    pub(super) fn begin_lists(&self) {
+        for part in 0..self.memory.parts.len() {
+            let unit = self.memory.parts[part].unit();
+            self.groups_of_part(part).for_each(|group| self.memory.groups[group].set_unit(unit));
         }
-        for number in 0..memory.parts.len() {
-            self.lists.get_mut().link(memory.parts, u32::try_from(number).expect("few parts"));
+        for unit in self.units() {
+            self.link(&mut self.lists.0.lock(), unit);
         }
-        self.shared.free.store(i64::try_from(zone.frames.count()).expect("a zone is small enough"), Relaxed);
     }
 
     fn begin_chunk(&self, chunk: usize) {
-        let part = self.part(self.part_of(chunk));
+        let (group, bit) = self.group(chunk);
         let first = self.base + (chunk * CHUNK_FRAMES) as u64;
         if self.frames.start <= first && first + CHUNK_FRAMES as u64 <= self.frames.end {
-            set(self.memory.whole, chunk);
-            part.add(1, 0);
+            group.make_whole(bit);
             return;
         }
         for offset in 0..CHUNK_FRAMES {
             let slot = chunk * CHUNK_FRAMES + offset;
             if self.frames.contains(&(first + offset as u64)) {
-                self.word(slot / WORD_FRAMES).fetch_or(1 << (slot % WORD_FRAMES), Relaxed);
-                set(self.memory.some, chunk);
-                part.add(0, i32::from(super::word::samples(1 << (slot % WORD_FRAMES)) == 1));
+                let frame = 1 << (slot % WORD_FRAMES);
+                self.word(slot / WORD_FRAMES).fetch_or(frame, Relaxed);
+                group.offer(bit, true);
+                group.count(samples(frame).cast_signed());
             }
         }
     }
@@ -163,7 +178,7 @@ impl<'a> FullestZone<'a> {
     }
 
     #[inline]
-    pub(super) fn cpu(&self, cpu: Cpu) -> &CpuState {
+    pub(super) fn cpu(&self, cpu: Cpu) -> &'a CpuState {
         &self.memory.cpus[cpu.0 as usize]
     }
 
@@ -197,21 +212,54 @@ impl<'a> FullestZone<'a> {
 
     #[inline]
     pub(super) fn word(&self, word: usize) -> &AtomicU64 {
-        &self.memory.words[word]
+        &self.memory.words[word / CHUNK_WORDS].0[word % CHUNK_WORDS]
     }
 
+    #[inline]
+    pub(super) fn retired_in(&self, word: usize) -> &AtomicU64 {
+        &self.memory.retired[word / CHUNK_WORDS].0[word % CHUNK_WORDS]
+    }
+
+    #[inline]
     pub(super) fn part(&self, part: usize) -> &PartState {
         &self.memory.parts[part]
     }
 
     #[inline]
-    pub(super) const fn part_of(&self, chunk: usize) -> usize {
-        chunk >> self.part_shift
+    pub(super) const fn group_number(&self, chunk: usize) -> usize {
+        chunk >> self.group_shift
     }
 
-    pub(super) fn chunks_of(&self, part: usize) -> Range<usize> {
-        let all = self.memory.words.len() / CHUNK_WORDS;
-        (part << self.part_shift).min(all)..((part + 1) << self.part_shift).min(all)
+    /// Returns the group of a chunk, and the chunk's bit in it.
+    #[inline]
+    pub(super) fn group(&self, chunk: usize) -> (&GroupState, u64) {
+        (&self.memory.groups[self.group_number(chunk)], 1 << (chunk - (self.group_number(chunk) << self.group_shift)))
+    }
+
+    /// Returns the first chunk of a group.
+    #[inline]
+    pub(super) const fn first_chunk(&self, group: usize) -> usize {
+        group << self.group_shift
+    }
+
+    /// Returns the bits of all chunks of a group.
+    #[inline]
+    pub(super) const fn all_chunks(&self) -> u64 {
+        (1 << (1_u64 << self.group_shift)) - 1
+    }
+
+    pub(super) const fn group_shift(&self) -> u32 {
+        self.group_shift
+    }
+
+    pub(super) const fn part_shift(&self) -> u32 {
+        self.part_shift
+    }
+
+    pub(super) fn groups_of_part(&self, part: usize) -> Range<usize> {
+        let shift = self.part_shift - self.group_shift;
+        let all = self.memory.groups.len();
+        (part << shift).min(all)..((part + 1) << shift).min(all)
     }
 
     /// Returns the numbers of the frames of a part.
@@ -221,91 +269,55 @@ impl<'a> FullestZone<'a> {
         first.max(self.frames.start)..(first + part_frames).min(self.frames.end)
     }
 
+    /// Whether a part is less than a bank.
+    pub(super) fn is_partial(&self, part: usize) -> bool {
+        let frames = self.part_frames(part);
+        frames.end - frames.start < (CHUNK_FRAMES << self.part_shift) as u64
+    }
+
     /// Returns the free frames, exactly if no other thread allocates or frees.
     pub(super) fn free_frames(&self) -> u64 {
-        let unfolded: i64 = self.memory.cpus.iter().map(CpuState::unfolded).sum();
-        u64::try_from(self.shared.free.load(SeqCst) + unfolded).unwrap_or(0)
+        let uncounted: i64 = self.memory.cpus.iter().map(CpuState::uncounted).sum();
+        u64::try_from(self.shared.0.load(SeqCst) + uncounted).unwrap_or(0)
+    }
+
+    /// Whether surely a block of any size can be taken down to the low watermark.
+    #[inline]
+    pub(super) fn has_plenty(&self) -> bool {
+        self.shared.0.load(Relaxed) >= self.plenty
     }
 
     /// Whether so many frames can be taken and `floor` stay free.
-    #[inline]
     pub(super) fn has_spare(&self, frames: u64, floor: u64) -> bool {
         let needed = floor + frames;
-        let unsure = self.memory.cpus.len() as u64 * FOLD.unsigned_abs();
-        let free = u64::try_from(self.shared.free.load(Relaxed)).unwrap_or(0);
+        let unsure = self.memory.cpus.len() as u64 * self.most_uncounted.unsigned_abs();
+        let free = u64::try_from(self.shared.0.load(Relaxed)).unwrap_or(0);
         free >= needed + unsure || self.free_frames() >= needed
     }
 
     /// Counts frames that a CPU freed or took.
     #[inline]
     pub(super) fn count_free(&self, cpu: &CpuState, change: i64) {
-        if let Some(change) = cpu.count_free(change) {
-            self.shared.free.fetch_add(change, Relaxed);
+        if let Some(change) = cpu.count_free(change, self.most_uncounted) {
+            self.shared.0.fetch_add(change, Relaxed);
         }
     }
 
     /// Counts frames that were freed or taken on no CPU.
     pub(super) fn count_free_at_once(&self, change: i64) {
-        self.shared.free.fetch_add(change, SeqCst);
+        self.shared.0.fetch_add(change, SeqCst);
     }
 
     /// Whether every frame of a broken chunk is free.
     pub(super) fn is_all_free(&self, chunk: usize) -> bool {
-        self.memory.words[self.words_of(chunk)].iter().all(|word| word.load(SeqCst) == FREE)
+        self.memory.words[chunk].0.iter().all(|word| word.load(SeqCst) == FREE)
     }
 
     pub(super) fn is_exhausted(&self, chunk: usize) -> bool {
-        self.memory.words[self.words_of(chunk)].iter().fold(0, |free, word| free | word.load(SeqCst)) == 0
+        self.memory.words[chunk].0.iter().fold(0, |free, word| free | word.load(SeqCst)) == 0
     }
 
     pub(super) fn words_of(&self, chunk: usize) -> Range<usize> {
         chunk * CHUNK_WORDS..(chunk + 1) * CHUNK_WORDS
     }
-}
-
-/// Sets the bit of a chunk, and returns whether it was set.
-pub fn set(map: &[AtomicU64], chunk: usize) -> bool {
-    let bit = 1 << (chunk % MAP_CHUNKS);
-    let word = &map[chunk / MAP_CHUNKS];
-    word.load(SeqCst) & bit != 0 || word.fetch_or(bit, SeqCst) & bit != 0
-}
-
-/// Clears the bit of a chunk, and returns whether it was set.
-pub fn clear(map: &[AtomicU64], chunk: usize) -> bool {
-    let bit = 1 << (chunk % MAP_CHUNKS);
-    map[chunk / MAP_CHUNKS].fetch_and(!bit, SeqCst) & bit != 0
-}
-
-pub fn is_set(map: &[AtomicU64], chunk: usize) -> bool {
-    map[chunk / MAP_CHUNKS].load(SeqCst) & 1 << (chunk % MAP_CHUNKS) != 0
-}
-
-/// Returns the chunks of a range whose bit is set now, word by word.
-pub fn set_in(map: &[AtomicU64], chunks: Range<usize>) -> impl Iterator<Item = usize> {
-    words_in(map, chunks).flat_map(|(first, word)| bits(word).map(move |bit| first + bit))
-}
-
-/// Returns how many chunks of a range have their bit set now.
-pub fn count_in(map: &[AtomicU64], chunks: Range<usize>) -> usize {
-    words_in(map, chunks).map(|(_, word)| word.count_ones() as usize).sum()
-}
-
-/// Returns the words of a map with the bits of a range, and the chunk of each word's first bit.
-fn words_in(map: &[AtomicU64], chunks: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
-    let words = chunks.start / MAP_CHUNKS..chunks.end.div_ceil(MAP_CHUNKS);
-    words.map(move |word| {
-        let first = word * MAP_CHUNKS;
-        let below = chunks.start.saturating_sub(first);
-        let beyond = (first + MAP_CHUNKS).saturating_sub(chunks.end);
-        (first, map[word].load(SeqCst) & FREE << below & FREE >> beyond)
-    })
-}
-
-/// Returns the bits that are set, the lowest first.
-fn bits(mut word: u64) -> impl Iterator<Item = usize> {
-    core::iter::from_fn(move || {
-        let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;
-        word &= word - 1;
-        Some(bit)
-    })
 }

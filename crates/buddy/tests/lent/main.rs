@@ -120,7 +120,13 @@ fn adaptive_buddy_allocates_nothing() {
 fn fullest_bank_allocates_nothing() {
     let mut slices = FullestSlices::of(&zones(), CPUS, BANK);
     let mut vacant = slices.vacant_zones();
-    assert_eq!(of_pools(|| FullestBank::new(&zones(), CPUS, BANK, slices.lend(&mut vacant)).unwrap(), true), 0);
+    assert_eq!(
+        of_pools(
+            || FullestBank::new(&zones(), CPUS, BANK, &BankSets::plain(), slices.lend(&mut vacant)).unwrap(),
+            true
+        ),
+        0
+    );
 }
 
 /// Returns what an allocator did, and its counts.

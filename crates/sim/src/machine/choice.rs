@@ -71,7 +71,7 @@ impl MachineAllocator {
                 let mut slices = FullestSlices::of(zones, *cpus, *bank);
                 let mut vacant = slices.vacant_zones();
                 let memory = slices.lend(&mut vacant);
-                let fullest = FullestBank::new(zones, *cpus, *bank, memory).expect(POSSIBLE);
+                let fullest = FullestBank::new(zones, *cpus, *bank, &BankSets::plain(), memory).expect(POSSIBLE);
                 let banks = ByBank::new(fullest, zones, *bank);
                 user.with(SimulatedMachine::with_allocator(banks, description, testing, seed, now))
             }

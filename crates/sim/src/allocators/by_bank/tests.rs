@@ -41,7 +41,7 @@ fn on_each(check: impl Fn(&mut dyn Checked)) {
     check(&mut Rig::new(adaptive));
     let mut slices = FullestSlices::of(&zones(), CPUS, bank());
     let mut vacant = slices.vacant_zones();
-    let fullest = FullestBank::new(&zones(), CPUS, bank(), slices.lend(&mut vacant)).unwrap();
+    let fullest = FullestBank::new(&zones(), CPUS, bank(), &BankSets::plain(), slices.lend(&mut vacant)).unwrap();
     check(&mut Rig::new(fullest));
 }
 

@@ -1,0 +1,114 @@
+//! The usual case: a CPU takes a block where it took the last one.
+//!
+//! A frame comes from the word that the CPU has for itself, by one operation on it; a chunk from the group of its last
+//! one, by one operation on the state of that group. Whatever does not go this way is left to a search.
+
+use rampart_memory::BlockOrder;
+
+use super::cpu::{CpuState, NearSize, PageUser};
+use super::part::{CHUNK_FRAMES, CHUNK_ORDER, NONE};
+use super::sync::Ordering::{Relaxed, SeqCst};
+use super::take::{WORD_ORDER, admits};
+use super::word::{WORD_FRAMES, run, samples, starts};
+use super::zone::FullestZone;
+
+impl FullestZone<'_> {
+    /// Allocates a block where the CPU took the last one, if the zone has plenty.
+    #[inline]
+    pub(super) fn allocate_at_hand(&self, order: BlockOrder, (cpu, user): (&CpuState, PageUser)) -> Option<usize> {
+        if !self.has_plenty() {
+            return None;
+        }
+        let slot = self.take_at_hand(order, (cpu, user))?;
+        if !self.keep(slot, order) {
+            return None;
+        }
+        self.count_allocated(cpu, order);
+        Some(slot)
+    }
+
+    /// Counts a block that was allocated on a CPU.
+    #[inline]
+    pub(super) fn count_allocated(&self, cpu: &CpuState, order: BlockOrder) {
+        self.count_free(cpu, -(1 << order.number()));
+        cpu.count_allocated();
+    }
+
+    /// Takes a block where the CPU took the last one.
+    #[inline]
+    pub(super) fn take_at_hand(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
+        match order.number() {
+            ..WORD_ORDER => self.take_in_own_word(order, cpu).or_else(|| self.take_beside(order, cpu)),
+            CHUNK_ORDER.. => self.take_chunk_nearby(order, cpu),
+            _ => None,
+        }
+    }
+
+    /// Takes a block out of the word that a CPU has for itself.
+    #[inline]
+    fn take_in_own_word(&self, order: BlockOrder, (cpu, user): (&CpuState, PageUser)) -> Option<usize> {
+        let reservation = cpu.reservation(user);
+        let slot = self.take_in_word(reservation.word()?, order)?;
+        let now = cpu.reservation(user);
+        if now == reservation || now.chunk() == reservation.chunk() {
+            return Some(slot);
+        }
+        // Another thread has ended the reservation, so the bank may be no longer for this user.
+        self.keep_in_unit(slot, order, user)
+    }
+
+    /// Takes a chunk, or two, out of the group of the CPU's last one, unless the bank has become emptier since.
+    #[inline]
+    fn take_chunk_nearby(&self, order: BlockOrder, (cpu, user): (&CpuState, PageUser)) -> Option<usize> {
+        let (group, before) = cpu.near(user, NearSize::Chunk)?;
+        let state = &self.memory.groups[group];
+        let unit = self.part(state.unit());
+        let bucket = unit.bucket.load(Relaxed);
+        let flags = unit.flags();
+        if bucket > before || flags.pool() != user.pool() || flags.is_isolated() {
+            return None;
+        }
+        let chunk = self.first_chunk(group) + state.take_first(order.number() > CHUNK_ORDER)?;
+        self.count_chunk(chunk);
+        if bucket < before {
+            cpu.set_near(user, NearSize::Chunk, group, bucket);
+        }
+        if admits(user, unit.flags()) {
+            return Some(chunk * CHUNK_FRAMES);
+        }
+        self.keep_in_unit(chunk * CHUNK_FRAMES, order, user)
+    }
+
+    /// Takes a block of an order below 6 out of a word.
+    #[inline]
+    pub(super) fn take_in_word(&self, word: usize, order: BlockOrder) -> Option<usize> {
+        let bits = self.word(word);
+        let mut free = bits.load(Relaxed);
+        loop {
+            let starts = if order == BlockOrder::ZERO { free } else { starts(free, order) };
+            if starts == 0 {
+                return None;
+            }
+            let first = starts & starts.wrapping_neg();
+            let taken = if order == BlockOrder::ZERO { first } else { run(order) * first };
+            match bits.compare_exchange_weak(free, free & !taken, SeqCst, Relaxed) {
+                Ok(_) => {
+                    self.count_taken(word, taken);
+                    return Some(word * WORD_FRAMES + first.trailing_zeros() as usize);
+                }
+                Err(now) => free = now,
+            }
+        }
+    }
+
+    /// Counts frames of a word that were taken.
+    #[inline]
+    pub(super) fn count_taken(&self, word: usize, taken: u64) {
+        let sampled = samples(taken);
+        if sampled > 0 {
+            self.count(word * WORD_FRAMES / CHUNK_FRAMES, -sampled.cast_signed());
+        }
+    }
+}
+
+const _: () = assert!(NONE > u8::MAX as u32, "a unit on no list is emptier than any");
