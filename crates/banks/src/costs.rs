@@ -38,12 +38,13 @@ impl<'a> BankCosts<'a> {
         costs
     }
 
-    /// The rank of a block, the least first: bad memory, then banks that go wholly, then what moves least.
-    pub fn of_block(&self, block: &BlockSurvey) -> (bool, bool, u64, Bytes) {
+    /// The rank of a block, the least first: bad memory, then what the host can have back, then banks that go wholly,
+    /// then what moves least.
+    pub fn of_block(&self, block: &BlockSurvey) -> (bool, bool, bool, u64, Bytes) {
         let any = |set: &BTreeSet<Bank>| sets(self.layout, block).iter().any(|bank| set.contains(bank));
         let to_move =
             sets(self.layout, block).iter().map(|bank| self.to_move.get(bank).copied().unwrap_or_default()).sum();
-        (!any(&self.bad), any(&self.stuck), to_move, block.uses.movable)
+        (!any(&self.bad), !block.is_of_virtio_mem(), any(&self.stuck), to_move, block.uses.movable)
     }
 }
 

@@ -41,5 +41,5 @@ pub use record::{OfflineBlock, OfflineRecord};
 pub use recording::{MigratetypeCounts, PageRecording, RecordedCounts};
 pub use replay::{ReplaySettings, replay};
 pub use simulated_banks::{AllocatorName, BankAverages, BankSample, MachineSettings, MigrationCounts, ReplayReport};
-pub use survey::{BlockObstacle, BlockSurvey, MemorySurvey, MemoryTotals};
+pub use survey::{BlockObstacle, BlockSurvey, MemorySurvey, MemoryTotals, VirtioMemTotals};
 pub use synthetic::{SyntheticLoad, SyntheticSettings, run_synthetic};

@@ -121,15 +121,10 @@ impl Pools {
     /// The pools of a machine with these blocks; the use of their frames need not be known.
     #[must_use]
     pub fn new(settings: PoolSettings, survey: &MemorySurvey) -> Self {
-        let mut nodes = BTreeMap::new();
-        for block in &survey.blocks {
-            let memory = nodes.entry(node_of(block)).or_insert(Bytes::ZERO);
-            *memory = Bytes::new(memory.get() + survey.block.get());
-        }
         Self {
             settings,
             block: survey.block,
-            nodes,
+            nodes: memory_of_nodes(survey),
             phase: Phase::Building,
             waits_until: BTreeMap::new(),
             rests_until: BTreeMap::new(),
@@ -137,6 +132,12 @@ impl Pools {
             returned: FailedAttempts::default(),
             bad: BTreeSet::new(),
         }
+    }
+
+    /// Notes how much memory each node has now: the host of a virtual machine gives some, or takes it back. A node that
+    /// has no block left keeps what it had.
+    pub fn resized(&mut self, survey: &MemorySurvey) {
+        self.nodes.extend(memory_of_nodes(survey));
     }
 
     /// Decides what is needed most: memory for the kernel, then for programs, then less memory.
@@ -265,7 +266,7 @@ impl Pools {
     }
 
     /// An offline block: for the kernel the lowest, for programs the highest, so that each pool stays together. Bad
-    /// memory comes back only where little else is free.
+    /// memory comes back only where little else is free, and what the host can have back comes after the machine's own.
     fn offline_block(
         &self,
         (pool, node): (Pool, Node),
@@ -275,9 +276,11 @@ impl Pools {
     ) -> Option<HotplugBlock> {
         let is_short = NodeMemory::of(node, zones).free() < self.reserve(node).get() / 2;
         let offline = self.of_node(node, survey, now).filter(|block| block.state == HotplugState::Offline);
-        let good = offline.map(|block| block.number).filter(|number| is_short || !self.bad.contains(number));
+        let good = offline.filter(|block| is_short || !self.bad.contains(&block.number));
         let place = |number: HotplugBlock| if pool == Pool::Kernel { number.0 } else { u32::MAX - number.0 };
-        good.min_by_key(|number| (self.bad.contains(number), place(*number)))
+        let rank =
+            |block: &&BlockSurvey| (self.bad.contains(&block.number), block.is_of_virtio_mem(), place(block.number));
+        good.min_by_key(rank).map(|block| block.number)
     }
 
     /// The block of the user pool with most free memory [Panwar15, 4.2].
@@ -300,7 +303,8 @@ impl Pools {
             .filter(|block| !block.is_movable_only() || free_after(block) >= self.reserve(node).get())
             .min_by_key(|block| {
                 let is_good = block.uses.retired == Bytes::ZERO;
-                (is_good, block.is_movable_only(), costs.of_block(block), Reverse(block.number))
+                let stays_here = !block.is_of_virtio_mem();
+                (is_good, stays_here, block.is_movable_only(), costs.of_block(block), Reverse(block.number))
             })?;
         let room = memory.user.free.saturating_sub(memory.user.floor(self.reserve(node)));
         let is_bad = best.uses.retired > Bytes::ZERO;
@@ -327,6 +331,16 @@ impl Pools {
             && memory.kernel.free >= kernel_floor + block.uses.free.get() + stays
             && memory.free() >= reserve.get() / 2 + self.taken(block)
     }
+}
+
+/// All memory of each node, online or not.
+fn memory_of_nodes(survey: &MemorySurvey) -> BTreeMap<Node, Bytes> {
+    let mut nodes = BTreeMap::new();
+    for block in &survey.blocks {
+        let memory = nodes.entry(node_of(block)).or_insert(Bytes::ZERO);
+        *memory = Bytes::new(memory.get() + survey.block.get());
+    }
+    nodes
 }
 
 /// What programs have in blocks of the core that can be emptied, in bytes.

@@ -35,9 +35,12 @@ impl OfflineRecord {
         }
     }
 
-    /// Drops the blocks that are online in their former zone.
+    /// Drops the blocks that are online in their former zone, and those that are gone: the host of a virtual machine
+    /// took them back.
     pub fn drop_returned(&mut self, now: &MemoryBlocks) {
-        self.blocks.retain(|block| !now.blocks.iter().any(|now| block.is_back(now)));
+        let is_left =
+            |block: &OfflineBlock| now.blocks.iter().any(|now| now.number == block.number && !block.is_back(now));
+        self.blocks.retain(is_left);
     }
 
     /// The block with this number.
@@ -94,6 +97,6 @@ mod tests {
         let mut blocks: Vec<_> = (1..).zip(states).map(|(number, state)| block(number, state, "Normal")).collect();
         blocks.push(block(4, HotplugState::Online, "Movable"));
         record.drop_returned(&MemoryBlocks { size: Bytes::from_mib(128), blocks });
-        assert_eq!(record.blocks.iter().map(|block| block.number.0).collect::<Vec<_>>(), [2, 3, 4, 5]);
+        assert_eq!(record.blocks.iter().map(|block| block.number.0).collect::<Vec<_>>(), [2, 3, 4], "block 5 is gone");
     }
 }

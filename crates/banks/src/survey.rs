@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 use std::ops::{Add, RangeInclusive};
 
 use rampart_linux::memory_state::ZoneMemory;
-use rampart_linux::{BlockZones, Census, FrameClass, HotplugState, MemoryBlock, MemoryBlocks};
+use rampart_linux::{
+    BlockZones, Census, FrameClass, HotplugState, MemoryBlock, MemoryBlocks, MemoryOrigin, MemoryOrigins,
+};
 use rampart_memory::{Bank, Bytes, FRAME_BYTES, HotplugBlock, Node};
 use serde::Serialize;
 
@@ -45,6 +47,8 @@ pub struct BlockSurvey {
     pub zones: BlockZones,
     /// Its node; `None` if the kernel has no NUMA.
     pub node: Option<Node>,
+    /// Where its memory comes from.
+    pub origin: MemoryOrigin,
     /// The first and the last bank in which it lies.
     pub banks: (Bank, Bank),
     /// The use of its frames; zero where it is unknown or the block is offline.
@@ -65,6 +69,8 @@ pub struct FrameUseBytes {
     pub unmovable: Bytes,
     /// Retired for errors.
     pub retired: Bytes,
+    /// The host has it: virtio-mem took it out of an online block.
+    pub unplugged: Bytes,
     /// No memory: a hole in the block.
     pub hole: Bytes,
 }
@@ -102,13 +108,31 @@ pub struct MemoryTotals {
     pub removable_banks: u64,
     /// All banks in which there is a block.
     pub banks: u64,
+    /// What the host gave by virtio-mem.
+    pub virtio_mem: VirtioMemTotals,
+}
+
+/// Memory that the host gave by virtio-mem, and what it can have back. All sums are of whole blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct VirtioMemTotals {
+    /// All of it.
+    pub plugged: Bytes,
+    /// Of this, what is offline: the host can have it at once.
+    pub offline: Bytes,
+    /// Of this, what is online and can be emptied.
+    pub can_be_emptied: Bytes,
 }
 
 impl FrameUseBytes {
-    fn of(census: &Census) -> Self {
+    fn of(census: &Census, origin: MemoryOrigin) -> Self {
         census
             .iter()
-            .map(|(class, frames)| Self::one(class, Bytes::new(frames * FRAME_BYTES)))
+            .map(|(class, frames)| (class, Bytes::new(frames * FRAME_BYTES)))
+            .map(|(class, bytes)| match (class, origin) {
+                // Other frames that are offline alone are a balloon's.
+                (FrameClass::Offline, MemoryOrigin::VirtioMem) => Self { unplugged: bytes, ..Self::default() },
+                _ => Self::one(class, bytes),
+            })
             .fold(Self::default(), Add::add)
     }
 
@@ -151,20 +175,33 @@ impl Add for FrameUseBytes {
             movable: sum(self.movable, other.movable),
             unmovable: sum(self.unmovable, other.unmovable),
             retired: sum(self.retired, other.retired),
+            unplugged: sum(self.unplugged, other.unplugged),
             hole: sum(self.hole, other.hole),
         }
     }
 }
 
 impl MemorySurvey {
-    /// Surveys the blocks. `censuses` has the frames of each block by its number; `None` if they cannot be read.
+    /// Surveys the blocks, of unknown origin. `censuses` has the frames of each block by its number; `None` if they
+    /// cannot be read.
     #[must_use]
     pub fn new(blocks: &MemoryBlocks, censuses: Option<&[Census]>, banks: BankLayout) -> Self {
+        Self::with_origins(blocks, censuses, banks, &MemoryOrigins::default())
+    }
+
+    /// Surveys the blocks, as [`Self::new`].
+    #[must_use]
+    pub fn with_origins(
+        blocks: &MemoryBlocks,
+        censuses: Option<&[Census]>,
+        banks: BankLayout,
+        origins: &MemoryOrigins,
+    ) -> Self {
         let survey = |block: &MemoryBlock| {
             let census = censuses.map(|all| {
                 usize::try_from(block.number.0).ok().and_then(|number| all.get(number)).copied().unwrap_or_default()
             });
-            BlockSurvey::new(block, blocks.size, census, &banks)
+            BlockSurvey::new((block, blocks.size), census, &banks, origins.of(block.number, blocks.size))
         };
         let surveyed: Vec<_> = blocks.blocks.iter().map(survey).collect();
         let totals = MemoryTotals::of(&surveyed, blocks.size, &banks);
@@ -227,9 +264,14 @@ impl MemorySurvey {
 }
 
 impl BlockSurvey {
-    fn new(block: &MemoryBlock, size: Bytes, census: Option<Census>, banks: &BankLayout) -> Self {
+    fn new(
+        (block, size): (&MemoryBlock, Bytes),
+        census: Option<Census>,
+        banks: &BankLayout,
+        origin: MemoryOrigin,
+    ) -> Self {
         let online = block.state == HotplugState::Online;
-        let uses = census.filter(|_| online).map(|census| FrameUseBytes::of(&census)).unwrap_or_default();
+        let uses = census.filter(|_| online).map(|census| FrameUseBytes::of(&census, origin)).unwrap_or_default();
         let start = u64::from(block.number.0) * size.get();
         let of = banks.of(block.number, size);
         Self {
@@ -238,6 +280,7 @@ impl BlockSurvey {
             state: block.state,
             zones: block.zones.clone(),
             node: block.node,
+            origin,
             banks: (*of.start(), *of.end()),
             uses,
             obstacle: obstacle(block, census.is_some(), &uses),
@@ -248,6 +291,12 @@ impl BlockSurvey {
     #[must_use]
     pub fn is_movable_only(&self) -> bool {
         matches!(&self.zones, BlockZones::In(zone) if zone == "Movable")
+    }
+
+    /// Whether the host gave it by virtio-mem, and can have it back.
+    #[must_use]
+    pub fn is_of_virtio_mem(&self) -> bool {
+        self.origin == MemoryOrigin::VirtioMem
     }
 
     /// The banks in which it lies.
@@ -294,6 +343,11 @@ impl MemoryTotals {
             to_move: Bytes::new(to_move),
             removable_banks: all - stay,
             banks: all,
+            virtio_mem: VirtioMemTotals {
+                plugged: sum(&BlockSurvey::is_of_virtio_mem),
+                offline: sum(&|block| block.is_of_virtio_mem() && block.state == HotplugState::Offline),
+                can_be_emptied: sum(&|block| block.is_of_virtio_mem() && block.obstacle.is_none()),
+            },
         }
     }
 }

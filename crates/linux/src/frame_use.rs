@@ -11,7 +11,8 @@ use rampart_memory::Frame;
 use rampart_memory::fault_map::FrameUse;
 
 use crate::frame_flags::FlagTable;
-use crate::{FrameClass, Roots, roots};
+use crate::iomem::Iomem;
+use crate::{FrameClass, Roots};
 
 /// Answers for one frame after another.
 #[derive(Debug)]
@@ -24,8 +25,7 @@ impl FrameUses {
     /// Reads the kernel's present state; parts that this user may not read stay unknown.
     #[must_use]
     pub fn read(roots: &Roots) -> Self {
-        let memory = roots::text(&roots.proc("iomem")).ok().and_then(|text| Iomem::parse(&text));
-        Self { flags: FlagTable::open(roots).ok(), memory }
+        Self { flags: FlagTable::open(roots).ok(), memory: Iomem::read(roots) }
     }
 
     /// The kernel's present use of a frame.
@@ -36,7 +36,7 @@ impl FrameUses {
             Ok(None) => Some(FrameClass::Absent),
             Err(_) => None,
         });
-        let place = self.memory.as_ref().map(|memory| memory.place(frame));
+        let place = self.memory.as_ref().map(|memory| Place::of(frame, memory));
         match (class, place) {
             (Some(FrameClass::Poisoned), _) => FrameUse::Retired,
             (_, Some(Place::Reserved)) => FrameUse::Reserved,
@@ -59,45 +59,20 @@ enum Place {
     Beyond,
 }
 
-/// The ranges of `/proc/iomem` that are memory, or were before the boot loader or the kernel left them out.
-#[derive(Debug)]
-struct Iomem {
-    memory: Vec<(u64, u64)>,
-    reserved: Vec<(u64, u64)>,
-}
-
-impl Iomem {
-    /// `None` where the addresses are hidden: without privilege all of them read as 0.
-    fn parse(text: &str) -> Option<Self> {
-        let mut iomem = Self { memory: Vec::new(), reserved: Vec::new() };
-        // Indented lines are inside the previous range.
-        for line in text.lines().filter(|line| !line.starts_with(' ')) {
-            let (range, name) = line.split_once(" : ")?;
-            let (first, last) = range.split_once('-')?;
-            let range = (u64::from_str_radix(first, 16).ok()?, u64::from_str_radix(last, 16).ok()?);
-            let name = name.to_ascii_lowercase();
-            if name.starts_with("system ram") {
-                iomem.memory.push(range);
-            } else if ["reserved", "unusable", "soft reserved", "acpi"].iter().any(|word| name.starts_with(word)) {
-                iomem.reserved.push(range);
-            }
-        }
-        iomem.memory.iter().any(|(_, last)| *last > 0).then_some(iomem)
-    }
-
-    fn place(&self, frame: Frame) -> Place {
+impl Place {
+    fn of(frame: Frame, iomem: &Iomem) -> Self {
         let (first, last) = (frame.address(), frame.address() + 4095);
         let meets = |ranges: &[(u64, u64)]| ranges.iter().any(|range| range.0 <= last && first <= range.1);
-        let end = self.memory.iter().map(|range| range.1).max().unwrap_or_default();
+        let end = iomem.memory.iter().map(|range| range.1).max().unwrap_or_default();
         // The kernel uses whole frames only, so it reserves a frame that is partly something else.
-        if meets(&self.reserved) {
-            Place::Reserved
-        } else if meets(&self.memory) {
-            Place::Memory
+        if meets(&iomem.reserved) {
+            Self::Reserved
+        } else if meets(&iomem.memory) {
+            Self::Memory
         } else if first < end {
-            Place::Reserved
+            Self::Reserved
         } else {
-            Place::Beyond
+            Self::Beyond
         }
     }
 }
@@ -120,6 +95,8 @@ mod tests {
 00108000-00109fff : System RAM
 0010b000-0010bfff : System RAM
 b0000000-bfffffff : PCI MMCONFIG 0000 [bus 00-ff]
+100000000-100003fff : virtio0
+  100000000-100001fff : System RAM (virtio_mem)
 ";
 
     fn uses(iomem: Option<&str>, flags: Option<&[(u64, u32)]>) -> (tempfile::TempDir, FrameUses) {
@@ -155,8 +132,9 @@ b0000000-bfffffff : PCI MMCONFIG 0000 [bus 00-ff]
         assert_eq!(of(&uses, 0x107), FrameUse::Reserved, "by badram under EFI");
         assert_eq!(of(&uses, 0x109), FrameUse::Offline);
         assert_eq!(of(&uses, 0x9f), FrameUse::Reserved, "half a frame is none");
-        assert_eq!(of(&uses, 0x10c), FrameUse::BeyondMemory);
-        assert_eq!(of(&uses, 0xb_0000), FrameUse::BeyondMemory, "a device");
+        assert_eq!(of(&uses, 0xb_0000), FrameUse::Reserved, "a device");
+        assert_eq!(of(&uses, 0x10_0001), FrameUse::InUse, "the host gave it by virtio-mem");
+        assert_eq!(of(&uses, 0x10_0002), FrameUse::BeyondMemory, "the host may give it yet");
         assert_eq!(of(&uses, Frame::MAX.number()), FrameUse::BeyondMemory);
     }
 

@@ -15,6 +15,7 @@
 //! | [`block`] | claimed memory: populated, pinned, given back |
 //! | [`pagemap`], [`frame_flags`] | the frame of a page; the use of each frame |
 //! | `frame_use` | whether a frame may be handed out now ([`FrameUses`]) |
+//! | `iomem` | the names of all addresses: which memory the host gave by virtio-mem |
 //! | `boot_table` | the table of memory of the last boot |
 //! | [`memory_tables`] | which memory the firmware switches as a whole, or interleaves |
 //! | [`memory_blocks`] | the units of hotplug: state, zones, node |
@@ -55,6 +56,7 @@ pub mod executable;
 pub mod frame_flags;
 mod frame_use;
 pub mod hotplug;
+mod iomem;
 pub mod memory_blocks;
 pub mod memory_state;
 pub mod memory_tables;
@@ -85,6 +87,7 @@ pub use errors::{EinjInjector, ErrorCounts, ErrorFeed};
 pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags, PageUnit};
 pub use frame_use::FrameUses;
 pub use hotplug::{HotplugRefusal, OnlineUse, Patience};
+pub use iomem::{MemoryOrigin, MemoryOrigins};
 pub use memory_blocks::{BlockZones, HotplugState, MemoryBlock, MemoryBlocks};
 pub use memory_state::{KernelWatermarks, MemoryState};
 pub use memory_tables::{CxlWindow, MemoryTables, PowerNode};

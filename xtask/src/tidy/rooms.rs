@@ -95,6 +95,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "cpu",
             "executable",
             "frame_use",
+            "iomem",
             "own_memory",
             "process",
             "protect",

@@ -16,7 +16,7 @@ mod restore;
 mod table;
 
 use rampart_banks::{BankLayout, MemorySurvey};
-use rampart_linux::{FlagTable, MemoryBlocks, MemoryTables, Roots};
+use rampart_linux::{FlagTable, MemoryBlocks, MemoryOrigins, MemoryTables, Roots};
 use rampart_memory::Bytes;
 use serde::Serialize;
 
@@ -57,7 +57,7 @@ fn look(roots: &Roots, bank: Option<Bytes>) -> Result<Surveyed, Error> {
     let blocks = MemoryBlocks::read(roots).map_err(Error::NoBlocks)?;
     let (banks, left_out) = banks_of(roots, &blocks, bank);
     let censuses = FlagTable::open(roots).and_then(|flags| flags.censuses(blocks.frames()));
-    let survey = MemorySurvey::new(&blocks, censuses.as_deref().ok(), banks);
+    let survey = MemorySurvey::with_origins(&blocks, censuses.as_deref().ok(), banks, &MemoryOrigins::read(roots));
     Ok(Surveyed { blocks, survey, unknown: censuses.err().map(|error| error.to_string()), left_out })
 }
 

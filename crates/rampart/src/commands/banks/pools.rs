@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 
 use rampart_banks::{MemorySurvey, Pool, PoolDemand, PoolMove, PoolSettings, PoolSizes, Pools, PoolsSeen};
 use rampart_linux::memory_state::{Pressure, ZoneMemory};
-use rampart_linux::{HotplugRefusal, HotplugState, MemoryBlocks, OnlineUse, Patience, Roots, hotplug, own_memory};
+use rampart_linux::{
+    HotplugRefusal, HotplugState, MemoryBlocks, MemoryOrigins, OnlineUse, Patience, Roots, hotplug, own_memory,
+};
 use rampart_memory::HotplugBlock;
 
 use super::arguments::PoolsArguments;
@@ -180,7 +182,8 @@ impl<'a> Keeper<'a> {
     /// The blocks as they are now, without the use of their frames.
     fn blocks(&self) -> Result<(MemoryBlocks, MemorySurvey), Error> {
         let blocks = MemoryBlocks::read(self.roots).map_err(Error::NoBlocks)?;
-        let survey = MemorySurvey::new(&blocks, None, banks_of(self.roots, &blocks, None).0);
+        let banks = banks_of(self.roots, &blocks, None).0;
+        let survey = MemorySurvey::with_origins(&blocks, None, banks, &MemoryOrigins::read(self.roots));
         Ok((blocks, survey))
     }
 
@@ -188,6 +191,7 @@ impl<'a> Keeper<'a> {
     fn meet(&mut self, demand: PoolDemand, zones: &[ZoneMemory]) -> Result<bool, Error> {
         let began = Instant::now();
         let (_, quick) = self.blocks()?;
+        self.pools.resized(&quick);
         self.notice_returns(&quick)?;
         if let Some(next) = self.pools.step(demand, zones, &quick, self.now()) {
             return self.carry_out(demand, next, &quick);
@@ -204,6 +208,9 @@ impl<'a> Keeper<'a> {
 
     /// Notices blocks that something else brought online: offline ones, and those of memory that was added.
     fn notice_returns(&mut self, survey: &MemorySurvey) -> Result<(), Error> {
+        let is_present = |block: &HotplugBlock| survey.blocks.iter().any(|other| other.number == *block);
+        // What the host took back is no return.
+        self.ours.retain(is_present);
         let back = self.ours.extract_if(.., |block| pool_of(survey, *block) != Pool::Offline).collect::<Vec<_>>();
         for block in back {
             self.survey = None;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use rampart_banks::{BlockObstacle, BlockSurvey, MemorySurvey, NamedBank};
-use rampart_linux::BlockZones;
+use rampart_banks::{BlockObstacle, BlockSurvey, MemorySurvey, NamedBank, VirtioMemTotals};
+use rampart_linux::{BlockZones, MemoryOrigin};
 use rampart_memory::Bytes;
 
 /// Blocks in a row of the picture.
@@ -17,8 +17,8 @@ const LEGEND: &str = "0 to 9: can be emptied, tenths in use   #: memory of the k
 /// of the firmware do not count.
 pub fn text(survey: &MemorySurvey, unknown: Option<&str>, left_out: &[String]) -> String {
     let mut text = format!(
-        "{:>6}  {:<27}  {:<13}  {:<8} {:>4}  {:>9}  {:>9}  {:>9}  {:>9}  {}\n",
-        "block", "addresses", "state", "zone", "node", "bank", "free", "movable", "unmovable", "can be emptied"
+        "{:>6}  {:<27}  {:<13}  {:<8} {:>4}  {:>9}  {:<10}  {:>9}  {:>9}  {:>9}  {}\n",
+        "block", "addresses", "state", "zone", "node", "bank", "from", "free", "movable", "unmovable", "can be emptied"
     );
     survey.blocks.iter().for_each(|block| row(&mut text, block));
     text.push('\n');
@@ -52,7 +52,20 @@ pub fn text(survey: &MemorySurvey, unknown: Option<&str>, left_out: &[String]) -
             totals.to_move
         )),
     }
+    if totals.virtio_mem.plugged > Bytes::ZERO {
+        virtio_mem(&mut text, &totals.virtio_mem);
+    }
     text
+}
+
+/// What the host gave by virtio-mem, and what it can have back.
+fn virtio_mem(text: &mut String, totals: &VirtioMemTotals) {
+    let _ = writeln!(
+        text,
+        "virtio-mem  {} is from the host, of which {} is offline and can go back: the host lowers requested-size by \
+         that much\nvirtio-mem  {} more can be emptied",
+        totals.plugged, totals.offline, totals.can_be_emptied
+    );
 }
 
 fn row(text: &mut String, block: &BlockSurvey) {
@@ -69,10 +82,11 @@ fn row(text: &mut String, block: &BlockSurvey) {
     });
     let _ = writeln!(
         text,
-        "{:>6}  {first:#012x}-{last:#012x}  {:<13}  {:<8} {node:>4}  {bank:>9}  {free:>9}  {movable:>9}  {unmovable:>9}  {}",
+        "{:>6}  {first:#012x}-{last:#012x}  {:<13}  {:<8} {node:>4}  {bank:>9}  {:<10}  {free:>9}  {movable:>9}  {unmovable:>9}  {}",
         block.number.0,
         block.state.to_string(),
         zone(&block.zones),
+        origin(block.origin),
         verdict(block),
     );
 }
@@ -88,6 +102,15 @@ fn named_bank(text: &mut String, named: &NamedBank) {
         let _ = write!(text, ", interleaved {} ways by {}", interleave.ways, interleave.granularity);
     }
     text.push('\n');
+}
+
+/// Where the memory of a block comes from, in few letters.
+fn origin(origin: MemoryOrigin) -> &'static str {
+    match origin {
+        MemoryOrigin::Machine => "machine",
+        MemoryOrigin::VirtioMem => "virtio-mem",
+        MemoryOrigin::Unknown => "-",
+    }
 }
 
 /// The zone of a block in few letters.
