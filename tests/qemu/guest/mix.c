@@ -8,6 +8,8 @@
      frames     large buffers, made and dropped, as vips, x264      SIZE: frames of 3 MiB
      pipeline   processes that pass blocks on by pipes, as dedup    SIZE: blocks of 64 KiB
 
+     large      one large allocation, then accesses at random      SIZE: MiB
+
    Prints the exclusive or of the processes' results. */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -125,6 +127,17 @@ static uint64_t patterns(long thousands) {
     return weigh(&root, 0);
 }
 
+static uint64_t large(long mib) {
+    uint64_t words = (uint64_t)mib << 17, sum = 0, *all = memory(words * sizeof *all);
+    for (uint64_t word = 0; word < words; word += 512) all[word] = dice();
+    for (long access = 0; access < 500000; access++) {
+        uint64_t *word = &all[dice() % words];
+        sum = sum * 31 + *word, *word ^= sum;
+    }
+    free(all);
+    return sum;
+}
+
 static uint64_t frames(long count) {
     uint64_t sum = 0;
     for (long frame = 0; frame < count; frame++) {
@@ -201,7 +214,7 @@ static uint64_t pipeline(long count) {
 
 static const struct { const char *name; uint64_t (*run)(long); } KINDS[] = {
     {"graph", graph}, {"points", points}, {"options", options},
-    {"patterns", patterns}, {"frames", frames}, {"pipeline", pipeline},
+    {"patterns", patterns}, {"frames", frames}, {"pipeline", pipeline}, {"large", large},
 };
 
 static uint64_t run(const char *kind, long size) {
