@@ -8,7 +8,8 @@
      frames     large buffers, made and dropped, as vips, x264      SIZE: frames of 3 MiB
      pipeline   processes that pass blocks on by pipes, as dedup    SIZE: blocks of 64 KiB
 
-     large      one large allocation, then accesses at random      SIZE: MiB
+     large      one large allocation, filled, then read at random  SIZE: MiB
+     burst      one large allocation, a word of each page written  SIZE: MiB
 
    Prints the exclusive or of the processes' results. */
 #define _GNU_SOURCE
@@ -127,16 +128,20 @@ static uint64_t patterns(long thousands) {
     return weigh(&root, 0);
 }
 
-static uint64_t large(long mib) {
+static uint64_t fill(long mib, uint64_t step) {
     uint64_t words = (uint64_t)mib << 17, sum = 0, *all = memory(words * sizeof *all);
-    for (uint64_t word = 0; word < words; word += 512) all[word] = dice();
-    for (long access = 0; access < 500000; access++) {
+    for (uint64_t word = 0; word < words; word += step) all[word] = word * 0x9e3779b97f4a7c15;
+    for (long access = 0; access < 200000; access++) {
         uint64_t *word = &all[dice() % words];
         sum = sum * 31 + *word, *word ^= sum;
     }
     free(all);
     return sum;
 }
+
+static uint64_t large(long mib) { return fill(mib, 1); }
+
+static uint64_t burst(long mib) { return fill(mib, 512); }
 
 static uint64_t frames(long count) {
     uint64_t sum = 0;
@@ -214,7 +219,8 @@ static uint64_t pipeline(long count) {
 
 static const struct { const char *name; uint64_t (*run)(long); } KINDS[] = {
     {"graph", graph}, {"points", points}, {"options", options},
-    {"patterns", patterns}, {"frames", frames}, {"pipeline", pipeline}, {"large", large},
+    {"patterns", patterns}, {"frames", frames}, {"pipeline", pipeline},
+    {"large", large}, {"burst", burst},
 };
 
 static uint64_t run(const char *kind, long size) {

@@ -6,6 +6,7 @@
 # cpus: 1
 # icount: 0
 # packages: tcc
+# modules: loop ext4 crc32c_generic
 
 memory=/sys/devices/system/memory
 
@@ -99,7 +100,7 @@ mix_tests() {
     program patterns-$processes mix patterns $processes $((80 / processes)) "$seed"
     program frames-$processes mix frames $processes $((8 / processes)) "$seed"
     program pipeline-$processes mix pipeline $processes $((60 / processes)) "$seed"
-    program large-$processes mix large $processes $((1024 / processes)) "$seed"
+    program large-$processes mix large $processes $((384 / processes)) "$seed"
     rest
   done
   program archive sh -c '. /functions.sh; archive'
@@ -109,31 +110,31 @@ mix_tests() {
 micro_tests() {
   program creat-clo micro creat-clo 6000
   program page_test micro page_test 50
-  program brk_test micro brk_test 1000
+  program brk_test micro brk_test 700
   program exec_test micro exec_test 60
-  program fork_test micro fork_test 300
+  program fork_test micro fork_test 200
   program link_test micro link_test 5000
   program disk_rr micro disk_rr 20000
   program disk_rw micro disk_rw 20000
   program disk_wrt micro disk_wrt 16000
   program disk_src micro disk_src 12000
-  program shared_memory micro shared_memory 600
+  program shared_memory micro shared_memory 350
   program tcp_test micro tcp_test 3000
   program udp_test micro udp_test 5000
   program fifo_test micro fifo_test 20000
   program stream_pipe micro stream_pipe 12000
   program dgram_pipe micro dgram_pipe 12000
   program pipe_cpy micro pipe_cpy 20000
-  program mmap_test micro mmap_test 40
-  program map_test micro map_test 200
-  program signal_test micro signal_test 15000
+  program mmap_test micro mmap_test 25
+  program map_test micro map_test 100
+  program signal_test micro signal_test 10000
   rest
 }
 
 file_tests() {
-  program files-1000 fileserver /tmp 1000 128 500 "$seed"
+  program files-1000 fileserver /tmp 1000 128 400 "$seed"
   rest
-  program files-10000 fileserver /tmp 10000 16 2000 "$seed"
+  program files-10000 fileserver /tmp 10000 16 1000 "$seed"
   rest
 }
 
@@ -145,6 +146,39 @@ many_files() {
 most_files() {
   program files-450000 fileserver /tmp 450000 2 4000 "$seed"
   rest
+}
+
+# Memory that is wanted all at once: more than is online in one allocation, and more than the reserve in a moment.
+burst_tests() {
+  program burst-1 mix burst 1 1280 "$seed"
+  program burst-4 mix burst 4 256 "$seed"
+  rest
+}
+
+# Files on ext4, whose pages the kernel can drop: they are read, nearly all memory is used by a program, and they are
+# read again. The disk is a file in memory.
+cache_tests() {
+  program cached sh -c "cat /cache/* >/dev/null; mix large 1 $large $seed; cat /cache/* | wc -c"
+  rest
+}
+
+prepare_cache() {
+  load_modules
+  mkdir -p /store /cache
+  mount -t tmpfs none /store
+  truncate -s 400M /store/disk
+  losetup /dev/loop0 /store/disk
+  mke2fs /dev/loop0 >/dev/null 2>&1
+  mount -t ext4 /dev/loop0 /cache
+  file=0
+  while [ $file -lt 80 ]; do
+    dd if=/dev/zero of=/cache/$file bs=1M count=4 2>/dev/null
+    file=$((file + 1))
+  done
+  sync
+  echo 1 >/proc/sys/vm/drop_caches
+  # Of 320 MiB of files, about half have no room beside it.
+  large=$(($(meminfo MemFree) / 1024 - 160))
 }
 
 all() {
@@ -162,6 +196,7 @@ without_pools() {
 
 with_pools() {
   pools=with
+  : >/run.log
   rampart banks pools --apply --dwell 2s >/run.log 2>&1 &
   keeper=$!
   until grep -q '^pools ' /run.log; do
@@ -181,6 +216,7 @@ mount -o remount,size=100%,nr_inodes=0 /tmp
 ip link set lo up
 sed -n '/^build()/,/^}/p; /^archive()/,/^}/p; /^sorted()/,/^}/p' /scenario.sh >/functions.sh
 write_tree
+[ "$programs" != cache_tests ] || prepare_cache
 pair=1
 while [ $pair -le "$pairs" ]; do
   order=first
