@@ -3,7 +3,7 @@
 # The kernel's command line chooses: reserve=PERCENT, kinds=KIND,..., rates=MIB-A-SECOND,... (ascending), total=MIB.
 # memory: 4G
 # kernel: 6.12
-# icount: shift=0,sleep=off
+# icount: 0
 
 memory=/sys/devices/system/memory
 
