@@ -346,10 +346,7 @@ impl<'a> Keeper<'a> {
                     *survey = expected(survey, next);
                 }
             }
-            Some(HotplugRefusal::Stopped) => {
-                self.pools.interrupted(demand, self.now());
-                return Ok(false);
-            }
+            Some(HotplugRefusal::Stopped) => self.pools.interrupted(demand, self.now()),
             Some(_) => {
                 self.pools.failed(next.block, self.now());
                 self.survey = None;
