@@ -4,6 +4,7 @@
 //! [Panwar15, tables 4.2 and 6.1], and how often the cache of `ListBanks` helps.
 
 mod cache;
+mod guests;
 mod loops;
 mod structures;
 mod successive;
@@ -124,8 +125,14 @@ const SUCCESSIVE: [Successor; 5] = [
     }),
 ];
 
-/// `[tables|LLFREE]` only what stands beside [Panwar15, tables 4.2 and 6.1], or the folder of LLFree's source.
+/// `[tables|guests [FOLDER]|LLFREE]` only what stands beside [Panwar15, tables 4.2 and 6.1], the table of the files that
+/// `tests/qemu/banks` wrote, or the folder of LLFree's source.
 pub fn run(arguments: &[String]) -> Result<(), String> {
+    if let [only, folder @ ..] = arguments
+        && only == "guests"
+    {
+        return guests::print(Path::new(folder.first().map_or("docs/figures/banks", String::as_str)));
+    }
     structures::print();
     cache::print(&zones(), BANK);
     // A thread of its own is pinned, not the one that starts others.

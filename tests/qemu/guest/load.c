@@ -2,8 +2,8 @@
 
    Each phase wants LOW to HIGH per cent of the machine's memory: two thirds of it in processes of 4 to 64 MiB, each of
    which gives a random fifth of its pages back, and one third in files below /tmp of 1 KiB to 1 MiB, seven of ten up
-   to 16 KiB. A third of both ends with each phase. Prints "phase N" once a phase has grown, then rests for PAUSE
-   seconds. A process that cannot get its memory, or a file that cannot be written, ends the load with exit code 1.
+   to 16 KiB. A third of both ends with each phase. Prints "phase N wanted P" once a phase has grown to P per cent, then
+   rests for PAUSE seconds. A process that cannot get its memory, or a file that cannot be written, ends the load with exit code 1.
    ALL_KIB is the machine's memory, if some of it is offline already. */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -138,7 +138,7 @@ int main(int count, char **arguments) {
             for (int burst = 0; burst < 40 && file_kib < in_files; burst++) make_file();
         }
         while (file_kib < in_files && file_count < MOST_FILES) make_file();
-        printf("phase %ld\n", phase);
+        printf("phase %ld wanted %ld\n", phase, wanted / (all / 100));
         fflush(stdout);
         sleep((unsigned)atoi(arguments[5]));
     }

@@ -256,10 +256,7 @@ impl<'a> Keeper<'a> {
                     *survey = expected(survey, next);
                 }
             }
-            Some(HotplugRefusal::Stopped) => {
-                self.pools.interrupted(demand, self.now());
-                return Ok(false);
-            }
+            Some(HotplugRefusal::Stopped) => self.pools.interrupted(demand, self.now()),
             Some(_) => {
                 self.pools.failed(next.block, self.now());
                 self.published.change(|state| state.failures += 1);
