@@ -1,19 +1,26 @@
 //! The page allocators without an operating system: built without `std`, without `alloc` and without a C library.
 //!
-//! The program of `tests/freestanding` is built for this machine, and run. Where the compiler's library for a target
-//! without an operating system is installed, the allocators are built for that target too.
+//! The program of `tests/freestanding` is built for this machine, run as a process, and booted as the only software of
+//! an emulated machine. Where the compiler's library for a target without an operating system is installed, the
+//! allocators are built for that target too.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::error::Error;
-use crate::process::{cargo, output, run};
+use crate::process::{cargo, output, run, run_to_status};
 
 /// The manifest of the program's workspace.
 pub const MANIFEST: &str = "tests/freestanding/Cargo.toml";
 
+const PROGRAM: &str = "target/freestanding/debug/freestanding";
 const TARGET: &str = "x86_64-unknown-none";
 const BUILT: [&str; 2] = ["--target-dir", "target/freestanding"];
+const EMULATOR: &str = "qemu-system-x86_64";
+const MACHINE: &str = "-m 64 -nodefaults -display none -no-reboot -device isa-debug-exit,iobase=0xf4,iosize=4";
+
+/// What the emulator ends with if the program's status is 0 (`start.s`).
+const SUCCESS: i32 = 33;
 
 /// Checks, builds and runs.
 pub fn check(root: &Path) -> Result<(), Error> {
@@ -23,6 +30,7 @@ pub fn check(root: &Path) -> Result<(), Error> {
     }
     run(cargo(root).args(["clippy", "--manifest-path", MANIFEST]).args(BUILT).args(["--", "-D", "warnings"]))?;
     run(cargo(root).args(["run", "--manifest-path", MANIFEST]).args(BUILT))?;
+    boot(root)?;
     let installed = output(Command::new("rustup").args(["target", "list", "--installed"])).unwrap_or_default();
     if has_target(&installed) {
         let library = ["build", "--package", "rampart-buddy", "--lib", "--no-default-features", "--target", TARGET];
@@ -30,6 +38,18 @@ pub fn check(root: &Path) -> Result<(), Error> {
     }
     eprintln!("freestanding: not built for {TARGET}, which is not installed: rustup target add {TARGET}");
     Ok(())
+}
+
+/// Boots the program. A machine that hangs is ended after two minutes.
+fn boot(root: &Path) -> Result<(), Error> {
+    let is_there = Command::new(EMULATOR).arg("--version").stdout(Stdio::null()).status().is_ok();
+    if !is_there {
+        eprintln!("freestanding: not booted, for there is no {EMULATOR}");
+        return Ok(());
+    }
+    let mut machine = Command::new("timeout");
+    machine.current_dir(root).stdin(Stdio::null()).args(["120", EMULATOR, "-kernel", PROGRAM]);
+    run_to_status(machine.args(MACHINE.split(' ')), SUCCESS)
 }
 
 fn has_target(installed: &str) -> bool {

@@ -20,6 +20,13 @@ pub fn run(command: &mut Command) -> Result<(), Error> {
     judge(command, status)
 }
 
+/// Runs a program to its end, which must be with this status.
+pub fn run_to_status(command: &mut Command, status: i32) -> Result<(), Error> {
+    eprintln!("$ {}", shown(command));
+    let ended = command.status().map_err(|cause| Error::Start { command: shown(command), cause })?;
+    if ended.code() == Some(status) { Ok(()) } else { Err(Error::Failed(shown(command))) }
+}
+
 /// Like [`run`], and passes each line of its standard output to `observer` as well.
 pub fn run_watched(command: &mut Command, mut observer: impl FnMut(&str)) -> Result<(), Error> {
     eprintln!("$ {}", shown(command));

@@ -76,7 +76,7 @@ const TWO_WAY_OF_128: [(u64, u64); 128] = {
     let mut bank = 0;
     while bank < 128 {
         // The second half of each node's 64 banks belongs to the first.
-        first_of[bank as usize] = (bank, bank & !32);
+        first_of[bank] = (bank as u64, (bank & !32) as u64);
         bank += 1;
     }
     first_of

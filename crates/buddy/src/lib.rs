@@ -11,11 +11,33 @@
 //! be emptied and go offline: [`ArrayBanks`], [`ListBanks`] and [`AdaptiveBuddy`] of [Panwar15, 4], which are kinds of
 //! [`BankAllocator`], and [`FullestBank`], which is Rampart's own.
 //!
+//! An allocator takes all its memory while it is made, and no more later. A kernel asks one how much it `needs`, and
+//! makes it `within` such memory; programs use `new`, which takes the heap. Without the feature `alloc`, `new` is
+//! absent, and nothing of this crate can allocate.
+//!
+//! ```
+//! # use core::mem::MaybeUninit;
+//! # use rampart_buddy::{AdaptiveBuddy, BankSets, BankSize, Error, StealRule, Zone, ZoneKind};
+//! # use rampart_memory::{Frame, FrameRange, Node};
+//! # let frames = FrameRange::new(Frame::new(0).unwrap(), 16_384).unwrap();
+//! # let zones = [Zone { node: Node(0), kind: ZoneKind::Normal, frames }];
+//! # let bank = BankSize::of_frames(1024).unwrap();
+//! let needed = AdaptiveBuddy::needs(&zones, bank)?.get();
+//! let mut memory = [MaybeUninit::uninit(); 1 << 18];
+//! assert!(needed <= 1 << 18);
+//! let allocator = AdaptiveBuddy::within(&mut memory, &zones, bank, &BankSets::plain(), StealRule::MostFree)?;
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! [`FullestBank`] takes its memory as slices of its own types ([`FullestMemory`]), as they are shared between threads.
+//!
 //! It keeps the parts of Linux that shape the lists ([Rahman16, 2.3.2 and 4.1]; [Panwar15, 2.1] and 2.2). It leaves out
 //! parts that no caller needs: reclaim and compaction, the reserve that keeps requests for a high zone out of the low
 //! ones, and distances between nodes.
 //!
-//! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message). Only tests use `loom` (every
+//! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `spin` (a lock without an operating
+//! system), `bump-into` (cuts typed arrays from lent bytes, which takes `unsafe`). Only tests use `allocation-counter`
+//! (a global allocator that counts), `loom` (every
 //! schedule of two threads, in the orders of weak machines) and `shuttle` (random schedules of more).
 
 #![cfg_attr(not(test), no_std)]

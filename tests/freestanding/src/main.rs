@@ -2,8 +2,8 @@
 //!
 //! **Problem.** A crate that says `no_std` may still need an allocator or a C library through a dependency, and nobody
 //! notices on a machine that has both. **Idea.** This program has neither, and no start code but `start.s`. If anything
-//! needs them, it does not link. **Why a process.** It runs on the machine that builds it. A kernel would differ in
-//! `start.s` only.
+//! needs them, it does not link. **Why one file for two.** It runs as a process on the machine that builds it, and as
+//! the only software of a machine, where the allocators are all that manages memory.
 //!
 //! The exit status is 0, or 101 after a panic, as of other Rust programs.
 

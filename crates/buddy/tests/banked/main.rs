@@ -6,10 +6,13 @@ mod naive;
 mod world;
 
 use std::collections::BTreeMap;
+use std::env;
 use std::ops::Range;
 
 use proptest::prelude::*;
-use rampart_buddy::{BankPool, Cpu, FramePlace, Migratetype, ZoneIndex};
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use rampart_buddy::{BankPool, Cpu, FramePlace, Migratetype, StealRule, ZoneIndex};
 use rampart_memory::{Frame, FrameBlock};
 
 use naive::Kind;
@@ -26,6 +29,27 @@ fn run_steps(
         world.step(step)?;
         check(&world)
     })
+}
+
+/// As many operations on each allocator as the variable `RAMPART_OPERATIONS` says, or a few; `World::step` compares each
+/// result.
+#[test]
+fn many_operations_do_what_the_naive_allocator_does() {
+    let wanted = env::var("RAMPART_OPERATIONS").map_or(20_000, |count| count.parse().expect("a number"));
+    let mut runner = TestRunner::deterministic();
+    for kind in [Kind::Adaptive(StealRule::MostFree), Kind::Adaptive(StealRule::Lowest), Kind::Array, Kind::List] {
+        let (mut operations, mut steals, mut worlds) = (0, 0, 0);
+        while operations < wanted {
+            let interleaved = worlds % 2 == 1 && matches!(kind, Kind::Adaptive(_));
+            let mut world = World::new(Setup { bank: [1024, 1024, 2048][worlds % 3], interleaved, kind });
+            let steps = prop::collection::vec(step(), 200).new_tree(&mut runner).expect("steps").current();
+            steps.into_iter().try_for_each(|step| world.step(step)).unwrap();
+            (operations, worlds) = (operations + world.operations, worlds + 1);
+            steals += world.allocator.statistics().steals;
+        }
+        eprintln!("{kind:?}: {operations} operations, {steals} banks stolen, {worlds} machines");
+        assert!(steals > 0 || kind == Kind::Array);
+    }
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {

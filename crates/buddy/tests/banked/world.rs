@@ -26,8 +26,8 @@ pub enum Step {
 /// What a machine is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
-    bank: u64,
-    interleaved: bool,
+    pub bank: u64,
+    pub interleaved: bool,
     pub kind: Kind,
 }
 
@@ -109,6 +109,8 @@ pub struct World {
     pub allocated: u64,
     pub refused: u64,
     pub freed: u64,
+    /// Calls of the allocator, but for questions.
+    pub operations: u64,
 }
 
 impl World {
@@ -139,11 +141,17 @@ impl World {
         };
         let watermarks = (0..3).map(|zone| allocator.watermarks(ZoneIndex(zone))).collect();
         let naive = Naive::new(&zones, bank, &sets, kind);
-        Self { allocator, naive, watermarks, allocated: 0, refused: 0, freed: 0 }
+        Self { allocator, naive, watermarks, allocated: 0, refused: 0, freed: 0, operations: 0 }
     }
 
     /// Performs a step on both and compares the results.
     pub fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
+        self.operations += match step {
+            Step::Allocate { times, .. } => times as u64,
+            Step::Free { times, .. } => times.min(self.naive.held.len()) as u64,
+            Step::Claim { .. } | Step::Retire { .. } | Step::RetireFirst { .. } | Step::PutBestFirst => 1,
+            Step::Isolate { .. } | Step::Rejoin { .. } => 1,
+        };
         match step {
             Step::Allocate { request, times } => (0..times).try_for_each(|_| self.allocate(request))?,
             Step::Free { which, times } => {

@@ -4,8 +4,11 @@ mod naive;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use rampart_buddy::{Cpu, End, FramePlace, FreeLists, LOCAL_BATCH, LOCAL_HIGH, ListName, ZoneIndex};
 use rampart_memory::{BlockOrder, Frame, FrameBlock};
 
@@ -25,6 +28,23 @@ fn run_steps(
 /// Returns all free blocks, by list.
 fn free(world: &World) -> impl Iterator<Item = (ListName, FrameBlock)> {
     world.buddy.lists().flat_map(|list| world.buddy.blocks(list, End::Front).map(move |(block, _)| (list, block)))
+}
+
+/// As many operations as the variable `RAMPART_OPERATIONS` says, or a few; `World::step` compares each result.
+#[test]
+fn many_operations_do_what_the_naive_buddy_system_does() {
+    let wanted = env::var("RAMPART_OPERATIONS").map_or(50_000, |count| count.parse().expect("a number"));
+    let mut runner = TestRunner::deterministic();
+    let (mut operations, mut steals, mut machines) = (0, 0, 0);
+    while operations < wanted {
+        let mut world = World::new();
+        let steps = prop::collection::vec(step(), 100).new_tree(&mut runner).expect("steps").current();
+        steps.into_iter().try_for_each(|step| world.step(step)).unwrap();
+        (operations, machines) = (operations + world.operations, machines + 1);
+        steals += world.buddy.statistics().steals;
+    }
+    eprintln!("{operations} operations, {steals} blocks stolen, {machines} machines");
+    assert!(steals > 0);
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {

@@ -67,6 +67,8 @@ pub struct World {
     /// The mark with which each frame was last given back.
     pub known: BTreeMap<Frame, Tested>,
     now: u64,
+    /// Calls of the allocator, but for questions.
+    pub operations: u64,
 }
 
 impl World {
@@ -86,12 +88,17 @@ impl World {
         let naive = zones.iter().enumerate().map(|(index, &zone)| Naive::new(ZoneIndex(index), zone, start)).collect();
         let frames = zones.iter().flat_map(|zone| zone.frames.start().number()..=zone.frames.last().number());
         let known = frames.map(|number| (Frame::new(number).unwrap(), start)).collect();
-        Self { buddy: Buddy::new(&zones, CPUS, start).unwrap(), naive, held: Vec::new(), known, now: 2 }
+        Self { buddy: Buddy::new(&zones, CPUS, start).unwrap(), naive, held: Vec::new(), known, now: 2, operations: 0 }
     }
 
     /// Performs a step on both and compares the results.
     pub fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
         self.now += 1;
+        self.operations += match step {
+            Step::Allocate { times, .. } => times as u64,
+            Step::Free { times, .. } => times.min(self.held.len()) as u64,
+            Step::Put { .. } | Step::Take { .. } | Step::Claim { .. } | Step::Split { .. } | Step::Retire { .. } => 1,
+        };
         match step {
             Step::Allocate { request, times } => (0..times).try_for_each(|_| self.allocate(request))?,
             Step::Free { which, times, cpu, fresh, end } => {
