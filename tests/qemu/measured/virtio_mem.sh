@@ -35,6 +35,21 @@ settle() {
   done
 }
 
+# Waits until the pools are at rest: little more than the reserve is free, and no block has moved for 10 s; five minutes
+# at most. An emulated machine is slow, by the use of its host: no fixed time is long enough.
+calm() {
+  still=0 last= waited=0
+  while [ $waited -lt 300 ]; do
+    moves=$(grep -c '^block' /run.log)
+    if [ "$moves" = "$last" ]; then still=$((still + 1)); else still=0; fi
+    last=$moves
+    blocks=$(ls -d "$memory"/memory[0-9]* | wc -l)
+    [ $still -lt 10 ] || [ "$(meminfo MemFree)" -gt $((blocks * 131072 / 20 + 3 * 131072)) ] || return 0
+    sleep 1
+    waited=$((waited + 1))
+  done
+}
+
 how=$(option how) load=$(option load) phases=$(option phases) seed=$(option seed)
 how=${how:-pools} load=${load:-10,50} phases=${phases:-4} seed=${seed:-1}
 zone=$how
@@ -50,14 +65,15 @@ if [ "$how" = pools ]; then
   pools=$!
   until grep -q '^pools ' /run.log; do kill -0 $pools || break; done
 fi
-ALL_KIB=2097152 load "${load%,*}" "${load#*,}" "$phases" "$seed" 60 >/load.log 2>&1 &
+ALL_KIB=2097152 load "${load%,*}" "${load#*,}" "$phases" "$seed" 10 >/load.log 2>&1 &
 program=$!
 phase=0
 while [ $phase -lt "$phases" ]; do
   until grep -q "^phase $phase$" /load.log || ! kill -0 $program 2>/dev/null; do sleep 1; done
   grep -q "^phase $phase$" /load.log || break
-  # The load rests for 60 s, as an emulated machine is slow: the request comes in the midst.
-  sleep 20
+  # The load rests for 10 s, and begins no other phase until the host has what it asked for.
+  kill -STOP $program
+  [ -z "$pools" ] || calm
   settle
   free=$(($(meminfo MemFree) / 1024))
   if [ "$how" = pools ]; then
@@ -72,6 +88,8 @@ while [ $phase -lt "$phases" ]; do
   fi
   report "row $how,$phase,$((ask >> 20)),$(((plugged - actual) >> 20)),$((before / 1024)),$((resident / 1024)),$free"
   host request $all
+  settle
+  kill -CONT $program
   phase=$((phase + 1))
 done
 wait $program

@@ -6,7 +6,7 @@ use super::*;
 use crate::BankLayout;
 use crate::attempts::FIRST_REST;
 use proptest::prelude::*;
-use rampart_linux::{BlockZones, Census, FrameClass, MemoryBlock, MemoryBlocks};
+use rampart_linux::{BlockZones, Census, FrameClass, MemoryBlock, MemoryBlocks, MemoryOrigin};
 
 /// Frames of a block.
 const FRAMES: u64 = 1000;
@@ -79,6 +79,17 @@ fn a_bank_that_goes_wholly_comes_before_a_cheaper_block_of_one_that_does_not() {
 fn bad_memory_goes_first() {
     let bad = online("Normal", &[(FrameClass::Anonymous, 500), (FrameClass::Poisoned, 1)]);
     assert_eq!(next(&[kernel(), anonymous(1), bad, anonymous(2)], 1, blocks(1), 5), offline(2));
+}
+
+#[test]
+fn what_the_host_can_have_back_goes_before_what_is_cheaper() {
+    let bad = online("Normal", &[(FrameClass::Anonymous, 5), (FrameClass::Poisoned, 1)]);
+    let mut survey = survey(&[kernel(), anonymous(1), anonymous(9), bad], 1);
+    survey.blocks[2].origin = MemoryOrigin::VirtioMem;
+    let goal = ConsolidationGoal { target: blocks(1), reserve_percent: 5 };
+    assert_eq!(Consolidation::new(goal).next(&survey, Duration::ZERO), offline(3), "bad memory before all");
+    survey.blocks.pop();
+    assert_eq!(Consolidation::new(goal).next(&survey, Duration::ZERO), offline(2));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::BankLayout;
 use proptest::prelude::*;
-use rampart_linux::{BlockZones, Census, FrameClass, MemoryBlock, MemoryBlocks};
+use rampart_linux::{BlockZones, Census, FrameClass, MemoryBlock, MemoryBlocks, MemoryOrigin};
 
 /// Frames of a block.
 const FRAMES: u64 = 1000;
@@ -270,6 +270,45 @@ fn bad_memory_goes_first_and_comes_back_last() {
         machine.settle(&mut pools, at(1));
     }
     assert_eq!(machine.0[20].pool, Some(Pool::Offline));
+}
+
+/// The machine's survey, in which these blocks are of virtio-mem.
+fn with_virtio_mem(machine: &Machine, blocks: &[usize]) -> MemorySurvey {
+    let mut survey = machine.survey();
+    blocks.iter().for_each(|block| survey.blocks[*block].origin = MemoryOrigin::VirtioMem);
+    survey
+}
+
+#[test]
+fn what_the_host_can_have_back_goes_first_and_comes_back_last() {
+    let mut made: Vec<Made> = (0..6).map(|_| kernel(100, 0)).collect();
+    made.extend((0..14).map(|_| kernel(0, 0)));
+    made.extend((0..18).map(|_| user(100)));
+    made.extend([OFFLINE; 2]);
+    let machine = Machine(made);
+    let step = |demand, blocks: &[usize]| {
+        pools_of(&machine).step(demand, &machine.zones(), &with_virtio_mem(&machine, blocks), at(0))
+    };
+    let (shrink, grow) = (PoolDemand::Shrink(Node(0)), |pool| PoolDemand::Grow(pool, Node(0)));
+    assert_eq!(step(shrink, &[]), Some(to(19, Pool::Offline)), "idle memory of the core");
+    assert_eq!(step(shrink, &[25]), Some(to(25, Pool::Offline)));
+    assert_eq!(step(grow(Pool::User), &[39]), Some(to(38, Pool::User)));
+    assert_eq!(step(grow(Pool::Kernel), &[38]), Some(to(39, Pool::Kernel)));
+    assert_eq!(step(grow(Pool::User), &[38, 39]), Some(to(39, Pool::User)), "rather than nothing");
+}
+
+#[test]
+fn the_reserve_is_a_share_of_the_memory_that_a_node_has_now() {
+    let machine = in_use();
+    let mut pools = pools_of(&machine);
+    let reserve = pools.reserve(Node(0));
+    let mut less = machine.survey();
+    less.blocks.truncate(10);
+    pools.resized(&less);
+    assert_eq!(pools.reserve(Node(0)).get(), reserve.get() / 4);
+    less.blocks.clear();
+    pools.resized(&less);
+    assert_eq!(pools.reserve(Node(0)).get(), reserve.get() / 4, "a node without a block keeps what it had");
 }
 
 #[test]

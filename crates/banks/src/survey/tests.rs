@@ -97,6 +97,55 @@ fn what_moves_from_a_block_is_expected_in_the_fullest_of_its_node() {
     assert_eq!(before.without(HotplugBlock(9)), before);
 }
 
+/// Blocks 0 and 1 are the machine's, the others those of virtio-mem.
+fn origins() -> MemoryOrigins {
+    MemoryOrigins::parse(
+        "00000000-0fffffff : System RAM\n10000000-ffffffff : virtio0\n  10000000-ffffffff : System RAM (virtio_mem)\n",
+    )
+}
+
+#[test]
+fn what_the_host_can_have_back_is_its_own_memory_offline_or_empty() {
+    let choices = || BlockZones::Choices(vec!["Movable".to_owned()]);
+    let blocks = vec![
+        block(0, HotplugState::Online, normal()),
+        block(1, HotplugState::Offline, choices()),
+        block(2, HotplugState::Offline, choices()),
+        block(3, HotplugState::Online, normal()),
+        block(4, HotplugState::Online, normal()),
+        block(5, HotplugState::Offline, choices()),
+    ];
+    let mut censuses = vec![census(&[]); 6];
+    censuses[4] = census(&[(FrameClass::Slab, 1)]);
+    let blocks = MemoryBlocks { size: Bytes::new(BLOCK), blocks };
+    let banks = || BankLayout::requested(Bytes::new(BLOCK));
+    let seen = MemorySurvey::with_origins(&blocks, Some(&censuses), banks(), &origins());
+    let of = |blocks: u64| Bytes::new(blocks * BLOCK);
+    let expected = VirtioMemTotals { plugged: of(4), offline: of(2), can_be_emptied: of(1) };
+    assert_eq!(seen.totals.virtio_mem, expected);
+    assert_eq!(seen.blocks.iter().filter(|block| block.is_of_virtio_mem()).count(), 4);
+    assert_eq!(seen.without(HotplugBlock(3)).totals.virtio_mem.offline, of(3));
+    let unknown = MemorySurvey::new(&blocks, Some(&censuses), banks());
+    assert_eq!(unknown.totals.virtio_mem, VirtioMemTotals::default());
+    assert_eq!(unknown.blocks[2].origin, MemoryOrigin::Unknown);
+}
+
+#[test]
+fn a_block_of_which_the_host_has_a_part_can_be_emptied_and_one_with_a_balloon_cannot() {
+    let part = census(&[(FrameClass::Offline, 512), (FrameClass::Anonymous, 3)]);
+    let blocks = vec![block(1, HotplugState::Online, normal()), block(2, HotplugState::Online, normal())];
+    let blocks = MemoryBlocks { size: Bytes::new(BLOCK), blocks };
+    let banks = BankLayout::requested(Bytes::new(BLOCK));
+    let seen = MemorySurvey::with_origins(&blocks, Some(&[part; 3]), banks, &origins());
+    assert_eq!(
+        seen.blocks.iter().map(|block| block.obstacle).collect::<Vec<_>>(),
+        [Some(BlockObstacle::Unmovable), None]
+    );
+    let uses = seen.blocks[1].uses;
+    assert_eq!((uses.unplugged, uses.unmovable), (Bytes::new(512 * FRAME_BYTES), Bytes::ZERO));
+    assert_eq!(seen.blocks[0].uses.unmovable, uses.unplugged);
+}
+
 proptest! {
     /// The banks of blocks are counted as a set counts them, whatever is larger, a bank or a block.
     #[test]
@@ -113,10 +162,13 @@ proptest! {
 
     /// Nothing is lost: the uses of an online block make up the block.
     #[test]
-    fn the_uses_of_a_block_make_up_the_block(counts in proptest::collection::vec(0_u64..2000, 11)) {
+    fn the_uses_of_a_block_make_up_the_block(
+        counts in proptest::collection::vec(0_u64..2000, 11),
+        origin in prop_oneof![Just(MemoryOrigin::Machine), Just(MemoryOrigin::VirtioMem), Just(MemoryOrigin::Unknown)]
+    ) {
         let census: Census = FrameClass::ALL.into_iter().zip(counts.iter().copied()).collect();
-        let uses = FrameUseBytes::of(&census);
-        let sum = uses.free.get() + uses.used().get() + uses.retired.get() + uses.hole.get();
+        let uses = FrameUseBytes::of(&census, origin);
+        let sum = uses.free.get() + uses.used().get() + uses.retired.get() + uses.unplugged.get() + uses.hole.get();
         prop_assert_eq!(sum, counts.iter().sum::<u64>() * FRAME_BYTES);
     }
 }
@@ -145,7 +197,7 @@ fn a_bank_of_a_set_goes_only_with_all_others() {
     let survey = with_a_set(&[free, census(&[(FrameClass::File, 5)]), program, kernel]);
     let costs = BankCosts::of(&survey);
     let rank = |block: usize| costs.of_block(&survey.blocks[block]);
-    assert_eq!(rank(0).2, 9 * FRAME_BYTES);
+    assert_eq!(rank(0).3, 9 * FRAME_BYTES);
     assert!(rank(1) < rank(0) && rank(0) < rank(2) && rank(2) < rank(3));
     let survey = with_a_set(&[free, program, kernel, free]);
     let costs = BankCosts::of(&survey);

@@ -210,6 +210,29 @@ mod tests {
     }
 
     #[test]
+    fn memory_of_virtio_mem_is_named_with_what_can_go_back() {
+        let shown = text(&survey(None), None, &[]);
+        assert!(!shown.contains("virtio-mem"), "{shown}");
+        let mut seen = survey(None);
+        seen.blocks[3].origin = MemoryOrigin::VirtioMem;
+        seen.totals.virtio_mem = VirtioMemTotals {
+            plugged: Bytes::from_mib(256),
+            offline: Bytes::from_mib(128),
+            can_be_emptied: Bytes::from_mib(64),
+        };
+        let shown = text(&seen, None, &[]);
+        let row = shown.lines().nth(4).unwrap();
+        assert!(row.contains("  virtio-mem  ") && !shown.lines().nth(3).unwrap().contains("virtio-mem"), "{shown}");
+        assert!(
+            shown.ends_with(
+                "virtio-mem  256 MiB is from the host, of which 128 MiB is offline and can go back: the host lowers \
+                 requested-size by that much\nvirtio-mem  64 MiB more can be emptied\n"
+            ),
+            "{shown}"
+        );
+    }
+
+    #[test]
     fn what_is_unknown_is_said_to_be_unknown() {
         let shown = text(&survey(None), Some("no root"), &[]);
         assert!(shown.contains("     0  z??.\n") && shown.ends_with("emptied     unknown: no root\n"), "{shown}");
