@@ -1,7 +1,7 @@
 //! The bound: whatever the programs, the faults, the policy, the clock and the testers do, no frame that a program can
 //! reach has a test older than its lifetime minus δ, and no bad frame is handed out again [Rahman16, 3.2.1].
 //!
-//! By default, 60 seeds of ten simulated minutes each run, on each page allocator; 1,000 seeds of a simulated day each run with
+//! By default, 60 seeds of ten simulated minutes each run, on two page allocators; 1,000 seeds of a simulated day each run with
 //! `RAMPART_DAYS=1000 cargo test --release -p rampart-diagnostic --test invariant`.
 
 use std::num::NonZero;
@@ -204,13 +204,14 @@ impl<A: TestableAllocator> SimulatedRun<A> {
     }
 }
 
-/// Runs a seed on each allocator.
+/// Runs a seed on the buddy system and on one of the allocators with pools.
 fn run(seed: u64, steps: u32, every: u32) -> u64 {
+    let pools = if seed.is_multiple_of(2) { MachineAllocator::Adaptive } else { MachineAllocator::Fullest };
     let on = |allocator: MachineAllocator| {
         let (seeded, description, testing) = Seeded::new(seed, steps, every);
         allocator.machine(description, Some(testing), seed, START, seeded)
     };
-    MachineAllocator::ALL.into_iter().map(on).sum()
+    on(MachineAllocator::Buddy) + on(pools)
 }
 
 fn run_all(seeds: u64, steps: u32, every: u32) {
@@ -224,7 +225,7 @@ fn run_all(seeds: u64, steps: u32, every: u32) {
             });
         }
     });
-    assert!(allocated.into_inner() > seeds * 300, "the programs were alive");
+    assert!(allocated.into_inner() > seeds * 200, "the programs were alive");
 }
 
 #[test]
