@@ -4,6 +4,7 @@
 //! [Panwar15, tables 4.2 and 6.1], and how often the cache of `ListBanks` helps.
 
 mod cache;
+mod figures;
 mod loops;
 mod structures;
 mod successive;
@@ -123,8 +124,11 @@ const SUCCESSIVE: [Successor; 5] = [
     }),
 ];
 
-/// `[tables|LLFREE]` only what stands beside [Panwar15, tables 4.2 and 6.1], or the folder of LLFree's source.
+/// `[tables|figures|LLFREE]` only what stands beside [Panwar15, tables 4.2 and 6.1], or the folder of LLFree's source.
 pub fn run(arguments: &[String]) -> Result<(), String> {
+    if let Some(("figures", rest)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return figures::run(rest);
+    }
     structures::print();
     cache::print(&zones(), BANK);
     // A thread of its own is pinned, not the one that starts others.
