@@ -4,6 +4,7 @@
 //! [Panwar15, tables 4.2 and 6.1], and how often the cache of `ListBanks` helps.
 
 mod cache;
+mod figures;
 mod guests;
 mod loops;
 mod structures;
@@ -125,13 +126,15 @@ const SUCCESSIVE: [Successor; 5] = [
     }),
 ];
 
-/// `[tables|guests [FOLDER]|LLFREE]` only what stands beside [Panwar15, tables 4.2 and 6.1], the table of the files that
-/// `tests/qemu/banks` wrote, or the folder of LLFree's source.
+/// `[tables|guests [FOLDER]|figures|LLFREE]` only what stands beside [Panwar15, tables 4.2 and 6.1], the table of the
+/// files that `tests/qemu/banks` wrote, simulations and their figures, or the folder of LLFree's source.
 pub fn run(arguments: &[String]) -> Result<(), String> {
-    if let [only, folder @ ..] = arguments
-        && only == "guests"
-    {
-        return guests::print(Path::new(folder.first().map_or("docs/figures/banks", String::as_str)));
+    match arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        Some(("guests", folder)) => {
+            return guests::print(Path::new(folder.first().map_or("docs/figures/banks", String::as_str)));
+        }
+        Some(("figures", rest)) => return figures::run(rest),
+        _ => {}
     }
     structures::print();
     cache::print(&zones(), BANK);

@@ -21,4 +21,8 @@ pub enum Error {
     WarmStart(Bytes, Bytes),
     /// a machine is made up of whole banks, and of one at least: give a multiple of the bank's size as its memory
     Banks,
+    /// a node of the machine has {0} banks, which is no multiple of {1} interleaved ones: give another number
+    Interleaved(u64, u32),
+    /// this allocator knows no interleaved banks: choose buddy, adaptive or fullest
+    NoSets,
 }

@@ -39,7 +39,10 @@ pub use pools::{Pool, PoolDemand, PoolMove, PoolSettings, PoolSizes, Pools, Pool
 pub use power::{BankPowerState, BankTimes, EnergyReport, Joules, MovedPages, PowerModel};
 pub use record::{OfflineBlock, OfflineRecord};
 pub use recording::{MigratetypeCounts, PageRecording, RecordedCounts};
-pub use replay::{ReplaySettings, replay};
-pub use simulated_banks::{AllocatorName, BankAverages, BankSample, MachineSettings, MigrationCounts, ReplayReport};
+pub use replay::{ReplayLength, ReplaySettings, replay};
+pub use simulated_banks::{
+    AllocatorName, AllocatorSteps, BankAverages, BankFootprint, BankMaxima, BankSample, LargeRequests, MachineSettings,
+    MigrationCounts, ReplayReport, UseAverages,
+};
 pub use survey::{BlockObstacle, BlockSurvey, MemorySurvey, MemoryTotals, VirtioMemTotals};
 pub use synthetic::{SyntheticLoad, SyntheticSettings, run_synthetic};

@@ -107,6 +107,11 @@ impl BankMeter {
         }
     }
 
+    /// Whether a bank is off.
+    pub fn is_off(&self, bank: usize) -> bool {
+        self.is_off[bank]
+    }
+
     /// Returns the times up to now.
     pub const fn times(&self) -> BankTimes {
         self.times

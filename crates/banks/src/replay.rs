@@ -32,12 +32,32 @@ const SAMPLES: usize = 40;
 pub struct ReplaySettings {
     /// The machine; the CPUs of a trace are mapped onto its own.
     pub machine: MachineSettings,
-    /// How often all traces are replayed, one after the other.
-    pub loops: u32,
+    /// How long all traces are replayed, one after the other.
+    pub length: ReplayLength,
     /// This share of the kernel's memory that is in use at the end of a trace stays for good, in per cent.
     pub survivors_percent: u32,
     /// The seed.
     pub seed: u64,
+}
+
+/// How long traces are replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayLength {
+    /// So often.
+    Loops(u32),
+    /// All of them again and again, until at least so much simulated time has passed.
+    Micros(u64),
+}
+
+impl ReplayLength {
+    /// Whether it ends after so many loops, of which the last took the time from `before` to `now`.
+    const fn ends(self, loops: u32, before: u64, now: u64) -> bool {
+        match self {
+            Self::Loops(wanted) => loops >= wanted,
+            // Traces in which no time passes would have no end.
+            Self::Micros(wanted) => loops > 0 && (now >= wanted || now == before),
+        }
+    }
 }
 
 /// A replay under way.
@@ -63,8 +83,11 @@ pub fn replay(traces: &[Vec<PageEvent>], settings: ReplaySettings) -> Result<Rep
     }
     on_machine(settings.machine, |machine| {
         let mut replay = Replay::new(settings);
-        for _ in 0..settings.loops {
+        let (mut loops, mut before) = (0, 0);
+        while !settings.length.ends(loops, before, machine.report().micros) {
+            before = machine.report().micros;
             traces.iter().for_each(|trace| replay.run(trace, machine));
+            loops += 1;
         }
     })
 }

@@ -4,24 +4,39 @@
 //! their figures compare. **Idea.** [`SimulatedBanks`] owns all of these; a load calls it to get and give back blocks.
 //! **Why this way.** It knows of each block only what its bank must know: whether it is the kernel's.
 
+mod held;
 mod migration;
+mod patience;
+mod report;
 mod switches;
+mod units;
+mod uses;
 
 use rampart_buddy::{
-    AdaptiveBuddy, ArrayBanks, BankPool, BankPools, BankSets, BankSize, Buddy, Cpu, FullestBank, FullestSlices,
-    ListBanks, Locked, Migratetype, PageAllocator, Request, StealRule, Zone, ZoneKind,
+    AdaptiveBuddy, ArrayBanks, BankPart, BankPool, BankPools, BankSearches, BankSize, Buddy, Cpu, FullestBank,
+    FullestSlices, ListBanks, Locked, Migratetype, PageAllocator, Request, StealRule, Zone, ZoneKind,
 };
 use rampart_memory::{BlockOrder, Bytes, FRAME_BYTES, Frame, FrameBlock, FrameRange, Node};
 use serde::Serialize;
 
+use self::held::SplitBlocks;
+use self::patience::SurplusAges;
 use self::switches::BankSwitches;
+use self::units::{BankUnits, interleaved};
+use self::uses::{FrameUse, MemoryUses, UseChange};
 use crate::Error;
-use crate::power::{BankTimes, EnergyReport, MovedPages, PowerModel};
 
+pub use held::Held;
 pub use migration::MigrationCounts;
+pub use report::{
+    AllocatorSteps, BankAverages, BankFootprint, BankMaxima, BankSample, LargeRequests, ReplayReport, UseAverages,
+};
 
 /// The CPUs of the simulated machine.
 pub const CPUS: u32 = 2;
+
+/// The unit of a footprint, as in [Panwar15, figure 2.4].
+const SECTION: Bytes = Bytes::from_mib(128);
 
 /// The allocator of the simulated machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -53,100 +68,14 @@ pub struct MachineSettings {
     pub bank: Bytes,
     /// Its nodes, each with the same share of the memory.
     pub nodes: u32,
+    /// So many banks of a node are interleaved, and go offline only together; 1 if none are.
+    pub ways: u32,
     /// This share of the memory stays free, in per cent.
     pub reserve_percent: u32,
     /// Whether pages move to empty banks, if the allocator has pools.
     pub migrates: bool,
-}
-
-/// The banks at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct BankSample {
-    /// Simulated time.
-    pub micros: u64,
-    /// Free memory.
-    pub free: Bytes,
-    /// Banks without memory of the kernel: all in them can move.
-    pub removable: u64,
-    /// Banks in which nothing lies.
-    pub empty: u64,
-    /// Removable banks that can go offline, with room for what moves, and the reserve.
-    pub offlinable: u64,
-    /// As many banks as free memory beyond the reserve makes up.
-    pub optimum: u64,
-    /// What must move for that.
-    pub to_move: Bytes,
-    /// Banks that the allocator has in its offline pool now; `None` if it has no pools.
-    pub offline: Option<u64>,
-}
-
-/// What happened on the machine.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ReplayReport {
-    /// All banks.
-    pub banks: u64,
-    /// Simulated time.
-    pub micros: u64,
-    /// Requests.
-    pub requests: u64,
-    /// Requests that got no memory.
-    pub refused: u64,
-    /// Frees of blocks that the trace had not allocated.
-    pub unknown_frees: u64,
-    /// Blocks that the trace never freed, but whose frames it allocated anew.
-    pub implied_frees: u64,
-    /// What was moved to empty banks.
-    pub migration: MigrationCounts,
-    /// How long banks were on and off: off while they are in the offline pool. Without pools all are on.
-    #[serde(skip)]
-    pub times: BankTimes,
-    /// The samples, in order.
-    pub samples: Vec<BankSample>,
-    /// Their averages.
-    pub average: BankAverages,
-}
-
-/// Averages over all samples, each sample alike.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct BankAverages {
-    /// Free memory, as a share of all.
-    pub free: f64,
-    /// Removable banks, as a share of all.
-    pub removable: f64,
-    /// Empty banks, as a share of all.
-    pub empty: f64,
-    /// Offlinable banks, as a share of all.
-    pub offlinable: f64,
-    /// The optimum, as a share of all.
-    pub optimum: f64,
-    /// c: offlinable memory over free memory [Panwar15, table 5.2].
-    pub offlined_of_free: f64,
-    /// Banks in the offline pool, as a share of all.
-    pub offline: Option<f64>,
-    /// c of these.
-    pub offline_of_free: Option<f64>,
-}
-
-/// What one bank holds, in frames.
-#[derive(Clone, Copy, Debug, Default)]
-struct BankUse {
-    movable: u64,
-    kernel: u64,
-}
-
-impl BankUse {
-    const fn is_empty(self) -> bool {
-        self.movable == 0 && self.kernel == 0
-    }
-}
-
-/// A block in use.
-#[derive(Clone, Copy, Debug)]
-pub struct Held {
-    /// The block.
-    pub block: FrameBlock,
-    /// Whose it is.
-    pub migratetype: Migratetype,
+    /// A bank full of movable pages is emptied after it was a surplus for so long, one that is half full after half.
+    pub patience_micros: u64,
 }
 
 /// A machine under load.
@@ -155,90 +84,121 @@ pub struct SimulatedBanks<'a> {
     allocator: &'a dyn PageAllocator,
     /// The same allocator, if it has pools.
     pools: Option<&'a dyn BankPools>,
-    banks: Vec<BankUse>,
+    uses: MemoryUses,
+    units: BankUnits,
     switches: BankSwitches<'a>,
-    used: u64,
+    splits: SplitBlocks,
+    surplus: SurplusAges,
+    /// The passes of migration so far.
+    pass: u32,
+    large: [LargeRequests; 2],
     report: ReplayReport,
 }
 
 /// Makes a machine and lets a load run on it.
 ///
 /// # Errors
-/// [`Error::Banks`], [`Error::Machine`].
+/// [`Error::Banks`], [`Error::Interleaved`], [`Error::NoSets`], [`Error::Machine`].
 pub fn on_machine(
     settings: MachineSettings,
     load: impl FnOnce(&mut SimulatedBanks<'_>),
 ) -> Result<ReplayReport, Error> {
     let bank = bank_size(settings)?;
     let zones = zones(settings);
-    let run = |allocator: &dyn PageAllocator, pools: Option<&dyn BankPools>| {
-        let mut machine = SimulatedBanks::new(settings, allocator, pools);
+    let mut memory = vec![(0, 0); settings.bank_count()];
+    let sets = interleaved(settings.nodes.into(), settings.banks(), settings.ways.into(), &mut memory);
+    let units = BankUnits::new(&sets, settings.bank_count());
+    let uses = MemoryUses::new(&zones, settings.memory, settings.bank);
+    let run = |allocator: &dyn PageAllocator, pools: Option<&dyn BankPools>, searches: Searches<'_>| {
+        let mut machine = SimulatedBanks::new(settings, (uses, units), allocator, pools);
         load(&mut machine);
-        machine.report.times = machine.switches.times();
-        machine.report.average = BankAverages::of(&machine.report, settings);
-        machine.report
+        machine.end(searches())
     };
-    let adaptive = |steal| AdaptiveBuddy::new(&zones, bank, &BankSets::plain(), steal).map_err(Error::Machine);
+    let adaptive = |steal| AdaptiveBuddy::new(&zones, bank, &sets, steal).map_err(Error::Machine);
     match settings.allocator {
         AllocatorName::Buddy => {
             let buddy = Buddy::new(&zones, CPUS, ()).map_err(Error::Machine)?;
-            Ok(run(&Locked::new(buddy), None))
+            Ok(run(&Locked::new(buddy), None, &|| None))
         }
         AllocatorName::Array => {
             let array = ArrayBanks::new(&zones, bank).map_err(Error::Machine)?;
-            Ok(run(&array, Some(&array)))
+            Ok(run(&array, Some(&array), &|| Some(array.searches())))
         }
         AllocatorName::List => {
             let lists = ListBanks::new(&zones, bank).map_err(Error::Machine)?;
-            Ok(run(&lists, Some(&lists)))
+            Ok(run(&lists, Some(&lists), &|| Some(lists.searches())))
         }
-        AllocatorName::Adaptive => adaptive(StealRule::MostFree).map(|adaptive| run(&adaptive, Some(&adaptive))),
-        AllocatorName::AdaptiveArbitrary => adaptive(StealRule::Lowest).map(|lowest| run(&lowest, Some(&lowest))),
+        AllocatorName::Adaptive => adaptive(StealRule::MostFree).map(|most| run(&most, Some(&most), &|| None)),
+        AllocatorName::AdaptiveArbitrary => {
+            adaptive(StealRule::Lowest).map(|lowest| run(&lowest, Some(&lowest), &|| None))
+        }
         AllocatorName::Fullest => {
             let mut slices = FullestSlices::of(&zones, CPUS, bank);
             let mut vacant = slices.vacant_zones();
             let memory = slices.lend(&mut vacant);
-            let fullest = FullestBank::new(&zones, CPUS, bank, &BankSets::plain(), memory).map_err(Error::Machine)?;
-            Ok(run(&fullest, Some(&fullest)))
+            let fullest = FullestBank::new(&zones, CPUS, bank, &sets, memory).map_err(Error::Machine)?;
+            Ok(run(&fullest, Some(&fullest), &|| None))
         }
     }
 }
 
-/// Returns the size of the banks, if the machine is made up of whole ones.
+/// How far an allocator has searched, if it counts that.
+type Searches<'a> = &'a dyn Fn() -> Option<BankSearches>;
+
+/// Returns the size of the banks, if the machine is made up of whole ones, and of whole sets.
 fn bank_size(settings: MachineSettings) -> Result<BankSize, Error> {
     let unit = settings.bank.get() * u64::from(settings.nodes);
     let whole = settings.memory.get() >= unit && unit > 0 && settings.memory.get().is_multiple_of(unit);
-    BankSize::of_frames(settings.bank.get() / FRAME_BYTES).filter(|_| whole).ok_or(Error::Banks)
+    let size = BankSize::of_frames(settings.bank.get() / FRAME_BYTES).filter(|_| whole).ok_or(Error::Banks)?;
+    let of_node = settings.memory.get() / unit;
+    if settings.ways == 0 || !of_node.is_multiple_of(settings.ways.into()) {
+        return Err(Error::Interleaved(of_node, settings.ways));
+    }
+    let knows_sets = !matches!(settings.allocator, AllocatorName::Array | AllocatorName::List);
+    if settings.ways > 1 && !knows_sets { Err(Error::NoSets) } else { Ok(size) }
+}
+
+impl MachineSettings {
+    const fn banks(&self) -> u64 {
+        self.memory.get() / self.bank.get()
+    }
+
+    fn bank_count(&self) -> usize {
+        usize::try_from(self.banks()).expect("a machine has few banks")
+    }
 }
 
 impl<'a> SimulatedBanks<'a> {
-    pub(crate) fn new(
+    fn new(
         settings: MachineSettings,
+        (uses, units): (MemoryUses, BankUnits),
         allocator: &'a dyn PageAllocator,
         pools: Option<&'a dyn BankPools>,
     ) -> Self {
-        let banks = settings.memory.get() / settings.bank.get();
-        let count = usize::try_from(banks).expect("a machine has few banks");
         Self {
             settings,
             allocator,
             pools,
-            banks: vec![BankUse::default(); count],
-            switches: BankSwitches::new(pools, settings.bank, count),
-            used: 0,
-            report: ReplayReport {
-                banks,
-                micros: 0,
-                requests: 0,
-                refused: 0,
-                unknown_frees: 0,
-                implied_frees: 0,
-                migration: MigrationCounts::default(),
-                times: BankTimes::default(),
-                samples: Vec::new(),
-                average: BankAverages::default(),
-            },
+            uses,
+            switches: BankSwitches::new(pools, settings.bank, units.clone()),
+            units,
+            splits: SplitBlocks::default(),
+            surplus: SurplusAges::default(),
+            pass: 0,
+            large: [LargeRequests::default(); 2],
+            report: ReplayReport::new(settings.banks()),
         }
+    }
+
+    /// Returns what happened, at the end.
+    fn end(mut self, searches: Option<BankSearches>) -> ReplayReport {
+        self.report.times = self.switches.times();
+        self.report.steps = AllocatorSteps::of(self.allocator.statistics(), searches);
+        let section =
+            if self.settings.memory.get().is_multiple_of(SECTION.get()) { SECTION } else { self.settings.bank };
+        self.report.footprint = BankFootprint::new(section, &self.uses.sections(section));
+        self.report.sum_up(self.settings.memory);
+        self.report
     }
 
     /// Returns what happened so far.
@@ -248,23 +208,40 @@ impl<'a> SimulatedBanks<'a> {
 
     /// Allocates a block; `None` if the machine has none.
     pub fn allocate(&mut self, order: BlockOrder, migratetype: Migratetype, cpu: Cpu, node: Node) -> Option<Held> {
+        let block = self.allocator.allocate(Request { order, migratetype, cpu, node, urgent: false });
         self.report.requests += 1;
-        let Some(block) = self.allocator.allocate(Request { order, migratetype, cpu, node, urgent: false }) else {
-            self.report.refused += 1;
-            return None;
-        };
-        let held = Held { block, migratetype };
-        self.count(held, u64::wrapping_add);
-        self.switches.filled(self.bank_of(block));
-        Some(held)
+        self.report.refused += u64::from(block.is_none());
+        if let Some(large) = order.index().checked_sub(9).and_then(|place| self.large.get_mut(place)) {
+            large.requests += 1;
+            large.refused += u64::from(block.is_none());
+        }
+        let block = block?;
+        self.note(block, migratetype);
+        Some(Held::new(block, migratetype))
     }
 
     /// Gives a block back.
     pub fn free(&mut self, held: Held, cpu: Cpu) {
-        self.count(held, u64::wrapping_sub);
-        self.allocator.free(held.block, cpu);
-        let bank = self.bank_of(held.block);
-        if self.banks[bank].is_empty() {
+        match held.split {
+            None => self.give_back(held.block, held.migratetype, cpu),
+            Some(split) => {
+                let pieces = self.splits.remove(split);
+                pieces.into_iter().for_each(|piece| self.give_back(piece.block, held.migratetype, cpu));
+            }
+        }
+    }
+
+    /// Counts a block that the allocator gave out.
+    fn note(&mut self, block: FrameBlock, migratetype: Migratetype) {
+        self.uses.count(block, migratetype, UseChange::Taken);
+        self.switches.filled(self.uses.bank_of(block));
+    }
+
+    fn give_back(&mut self, block: FrameBlock, migratetype: Migratetype, cpu: Cpu) {
+        self.uses.count(block, migratetype, UseChange::Freed);
+        self.allocator.free(block, cpu);
+        let bank = self.uses.bank_of(block);
+        if self.uses.banks()[bank].is_empty() {
             self.switches.emptied(bank);
         }
     }
@@ -277,10 +254,11 @@ impl<'a> SimulatedBanks<'a> {
     /// Counts the banks, after pages have moved out of the emptiest. `movable` is every movable block in use. As often,
     /// the allocator may put its best banks first.
     pub fn observe<'b>(&mut self, micros: u64, movable: impl Iterator<Item = &'b mut Held>) {
+        let passed = micros.saturating_sub(self.report.micros);
         self.report.micros = micros;
         self.advance(micros);
         if let Some(pools) = self.pools.filter(|_| self.settings.migrates) {
-            self.consolidate(pools, movable);
+            self.consolidate(pools, passed, movable);
         }
         self.switches.look();
         if let Some(pools) = self.pools {
@@ -290,16 +268,8 @@ impl<'a> SimulatedBanks<'a> {
         self.report.samples.push(sample);
     }
 
-    fn count(&mut self, held: Held, change: impl Fn(u64, u64) -> u64) {
-        let bank = self.bank_of(held.block);
-        let bank = &mut self.banks[bank];
-        let used = if held.migratetype == Migratetype::Movable { &mut bank.movable } else { &mut bank.kernel };
-        *used = change(*used, held.block.count());
-        self.used = change(self.used, held.block.count());
-    }
-
-    fn bank_of(&self, block: FrameBlock) -> usize {
-        usize::try_from(block.first().address() / self.settings.bank.get()).expect("a bank of the machine")
+    fn bank_at(&self, frame: Frame) -> usize {
+        usize::try_from(frame.address() / self.settings.bank.get()).expect("a bank of the machine")
     }
 
     /// Returns all frames.
@@ -309,7 +279,7 @@ impl<'a> SimulatedBanks<'a> {
 
     /// Returns the frames in which nothing lies.
     pub const fn free_frames(&self) -> u64 {
-        self.frames() - self.used
+        self.frames() - self.uses.used()
     }
 
     /// Returns the frames that stay free.
@@ -325,60 +295,43 @@ impl<'a> SimulatedBanks<'a> {
     }
 
     fn sample(&self) -> BankSample {
-        let bank = self.settings.bank.get() / FRAME_BYTES;
         let free = self.free_frames();
-        let reserve = self.reserve();
-        let mut removable: Vec<u64> =
-            self.banks.iter().filter(|bank| bank.kernel == 0).map(|bank| bank.movable).collect();
+        let ways = self.units.ways();
+        let unit = self.settings.bank.get() / FRAME_BYTES * ways;
+        let banks = self.uses.banks();
+        let uses =
+            self.units.all().map(|unit| unit.iter().fold(FrameUse::default(), |sum, &bank| sum.plus(banks[bank])));
+        let mut removable: Vec<u64> = uses.filter(|unit| unit.kernel == 0).map(|unit| unit.movable).collect();
         removable.sort_unstable();
-        let optimum = free.saturating_sub(reserve) / bank;
-        // Each bank that goes takes its size of free memory: its own, and room for what moves.
+        let optimum = self.uses.units_free(unit, self.settings.reserve_percent);
+        // Each unit that goes takes its size of free memory: its own, and room for what moves.
         let offlinable = optimum.min(removable.len() as u64);
-        let moved: u64 = removable.iter().zip(0..offlinable).map(|(movable, _)| movable).sum();
+        let to_move: u64 = removable.iter().zip(0..offlinable).map(|(movable, _)| movable).sum();
+        let [free_9, free_10] = self.uses.free_blocks();
         BankSample {
             micros: self.report.micros,
             free: Bytes::new(free * FRAME_BYTES),
-            removable: removable.len() as u64,
-            empty: removable.iter().filter(|movable| **movable == 0).count() as u64,
-            offlinable,
-            optimum,
-            to_move: Bytes::new(moved * FRAME_BYTES),
+            removable: removable.len() as u64 * ways,
+            empty: banks.iter().filter(|bank| bank.is_empty()).count() as u64,
+            offlinable: offlinable * ways,
+            optimum: optimum * ways,
+            to_move: Bytes::new(to_move * FRAME_BYTES),
             offline: self.offline_banks(),
+            tainted_gib: self.uses.tainted_gib(),
+            unusable_9: unusable(free, free_9 * 512),
+            unusable_10: unusable(free, free_10 * 1024),
+            order_9: self.large[0],
+            order_10: self.large[1],
+            moved: self.report.migration.moved,
+            emptied: self.report.migration.emptied,
         }
     }
 }
 
-impl ReplayReport {
-    /// Returns the energy of this run of banks of a size, by a model; `None` if no time passed.
-    #[must_use]
-    pub fn energy(&self, model: &PowerModel, bank: Bytes) -> Option<EnergyReport> {
-        let moved = MovedPages { bytes: self.migration.moved, emptied: self.migration.emptied };
-        model.report(self.times, moved, bank)
-    }
-}
-
-impl BankAverages {
-    #[expect(clippy::cast_precision_loss, reason = "shares for people")]
-    fn of(report: &ReplayReport, settings: MachineSettings) -> Self {
-        let samples = report.samples.len().max(1) as f64;
-        let mean = |of: &dyn Fn(&BankSample) -> f64| report.samples.iter().map(of).sum::<f64>() / samples;
-        let banks = report.banks as f64;
-        let bank = settings.bank.get() as f64;
-        let has_pools = report.samples.iter().any(|sample| sample.offline.is_some());
-        let of_free = |offline: u64, sample: &BankSample| {
-            if sample.free == Bytes::ZERO { 0.0 } else { offline as f64 * bank / sample.free.get() as f64 }
-        };
-        Self {
-            free: mean(&|sample| sample.free.get() as f64 / settings.memory.get() as f64),
-            removable: mean(&|sample| sample.removable as f64 / banks),
-            empty: mean(&|sample| sample.empty as f64 / banks),
-            offlinable: mean(&|sample| sample.offlinable as f64 / banks),
-            optimum: mean(&|sample| sample.optimum as f64 / banks),
-            offlined_of_free: mean(&|sample| of_free(sample.offlinable, sample)),
-            offline: has_pools.then(|| mean(&|sample| sample.offline.unwrap_or(0) as f64 / banks)),
-            offline_of_free: has_pools.then(|| mean(&|sample| of_free(sample.offline.unwrap_or(0), sample))),
-        }
-    }
+/// Returns the unusable free space index: the share of free frames that are not in free blocks of the wanted size.
+#[expect(clippy::cast_precision_loss, reason = "a share for people")]
+fn unusable(free: u64, in_blocks: u64) -> f64 {
+    if free == 0 { 0.0 } else { (free - in_blocks) as f64 / free as f64 }
 }
 
 /// The zones of PCs with equal nodes, without the hole below 4 GiB.
@@ -409,17 +362,21 @@ pub(crate) mod tests {
         memory: Bytes::from_mib(256),
         bank: Bytes::from_mib(32),
         nodes: 1,
+        ways: 1,
         reserve_percent: 5,
         migrates: true,
+        patience_micros: 0,
     };
 
     #[test]
     fn only_banks_without_memory_of_the_kernel_can_go() {
         on_machine(MACHINE, |machine| {
-            machine.banks.iter_mut().skip(2).for_each(|bank| bank.kernel = 1);
-            machine.used = 6;
+            for bank in 2..8 {
+                let page = FrameBlock::of(Frame::new(bank * 8192).unwrap());
+                machine.uses.count(page, Migratetype::Unmovable, UseChange::Taken);
+            }
             let seen = machine.sample();
-            assert_eq!((seen.removable, seen.optimum, seen.offlinable), (2, 7, 2));
+            assert_eq!((seen.removable, seen.optimum, seen.offlinable, seen.tainted_gib), (2, 7, 2, 1));
         })
         .unwrap();
     }
@@ -437,32 +394,173 @@ pub(crate) mod tests {
         assert!(bank_size(MachineSettings { nodes: 0, ..machine }).is_err());
     }
 
+    /// Leaves a block of 4 MiB and 56 pages in a bank; of the other banks, each page in so many is free.
+    fn fill(machine: &mut SimulatedBanks<'_>, free_each: u64) -> Vec<Held> {
+        let take =
+            |machine: &mut SimulatedBanks<'_>, order| machine.allocate(order, Migratetype::Movable, Cpu(0), Node(0));
+        let [first, large] = [(); 2].map(|()| take(machine, BlockOrder::MAX).unwrap());
+        machine.free(first, Cpu(0));
+        let mut held: Vec<Held> = std::iter::from_fn(|| take(machine, BlockOrder::ZERO)).collect();
+        let bank = |held: &Held| held.block.first().address() / MACHINE.bank.get();
+        held.retain(|page| {
+            let frame = page.block.first().number();
+            let keeps = if bank(page) == bank(&large) { frame % 128 == 0 } else { frame % free_each != 0 };
+            if !keeps {
+                machine.free(*page, Cpu(0));
+            }
+            keeps
+        });
+        held.push(large);
+        held
+    }
+
+    #[test]
+    fn a_large_block_that_finds_no_room_is_split_and_comes_back_whole() {
+        for allocator in [AllocatorName::Adaptive, AllocatorName::Fullest] {
+            let report = on_machine(MachineSettings { allocator, ..MACHINE }, |machine| {
+                let mut held = fill(machine, 10);
+                let used = machine.uses.used();
+                machine.observe(1, held.iter_mut());
+                assert_eq!(machine.uses.used(), used);
+                held.into_iter().for_each(|held| machine.free(held, Cpu(0)));
+                assert_eq!(machine.uses.used(), 0);
+            });
+            let seen = report.unwrap().migration;
+            assert_eq!((seen.split, seen.emptied, seen.failed), (1, 1, 0), "{allocator:?}");
+            assert!(seen.moved > Bytes::from_mib(4) && seen.moved_again == Bytes::ZERO, "{allocator:?} {seen:?}");
+        }
+    }
+
     #[test]
     fn no_page_moves_out_of_a_bank_that_has_to_keep_a_large_block() {
         for allocator in [AllocatorName::Adaptive, AllocatorName::Fullest] {
-            let report = on_machine(MachineSettings { allocator, ..MACHINE }, |machine| {
-                let take = |machine: &mut SimulatedBanks<'_>, order| {
-                    machine.allocate(order, Migratetype::Movable, Cpu(0), Node(0))
-                };
-                let [first, large] = [(); 2].map(|()| take(machine, BlockOrder::MAX).unwrap());
-                machine.free(first, Cpu(0));
-                let mut held: Vec<Held> = std::iter::from_fn(|| take(machine, BlockOrder::ZERO)).collect();
-                // The bank keeps some pages and the large block; elsewhere, only single pages are free.
-                let bank = |held: &Held| held.block.first().address() / MACHINE.bank.get();
-                held.retain(|page| {
-                    let frame = page.block.first().number();
-                    let keeps = if bank(page) == bank(&large) { frame % 128 == 0 } else { frame % 10 != 0 };
-                    if !keeps {
-                        machine.free(*page, Cpu(0));
-                    }
-                    keeps
-                });
-                held.push(large);
+            let settings = MachineSettings { allocator, reserve_percent: 0, ..MACHINE };
+            let report = on_machine(settings, |machine| {
+                // What is free elsewhere is only just more than what has to move: the watermarks forbid it.
+                let mut held = fill(machine, 50);
+                let used = machine.uses.used();
                 machine.observe(1, held.iter_mut());
+                assert_eq!(machine.uses.used(), used);
             });
-            let migration = MigrationCounts { moved: Bytes::ZERO, emptied: 0, failed: 1 };
+            let migration = MigrationCounts { failed: 1, ..MigrationCounts::default() };
             assert_eq!(report.unwrap().migration, migration, "{allocator:?}");
         }
+    }
+
+    #[test]
+    fn a_page_that_moves_again_is_counted_and_none_moves_twice_in_a_pass() {
+        let settings = MachineSettings { allocator: AllocatorName::Adaptive, reserve_percent: 0, ..MACHINE };
+        let report = on_machine(settings, |machine| {
+            let mut held: Vec<Held> =
+                std::iter::from_fn(|| machine.allocate(BlockOrder::MAX, Migratetype::Movable, Cpu(0), Node(0)))
+                    .collect();
+            let mut micros = 0;
+            // Whatever bank the last page is in, all others go, and it is pushed on.
+            while held.len() > 1 {
+                let gone = held.remove(held.len() / 2);
+                machine.free(gone, Cpu(0));
+                micros += 1;
+                machine.observe(micros, held.iter_mut());
+            }
+        });
+        let report = report.unwrap();
+        let seen = report.migration;
+        assert!(seen.moved_again > Bytes::ZERO && seen.moved_again < seen.moved, "{seen:?}");
+        assert_eq!(seen.moved_twice_in_a_pass, Bytes::ZERO);
+        let last = report.samples.last().unwrap();
+        assert_eq!((last.moved, last.emptied), (seen.moved, seen.emptied));
+    }
+
+    #[test]
+    fn a_bank_of_movable_pages_waits_for_as_long_as_it_is_full() {
+        let emptied_after = |micros: u64| {
+            let settings = MachineSettings { allocator: AllocatorName::Adaptive, patience_micros: 1000, ..MACHINE };
+            let report = on_machine(settings, |machine| {
+                let mut take = || machine.allocate(BlockOrder::MAX, Migratetype::Movable, Cpu(0), Node(0)).unwrap();
+                // One bank of eight blocks, and a quarter of another one; then the first keeps six.
+                let mut held: Vec<Held> = (0..10).map(|_| take()).collect();
+                [0, 0].into_iter().for_each(|place| machine.free(held.remove(place), Cpu(0)));
+                machine.observe(1, held.iter_mut());
+                machine.observe(micros + 1, held.iter_mut());
+            });
+            report.unwrap().migration.emptied
+        };
+        assert_eq!([emptied_after(249), emptied_after(250)], [0, 1]);
+    }
+
+    #[test]
+    fn interleaved_banks_are_removable_and_go_offline_only_together() {
+        let settings = MachineSettings { allocator: AllocatorName::Adaptive, ways: 2, ..MACHINE };
+        let report = on_machine(settings, |machine| {
+            let mut take = |kind, order| machine.allocate(order, kind, Cpu(0), Node(0)).unwrap();
+            // The kernel's set has the bank in two zones, and the one four banks after it.
+            take(Migratetype::Unmovable, BlockOrder::ZERO);
+            let mut held: Vec<Held> = (0..20).map(|_| take(Migratetype::Movable, BlockOrder::MAX)).collect();
+            let seen = machine.sample();
+            assert_eq!((seen.removable, seen.offline), (6, Some(2)));
+            held.drain(..10).for_each(|held| machine.free(held, Cpu(0)));
+            machine.observe(1000, held.iter_mut());
+            let seen = machine.sample();
+            assert_eq!((seen.removable, seen.offline, seen.optimum % 2), (6, Some(4), 0));
+        });
+        let report = report.unwrap();
+        assert_eq!(report.most.offline, Some(4));
+        // Off from the beginning on, as long as no bank of the set is used.
+        assert_eq!(report.times.off_micros, 2 * 1000);
+        for allocator in [AllocatorName::Array, AllocatorName::List] {
+            let refused = on_machine(MachineSettings { allocator, ways: 2, ..MACHINE }, |_| {}).unwrap_err();
+            assert!(refused.to_string().starts_with("this allocator knows no interleaved banks"), "{refused}");
+        }
+        for ways in [0, 3, 16] {
+            let refused = on_machine(MachineSettings { ways, ..MACHINE }, |_| {}).unwrap_err().to_string();
+            assert!(refused.starts_with("a node of the machine has 8 banks"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn large_requests_and_what_is_free_for_them_are_counted() {
+        let report = on_machine(MACHINE, |machine| {
+            let order = |order| BlockOrder::new(order).unwrap();
+            let mut take = |of| machine.allocate(order(of), Migratetype::Movable, Cpu(0), Node(0));
+            let held: Vec<Held> = std::iter::from_fn(|| take(0)).collect();
+            assert!(take(9).is_none() && take(10).is_none() && take(8).is_none());
+            // One frame of two stays in use, but for one block of 2 MiB.
+            let frame = |held: &&Held| held.block.first().number();
+            let free = |held: &&Held| frame(held) % 2 == 0 || frame(held) / 512 == 100;
+            let free: Vec<Held> = held.iter().filter(free).copied().collect();
+            free.iter().for_each(|held| machine.free(*held, Cpu(0)));
+            machine.observe(1, std::iter::empty());
+            let all = machine.free_frames() as f64;
+            let seen = machine.sample();
+            assert!((seen.unusable_9 - (1.0 - 512.0 / all)).abs() < 1e-9 && seen.unusable_10 == 1.0, "{seen:?}");
+            assert!(machine.allocate(order(9), Migratetype::Movable, Cpu(0), Node(0)).is_some());
+            machine.observe(2, std::iter::empty());
+        });
+        let last = *report.unwrap().samples.last().unwrap();
+        assert_eq!(last.order_9, LargeRequests { requests: 2, refused: 1 });
+        assert_eq!(last.order_10, LargeRequests { requests: 1, refused: 1 });
+    }
+
+    #[test]
+    fn averages_are_taken_by_the_memory_in_use() {
+        let report = on_machine(MACHINE, |machine| {
+            machine.observe(1, std::iter::empty());
+            let take = |machine: &mut SimulatedBanks<'_>| {
+                machine.allocate(BlockOrder::MAX, Migratetype::Unmovable, Cpu(0), Node(0)).unwrap()
+            };
+            // 6.25 and 7.8 % in use.
+            (0..4).for_each(|_| drop(take(machine)));
+            machine.observe(2, std::iter::empty());
+            take(machine);
+            machine.observe(3, std::iter::empty());
+        });
+        let report = report.unwrap();
+        let seen: Vec<_> = report.by_use.iter().map(|uses| (uses.from_percent, uses.samples, uses.touched)).collect();
+        assert_eq!(seen, [(0, 1, 0.0), (5, 2, 0.125)]);
+        assert_eq!((report.by_use[1].tainted, report.most.tainted, report.most.tainted_gib), (0.125, 1, 1));
+        let footprint = &report.footprint;
+        assert_eq!((footprint.section, footprint.kernel.len()), (Bytes::from_mib(128), 2));
+        assert_eq!(footprint.kernel.iter().map(|kernel| kernel.get()).sum::<u64>(), 20 << 20);
     }
 
     #[test]
@@ -482,7 +580,7 @@ pub(crate) mod tests {
             });
             // The first bank is in two zones, and so never goes.
             assert_eq!(offline, [Some(4), Some(5)], "{allocator:?}");
-            let migration = MigrationCounts { moved: Bytes::from_mib(8), emptied: 1, failed: 0 };
+            let migration = MigrationCounts { moved: Bytes::from_mib(8), emptied: 1, ..MigrationCounts::default() };
             assert_eq!(report.unwrap().migration, migration, "{allocator:?}");
         }
     }

@@ -7,6 +7,8 @@
 //! What decides whether a bank can be emptied is how memory of short and long life is mixed, so the load has both,
 //! side by side.
 
+mod crowd;
+
 use std::collections::BTreeMap;
 
 use rampart_buddy::{Cpu, Migratetype};
@@ -15,6 +17,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
+use self::crowd::{CROWDS, Crowd, last_of};
 use crate::Error;
 use crate::simulated_banks::{CPUS, Held, MachineSettings, ReplayReport, SimulatedBanks, on_machine};
 
@@ -37,6 +40,10 @@ pub enum SyntheticLoad {
     Light,
     /// 30 to 80 %, and bursts of small files.
     Medium,
+    /// 5 to 90 %, to see every use.
+    Wide,
+    /// 40 to 95 %, with 450,000 open files and 10,000 processes on 32 GiB.
+    KernelHeavy,
 }
 
 impl SyntheticLoad {
@@ -46,6 +53,8 @@ impl SyntheticLoad {
         match self {
             Self::Light => (10, 50),
             Self::Medium => (30, 80),
+            Self::Wide => (5, 90),
+            Self::KernelHeavy => (40, 95),
         }
     }
 }
@@ -100,13 +109,15 @@ struct World {
     target: u64,
     target_until: u64,
     next_files: u64,
+    /// How many of each crowd have begun.
+    begun: [u64; CROWDS.len()],
 }
 
 impl World {
     fn new(settings: SyntheticSettings) -> Self {
         let random = ChaCha8Rng::seed_from_u64(settings.seed);
         let next_files = match settings.load {
-            SyntheticLoad::Light => u64::MAX,
+            SyntheticLoad::Light | SyntheticLoad::Wide | SyntheticLoad::KernelHeavy => u64::MAX,
             SyntheticLoad::Medium => 10 * MINUTE,
         };
         Self {
@@ -118,6 +129,7 @@ impl World {
             target: 0,
             target_until: 0,
             next_files,
+            begun: [0; CROWDS.len()],
         }
     }
 
@@ -131,6 +143,9 @@ impl World {
         if now >= self.next_files {
             self.next_files = now + self.random.random_range(20 * MINUTE..=60 * MINUTE);
             self.create_files(now, machine);
+        }
+        if self.settings.load == SyntheticLoad::KernelHeavy {
+            self.crowd(now, machine);
         }
         // A program reads or writes a few hundred MiB a second: a step changes a limited share of the memory.
         let mut budget = machine.frames() / 20;
@@ -170,9 +185,15 @@ impl World {
         let before = machine.free_frames();
         // Three tenths of a program's memory are huge pages.
         let is_huge = self.random.random_ratio(3, 1195);
-        let (order, times) = if is_huge { (9, 1) } else { (0, self.random.random_range(1..=5)) };
-        for _ in 0..times {
-            if !self.take(place, order, machine) {
+        // As in Linux, a program gets single pages if there is no huge one.
+        let got_huge = is_huge && self.take(place, 9, machine);
+        let pages = match (is_huge, got_huge) {
+            (true, true) => 0,
+            (true, false) => 512,
+            (false, _) => self.random.random_range(1..=5),
+        };
+        for _ in 0..pages {
+            if !self.take(place, 0, machine) {
                 self.programs[place].growth = 0;
                 return 0;
             }
@@ -253,6 +274,30 @@ impl World {
         }
     }
 
+    /// Opens files and starts processes, and keeps a buffer of a device, the largest block, for five minutes.
+    fn crowd(&mut self, now: u64, machine: &mut SimulatedBanks<'_>) {
+        if now.is_multiple_of(MINUTE)
+            && let Some(held) = machine.allocate(BlockOrder::MAX, Migratetype::Unmovable, self.cpu(), Node(0))
+        {
+            self.keep_until(held, now + 5 * MINUTE);
+        }
+        for (place, crowd) in CROWDS.iter().enumerate() {
+            let end = crowd.begun(now, machine.frames(), MACHINE_OF_THE_THESIS);
+            for number in std::mem::replace(&mut self.begun[place], end)..end {
+                let node = Node(self.random.random_range(0..self.settings.machine.nodes));
+                let uniform = self.random.random_range(f64::EPSILON..1.0);
+                for block in crowd.takes {
+                    let order = BlockOrder::new(block.order).expect("a good order");
+                    for _ in 0..Crowd::begins(block, number) {
+                        let held = machine.allocate(order, block.migratetype, self.cpu(), node);
+                        let end = now + last_of(uniform, block.shared_by, crowd.mean_micros);
+                        held.into_iter().for_each(|held| self.keep_until(held, end));
+                    }
+                }
+            }
+        }
+    }
+
     /// Keeps a block for about this long: exponentially distributed.
     fn let_pass(&mut self, held: Held, now: u64, mean: u64) {
         let uniform: f64 = self.random.random_range(f64::EPSILON..1.0);
@@ -289,15 +334,17 @@ mod tests {
             memory: Bytes::from_mib(1024),
             bank: Bytes::from_mib(16),
             nodes: 2,
+            ways: 1,
             reserve_percent: 2,
             migrates: true,
+            patience_micros: 0,
         };
         run_synthetic(SyntheticSettings { machine, load, minutes: 30, seed }).unwrap()
     }
 
     #[test]
     fn the_memory_in_use_stays_within_the_bounds_of_the_load() {
-        for load in [SyntheticLoad::Light, SyntheticLoad::Medium] {
+        for load in [SyntheticLoad::Light, SyntheticLoad::Medium, SyntheticLoad::Wide] {
             let report = run(load, AllocatorName::Buddy, 1);
             let (low, high) = load.bounds();
             let used = |free: Bytes| 100 - free.get() * 100 / Bytes::from_mib(1024).get();
@@ -316,6 +363,17 @@ mod tests {
         let [first, second, other] = [1, 1, 2].map(|seed| run(SyntheticLoad::Light, AllocatorName::Fullest, seed));
         assert_eq!(first, second);
         assert_ne!(first.samples, other.samples);
+    }
+
+    #[test]
+    fn files_and_processes_take_memory_of_the_kernel() {
+        let kernel = |load| {
+            let report = run(load, AllocatorName::Fullest, 1);
+            report.footprint.kernel.iter().map(|kernel| kernel.get()).sum::<u64>()
+        };
+        // 14,062 files and 312 processes on a gigabyte: about 5 % of it.
+        let (heavy, light) = (kernel(SyntheticLoad::KernelHeavy), kernel(SyntheticLoad::Light));
+        assert!(heavy > 40 << 20 && heavy > 3 * light, "{heavy} {light}");
     }
 
     #[test]

@@ -86,6 +86,14 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A time of at most a year, or 0.
+pub fn parse_patience(text: &str) -> Result<Duration, String> {
+    if text == "0" || humantime::parse_duration(text) == Ok(Duration::ZERO) {
+        return Ok(Duration::ZERO);
+    }
+    parse_time(text)
+}
+
 /// The time that a tested block rests: up to a minute, or 0.
 pub fn parse_rest(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {

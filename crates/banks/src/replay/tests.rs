@@ -6,7 +6,8 @@ use crate::{AllocatorName, BankSample};
 use proptest::prelude::*;
 use rampart_memory::{BlockOrder, Bytes, Frame};
 
-const SETTINGS: ReplaySettings = ReplaySettings { machine: MACHINE, loops: 1, survivors_percent: 0, seed: 1 };
+const SETTINGS: ReplaySettings =
+    ReplaySettings { machine: MACHINE, length: ReplayLength::Loops(1), survivors_percent: 0, seed: 1 };
 
 fn event(micros: u64, frame: u64, order: u8, change: PageChange) -> PageEvent {
     PageEvent {
@@ -156,7 +157,7 @@ fn a_machine_that_is_smaller_than_what_was_in_use_is_refused() {
 fn survivors_are_those_of_the_rule() {
     let trace = vec![event(0, 1, 10, MOVABLE), event(1, 2000, 10, UNMOVABLE), event(2, 9000, 0, PageChange::Freed)];
     let free_at_end = |survivors_percent, loops| {
-        let settings = ReplaySettings { survivors_percent, loops, ..SETTINGS };
+        let settings = ReplaySettings { survivors_percent, length: ReplayLength::Loops(loops), ..SETTINGS };
         last(&replay(std::slice::from_ref(&trace), settings).unwrap()).free
     };
     // The second time, the movable block of the first is still there.
@@ -194,7 +195,7 @@ fn an_allocator_with_pools_leaves_most_banks_without_the_kernel() {
     let removable = |allocator, loops| {
         let settings = ReplaySettings {
             machine: MachineSettings { allocator, ..MACHINE },
-            loops,
+            length: ReplayLength::Loops(loops),
             survivors_percent: 100,
             ..SETTINGS
         };
@@ -210,10 +211,22 @@ fn an_allocator_with_pools_leaves_most_banks_without_the_kernel() {
 fn a_bank_is_on_between_the_times_of_its_events() {
     let trace = vec![event(0, 0, 0, UNMOVABLE), event(100, 1, 0, MOVABLE), event(400, 1, 0, PageChange::Freed)];
     let machine = MachineSettings { allocator: AllocatorName::Adaptive, migrates: false, ..MACHINE };
-    let settings = ReplaySettings { machine, loops: 2, survivors_percent: 100, ..SETTINGS };
+    let settings = ReplaySettings { machine, length: ReplayLength::Loops(2), survivors_percent: 100, ..SETTINGS };
     let times = replay(&[trace], settings).unwrap().times;
     // The first page of the kernel lies in the bank in two zones, and one of the others is on for 300 µs in each loop.
     assert_eq!((times.on_micros, times.off_micros, times.changes), (800 + 600, 8 * 800 - 1400, 4));
+}
+
+#[test]
+fn traces_are_replayed_until_the_time_has_passed() {
+    let trace = vec![event(0, 0, 0, MOVABLE), event(400, 1, 0, MOVABLE)];
+    let micros = |length, trace: &Vec<PageEvent>| {
+        replay(std::slice::from_ref(trace), ReplaySettings { length, ..SETTINGS }).unwrap().micros
+    };
+    let of = |wanted| micros(ReplayLength::Micros(wanted), &trace);
+    assert_eq!([of(0), of(399), of(400), of(401), of(1000)], [400, 400, 400, 800, 1200]);
+    let timeless = vec![event(0, 0, 0, MOVABLE)];
+    assert_eq!(micros(ReplayLength::Micros(1000), &timeless), 0, "a trace without time has an end too");
 }
 
 #[test]
@@ -242,7 +255,7 @@ proptest! {
             event(micros, frame, order, change)
         };
         let trace: Vec<PageEvent> = (0..).zip(steps).map(event).collect();
-        let settings = ReplaySettings { survivors_percent, loops: 2, ..SETTINGS };
+        let settings = ReplaySettings { survivors_percent, length: ReplayLength::Loops(2), ..SETTINGS };
         let mut counts = Vec::new();
         let first = on_machine(MACHINE, |machine| {
             let mut replay = Replay::new(settings);

@@ -1,22 +1,35 @@
 //! Moves pages out of the programs' emptiest banks, so that these can go offline [Panwar15, 4.3].
 //!
 //! **Problem.** Programs end and leave banks almost empty, but a bank goes offline only when its last page is gone.
-//! **Idea.** One pass looks at all banks of programs, isolates as many of the emptiest as the others have room for, and
-//! only then moves their pages. **Why this way.** No page lands in a bank that is to be emptied too, so none moves
-//! twice in a pass.
+//! **Idea.** One pass looks at all banks of programs, isolates those of the emptiest that are worth it ([`SurplusAges`])
+//! and for which the others have room, and only then moves their pages. **Why this way.** No page lands in a bank that
+//! is to be emptied too, so none moves twice in a pass.
+//!
+//! A block that finds no room as a whole is split, as Linux splits huge pages, and moves in pieces; its pieces stay
+//! where they are if not all of them find room.
+//!
+//! [`SurplusAges`]: super::patience::SurplusAges
 
 use std::cmp::Reverse;
 
-use rampart_buddy::{BankPart, BankPool, BankPools, Cpu, Request};
-use rampart_memory::{Bytes, FRAME_BYTES, Frame, Node};
+use rampart_buddy::{BankPool, BankPools, Cpu, Migratetype, Request};
+use rampart_memory::{BlockOrder, Bytes, FRAME_BYTES, FrameBlock, Node};
 
-use super::{Held, SimulatedBanks};
+use super::held::{Held, Piece};
+use super::units::{UnitParts, units_of};
+use super::{BankPart, SimulatedBanks};
 
 /// What the passes did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct MigrationCounts {
     /// Memory moved.
     pub moved: Bytes,
+    /// Of that, memory that had moved before.
+    pub moved_again: Bytes,
+    /// Of that, memory that had moved in the same pass: none, as all banks are isolated first.
+    pub moved_twice_in_a_pass: Bytes,
+    /// Blocks that were split, because no block of their size was free.
+    pub split: u64,
     /// Banks emptied.
     pub emptied: u64,
     /// Banks that were isolated, but kept a page for which there was no room.
@@ -27,44 +40,44 @@ pub struct MigrationCounts {
 /// and would probably be needed soon again.
 const MOST_USED_EIGHTHS: u64 = 7;
 
-/// Returns the banks to empty: the emptiest of the programs', as long as the banks that stay online have room for their
+/// Returns the units to empty: the emptiest of the programs', as long as the banks that stay online have room for their
 /// pages and `reserve` frames more, but none that is nearly full.
-pub(super) fn banks_to_empty(parts: &[BankPart], reserve: u64) -> Vec<usize> {
-    let online = parts.iter().filter(|part| part.pool != BankPool::Offline);
-    let mut room = online.map(|part| part.free).sum::<u64>();
-    let used = |part: usize| parts[part].frames.count() - parts[part].free;
-    let mut candidates: Vec<usize> = (0..parts.len()).filter(|&part| parts[part].pool == BankPool::User).collect();
-    candidates.sort_by_key(|&part| (used(part), part));
+pub(super) fn units_to_empty(units: &[UnitParts], reserve: u64) -> Vec<usize> {
+    let online = units.iter().filter(|unit| unit.pool != BankPool::Offline);
+    let mut room = online.map(|unit| unit.free).sum::<u64>();
+    let mut candidates: Vec<usize> = (0..units.len()).filter(|&unit| units[unit].pool == BankPool::User).collect();
+    candidates.sort_by_key(|&unit| (units[unit].used(), unit));
     candidates
         .into_iter()
-        .take_while(|&part| {
-            // The bank's own free frames go with it.
-            let taken = parts[part].frames.count();
+        .take_while(|&unit| {
+            // The unit's own free frames go with it.
+            let taken = units[unit].frames;
             let fits = room >= taken + reserve;
             room = room.saturating_sub(taken);
-            fits && used(part) * 8 <= taken * MOST_USED_EIGHTHS
+            fits && units[unit].used() * 8 <= taken * MOST_USED_EIGHTHS
         })
         .collect()
 }
 
 impl SimulatedBanks<'_> {
-    /// Empties the banks that can be emptied now.
-    pub(super) fn consolidate<'b>(&mut self, pools: &dyn BankPools, movable: impl Iterator<Item = &'b mut Held>) {
-        let parts: Vec<BankPart> = (0..pools.parts()).map(|part| pools.part(part)).collect();
-        let chosen = banks_to_empty(&parts, self.reserve());
-        let isolated: Vec<usize> = chosen.into_iter().filter(|&part| pools.isolate(part)).collect();
-        let place = |frame: Frame| isolated.iter().position(|&part| parts[part].frames.contains(frame));
+    /// Empties the banks that are worth it now, after so much time.
+    pub(super) fn consolidate<'b>(
+        &mut self,
+        pools: &dyn BankPools,
+        passed: u64,
+        movable: impl Iterator<Item = &'b mut Held>,
+    ) {
+        let units = units_of(pools, &self.units, |part: &BankPart| self.bank_at(part.frames.start()));
+        let reserve = self.reserve();
+        let chosen = units_to_empty(&units, reserve);
+        self.surplus.pass(passed, chosen.len(), units_to_empty(&units, reserve / 2).len());
+        let fullness: Vec<(u64, u64)> = chosen.iter().map(|&unit| (units[unit].used(), units[unit].frames)).collect();
+        let count = self.surplus.ripe(&fullness, self.settings.patience_micros);
+        self.surplus.gone(count);
+        let chosen = chosen.into_iter().take(count).map(|unit| &units[unit].parts);
+        let isolated: Vec<usize> = chosen.flatten().copied().filter(|&part| pools.isolate(part)).collect();
         if !isolated.is_empty() {
-            let inside = movable.filter_map(|held| place(held.block.first()).map(|place| (place, held)));
-            let mut leaving: Vec<(usize, &mut Held)> = inside.collect();
-            // The largest blocks first: a bank that has to keep one keeps its small ones too; nothing moves in vain.
-            leaving.sort_unstable_by_key(|(place, held)| (Reverse(held.block.order()), *place, held.block));
-            let mut stays = vec![false; isolated.len()];
-            for (place, held) in leaving {
-                if !stays[place] && !self.move_elsewhere(held) {
-                    stays[place] = true;
-                }
-            }
+            self.empty(pools, &isolated, movable);
         }
         for part in isolated {
             if pools.pool(part) == BankPool::Offline {
@@ -76,16 +89,89 @@ impl SimulatedBanks<'_> {
         }
     }
 
-    /// Moves a block, and returns whether there was room elsewhere.
-    fn move_elsewhere(&mut self, held: &mut Held) -> bool {
-        let (order, migratetype) = (held.block.order(), held.migratetype);
-        let request = Request { order, migratetype, cpu: Cpu(0), node: Node(0), urgent: false };
-        let Some(block) = self.allocator.allocate(request) else { return false };
-        let moved = Held { block, ..*held };
-        self.count(moved, u64::wrapping_add);
-        self.free(*held, Cpu(0));
-        *held = moved;
-        self.report.migration.moved = Bytes::new(self.report.migration.moved.get() + block.count() * FRAME_BYTES);
+    /// Moves all pages out of isolated parts, as far as there is room.
+    fn empty<'b>(&mut self, pools: &dyn BankPools, isolated: &[usize], movable: impl Iterator<Item = &'b mut Held>) {
+        self.pass += 1;
+        // The place among the isolated parts, by bank.
+        let mut places = vec![None; self.uses.banks().len()];
+        for (place, &part) in isolated.iter().enumerate() {
+            places[self.bank_at(pools.part(part).frames.start())] = Some(place);
+        }
+        let mut stays = vec![false; isolated.len()];
+        let inside = movable.filter(|held| held.split.is_none());
+        let mut leaving: Vec<(usize, &mut Held)> =
+            inside.filter_map(|held| places[self.uses.bank_of(held.block)].map(|place| (place, held))).collect();
+        // The largest blocks first: a bank that has to keep one keeps its small ones too; nothing moves in vain.
+        leaving.sort_unstable_by_key(|(place, held)| (Reverse(held.block.order()), *place, held.block));
+        for (place, held) in leaving {
+            stays[place] |= !stays[place] && !self.move_whole(held) && !self.move_split(held);
+        }
+        let mut splits = std::mem::take(&mut self.splits);
+        for piece in splits.pieces_mut() {
+            if let Some(place) = places[self.uses.bank_of(piece.block)] {
+                stays[place] |= !stays[place] && !self.move_piece(piece);
+            }
+        }
+        self.splits = splits;
+    }
+
+    fn take_elsewhere(&mut self, order: BlockOrder, node: Node) -> Option<FrameBlock> {
+        let request = Request { order, migratetype: Migratetype::Movable, cpu: Cpu(0), node, urgent: false };
+        let block = self.allocator.allocate(request)?;
+        self.note(block, Migratetype::Movable);
+        Some(block)
+    }
+
+    fn note_moved(&mut self, frames: u64, last_pass: u32) {
+        let add = |to: &mut Bytes| *to = Bytes::new(to.get() + frames * FRAME_BYTES);
+        let counts = &mut self.report.migration;
+        add(&mut counts.moved);
+        if last_pass > 0 {
+            add(&mut counts.moved_again);
+        }
+        if last_pass == self.pass {
+            add(&mut counts.moved_twice_in_a_pass);
+        }
+    }
+
+    /// Moves a block, and returns whether there was room for it elsewhere.
+    fn move_whole(&mut self, held: &mut Held) -> bool {
+        let mut piece = Piece { block: held.block, pass: held.pass };
+        let has_moved = self.move_piece(&mut piece);
+        (held.block, held.pass) = (piece.block, piece.pass);
+        has_moved
+    }
+
+    fn move_piece(&mut self, piece: &mut Piece) -> bool {
+        let node = self.uses.node_of(piece.block);
+        let Some(block) = self.take_elsewhere(piece.block.order(), node) else { return false };
+        self.note_moved(block.count(), piece.pass);
+        self.give_back(piece.block, Migratetype::Movable, Cpu(0));
+        *piece = Piece { block, pass: self.pass };
+        true
+    }
+
+    /// Moves a block in pieces, as large as there are, and returns whether there was room for all.
+    fn move_split(&mut self, held: &mut Held) -> bool {
+        let (whole, node) = (held.block, self.uses.node_of(held.block));
+        let (mut pieces, mut left, mut order) = (Vec::new(), whole.count(), whole.order().below());
+        while let Some(size) = order.filter(|_| left > 0) {
+            let fits = size.frames() <= left;
+            if let Some(block) = fits.then(|| self.take_elsewhere(size, node)).flatten() {
+                pieces.push(Piece { block, pass: self.pass });
+                left -= block.count();
+            } else {
+                order = size.below();
+            }
+        }
+        if left > 0 {
+            pieces.into_iter().for_each(|piece| self.give_back(piece.block, Migratetype::Movable, Cpu(0)));
+            return false;
+        }
+        self.note_moved(whole.count(), held.pass);
+        self.report.migration.split += 1;
+        self.give_back(whole, Migratetype::Movable, Cpu(0));
+        held.split = Some(self.splits.insert(pieces));
         true
     }
 }
@@ -93,40 +179,37 @@ impl SimulatedBanks<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rampart_buddy::ZoneIndex;
-    use rampart_memory::FrameRange;
 
-    fn part(number: u64, pool: BankPool, free: u64) -> BankPart {
-        let frames = FrameRange::new(Frame::new(number * 1024).unwrap(), 1024).unwrap();
-        BankPart { zone: ZoneIndex(0), frames, free, pool, is_partial: false }
+    fn unit(number: usize, pool: BankPool, free: u64) -> UnitParts {
+        UnitParts { parts: vec![number], frames: 1024, free, pool }
     }
 
     #[test]
     fn the_emptiest_banks_of_programs_go_while_the_others_have_room() {
-        let parts = [
-            part(0, BankPool::Kernel, 500),
-            part(1, BankPool::User, 300),
-            part(2, BankPool::User, 1000),
-            part(3, BankPool::Offline, 1024),
-            part(4, BankPool::User, 900),
+        let units = [
+            unit(0, BankPool::Kernel, 500),
+            unit(1, BankPool::User, 300),
+            unit(2, BankPool::User, 1000),
+            unit(3, BankPool::Offline, 1024),
+            unit(4, BankPool::User, 900),
         ];
         // 2,700 frames are free online; each bank that goes takes 1,024.
-        assert_eq!(banks_to_empty(&parts, 652), [2, 4]);
-        assert_eq!(banks_to_empty(&parts, 653), [2]);
-        assert_eq!(banks_to_empty(&parts, 1677), [] as [usize; 0]);
+        assert_eq!(units_to_empty(&units, 652), [2, 4]);
+        assert_eq!(units_to_empty(&units, 653), [2]);
+        assert_eq!(units_to_empty(&units, 1677), [] as [usize; 0]);
     }
 
     #[test]
     fn a_bank_that_is_nearly_full_is_not_emptied() {
-        let room = part(0, BankPool::Kernel, 1024);
-        assert_eq!(banks_to_empty(&[room, part(1, BankPool::User, 128)], 0), [1]);
-        assert_eq!(banks_to_empty(&[room, part(1, BankPool::User, 127)], 0), [] as [usize; 0]);
+        let room = unit(0, BankPool::Kernel, 1024);
+        assert_eq!(units_to_empty(&[room.clone(), unit(1, BankPool::User, 128)], 0), [1]);
+        assert_eq!(units_to_empty(&[room, unit(1, BankPool::User, 127)], 0), [] as [usize; 0]);
     }
 
     #[test]
     fn neither_banks_of_the_kernel_nor_offline_ones_are_emptied() {
-        let parts =
-            [part(0, BankPool::Kernel, 1024), part(1, BankPool::Kernel, 1023), part(2, BankPool::Offline, 1024)];
-        assert!(banks_to_empty(&parts, 0).is_empty());
+        let units =
+            [unit(0, BankPool::Kernel, 1024), unit(1, BankPool::Kernel, 1023), unit(2, BankPool::Offline, 1024)];
+        assert!(units_to_empty(&units, 0).is_empty());
     }
 }

@@ -7,6 +7,7 @@
 use rampart_buddy::{BankPool, BankPools};
 use rampart_memory::Bytes;
 
+use super::units::BankUnits;
 use crate::power::{BankMeter, BankTimes};
 
 /// The banks, on and off.
@@ -15,15 +16,17 @@ pub(super) struct BankSwitches<'a> {
     pools: Option<&'a dyn BankPools>,
     /// The allocator's part of each bank. A bank in two zones has several: it stays on, so any of them will do.
     parts: Vec<Option<usize>>,
+    units: BankUnits,
     meter: BankMeter,
 }
 
 impl<'a> BankSwitches<'a> {
     /// Begins with the pools as they are.
-    pub fn new(pools: Option<&'a dyn BankPools>, bank: Bytes, count: usize) -> Self {
+    pub fn new(pools: Option<&'a dyn BankPools>, bank: Bytes, units: BankUnits) -> Self {
+        let count = units.all().map(<[usize]>::len).sum();
         let parts = pools.map_or_else(|| vec![None; count], |pools| part_of_each(pools, bank, count));
         let meter = BankMeter::new(parts.iter().map(|part| is_offline(pools, *part)).collect());
-        Self { pools, parts, meter }
+        Self { pools, parts, units, meter }
     }
 
     /// Lets time pass.
@@ -31,20 +34,24 @@ impl<'a> BankSwitches<'a> {
         self.meter.advance(micros);
     }
 
-    /// A block was allocated in a bank.
+    /// A block was allocated in a bank: it is on, with those that are interleaved with it.
     pub fn filled(&mut self, bank: usize) {
-        self.meter.set(bank, false);
+        if self.meter.is_off(bank) {
+            self.units.with(bank).iter().for_each(|&bank| self.meter.set(bank, false));
+        }
     }
 
-    /// The last block of a bank was freed.
+    /// The last block of a bank was freed. It may have been the last of those that are interleaved with it, too.
     pub fn emptied(&mut self, bank: usize) {
-        self.meter.set(bank, is_offline(self.pools, self.parts[bank]));
+        for &bank in self.units.with(bank) {
+            self.meter.set(bank, is_offline(self.pools, self.parts[bank]));
+        }
     }
 
     /// Looks at all banks: an allocator may move empty ones between its pools.
     pub fn look(&mut self) {
         for bank in 0..self.parts.len() {
-            self.emptied(bank);
+            self.meter.set(bank, is_offline(self.pools, self.parts[bank]));
         }
     }
 

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use rampart_banks::{AllocatorName, BankPowerState, PowerModel, SyntheticLoad};
 use rampart_memory::Bytes;
 
-use crate::parsing::{parse_power_of_two, parse_time};
+use crate::parsing::{parse_patience, parse_power_of_two, parse_time};
 
 /// Options of `rampart banks`.
 #[derive(Debug, Args)]
@@ -105,6 +105,10 @@ pub enum ReplayLoad {
     Light,
     /// 30 to 80 % is, and from time to time very many small files are created and deleted
     Medium,
+    /// 5 to 90 % is
+    Wide,
+    /// 40 to 95 % is, with 450,000 open files and 10,000 processes on 32 GiB
+    KernelHeavy,
 }
 
 impl From<ReplayLoad> for SyntheticLoad {
@@ -112,6 +116,8 @@ impl From<ReplayLoad> for SyntheticLoad {
         match load {
             ReplayLoad::Light => Self::Light,
             ReplayLoad::Medium => Self::Medium,
+            ReplayLoad::Wide => Self::Wide,
+            ReplayLoad::KernelHeavy => Self::KernelHeavy,
         }
     }
 }
@@ -224,12 +230,16 @@ pub struct ReplayArguments {
     /// Instead of traces, a made-up load: light uses 10 to 50 % of the memory, medium 30 to 80 %
     #[arg(long, value_name = "LOAD", value_enum, conflicts_with_all = ["traces", "loops", "survivors"])]
     pub load: Option<ReplayLoad>,
-    /// How much simulated time a made-up load takes
-    #[arg(long = "for", value_name = "TIME", default_value = "2h", value_parser = parse_time, conflicts_with = "traces")]
-    pub time: Duration,
+    /// How much simulated time it takes; all traces are replayed until at least so much has passed [default: 2h of a
+    /// made-up load; traces: see --loops]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time, conflicts_with = "loops")]
+    pub for_: Option<Duration>,
     /// The nodes (NUMA) of the simulated machine
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub nodes: u32,
+    /// So many banks of a node are interleaved, and go offline only together
+    #[arg(long, value_name = "WAYS", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub interleave: u32,
     /// The allocator of the simulated machine
     #[arg(long, value_enum, default_value_t = ReplayAllocator::Buddy)]
     pub allocator: ReplayAllocator,
@@ -248,6 +258,9 @@ pub struct ReplayArguments {
     /// How much memory stays free when banks go offline
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = parse_part)]
     pub reserve: u32,
+    /// How long memory must be a surplus until a bank full of movable pages is emptied; one that is half full, half as long
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_patience)]
+    pub patience: Duration,
     /// Leave pages where they are, so that banks go offline only when their last page is freed
     #[arg(long)]
     pub no_migration: bool,
