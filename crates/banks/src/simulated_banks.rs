@@ -490,23 +490,25 @@ pub(crate) mod tests {
 
     #[test]
     fn interleaved_banks_are_removable_and_go_offline_only_together() {
-        let settings = MachineSettings { allocator: AllocatorName::Adaptive, ways: 2, ..MACHINE };
-        let report = on_machine(settings, |machine| {
-            let mut take = |kind, order| machine.allocate(order, kind, Cpu(0), Node(0)).unwrap();
-            // The kernel's set has the bank in two zones, and the one four banks after it.
-            take(Migratetype::Unmovable, BlockOrder::ZERO);
-            let mut held: Vec<Held> = (0..20).map(|_| take(Migratetype::Movable, BlockOrder::MAX)).collect();
-            let seen = machine.sample();
-            assert_eq!((seen.removable, seen.offline), (6, Some(2)));
-            held.drain(..10).for_each(|held| machine.free(held, Cpu(0)));
-            machine.observe(1000, held.iter_mut());
-            let seen = machine.sample();
-            assert_eq!((seen.removable, seen.offline, seen.optimum % 2), (6, Some(4), 0));
-        });
-        let report = report.unwrap();
-        assert_eq!(report.most.offline, Some(4));
-        // Off from the beginning on, as long as no bank of the set is used.
-        assert_eq!(report.times.off_micros, 2 * 1000);
+        for allocator in [AllocatorName::Adaptive, AllocatorName::Fullest] {
+            let settings = MachineSettings { allocator, ways: 2, ..MACHINE };
+            let report = on_machine(settings, |machine| {
+                let mut take = |kind, order| machine.allocate(order, kind, Cpu(0), Node(0)).unwrap();
+                // The kernel's set has the bank in two zones, and the one four banks after it.
+                take(Migratetype::Unmovable, BlockOrder::ZERO);
+                let mut held: Vec<Held> = (0..20).map(|_| take(Migratetype::Movable, BlockOrder::MAX)).collect();
+                let seen = machine.sample();
+                assert_eq!((seen.removable, seen.offline), (6, Some(2)));
+                held.drain(..10).for_each(|held| machine.free(held, Cpu(0)));
+                machine.observe(1000, held.iter_mut());
+                let seen = machine.sample();
+                assert_eq!((seen.removable, seen.offline, seen.optimum % 2), (6, Some(4), 0));
+            });
+            let report = report.unwrap();
+            assert_eq!(report.most.offline, Some(4));
+            // Off from the beginning on, as long as no bank of the set is used.
+            assert_eq!(report.times.off_micros, 2 * 1000);
+        }
         for allocator in [AllocatorName::Array, AllocatorName::List] {
             let refused = on_machine(MachineSettings { allocator, ways: 2, ..MACHINE }, |_| {}).unwrap_err();
             assert!(refused.to_string().starts_with("this allocator knows no interleaved banks"), "{refused}");
