@@ -31,8 +31,8 @@ fn run_steps(
     })
 }
 
-/// As many operations on each allocator as the variable `RAMPART_OPERATIONS` says, or a few; `World::step` compares each
-/// result.
+/// As many operations on each allocator as the variable `RAMPART_OPERATIONS` says, or a few; `World::step` compares
+/// each result.
 #[test]
 fn many_operations_do_what_the_naive_allocator_does() {
     let wanted = env::var("RAMPART_OPERATIONS").map_or(20_000, |count| count.parse().expect("a number"));
