@@ -183,8 +183,8 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
             self.relieved = Bytes::ZERO;
         }
         let state = self.state(now);
-        let before = self.last.state.as_ref().map_or(u64::MAX, |last| last.frames.total);
-        if state.frames.total >= before.saturating_add(ADDED.frames()) {
+        let before = self.last.state.as_ref().map(|last| last.frames.total);
+        if has_grown(before, state.frames.total) {
             lock(&self.shared.diagnostic).source_mut().hurry(now);
         }
         self.shared.observer.state(&state);
@@ -244,7 +244,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
             pressure: self.pressure,
             alarms: self.last.alarms,
             errors: self.errors.reports(),
-            offline: self.shared.machine.memory_blocks().map_or(Bytes::ZERO, |blocks| blocks.offline()),
+            offline: self.shared.machine.offline(),
             bad_frames,
             emulated_frames,
             own,
@@ -266,5 +266,23 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         let summary = summarize(self.shared, state);
         self.shared.happened(&DaemonEvent::Stopped { verdict: summary.verdict.clone() });
         summary
+    }
+}
+
+/// Whether the machine has so much more memory than it had, in frames, that it is worth a sweep.
+fn has_grown(before: Option<u64>, now: u64) -> bool {
+    before.is_some_and(|before| now >= before.saturating_add(ADDED.frames()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_memory_block_that_comes_online_is_worth_a_sweep() {
+        let block = ADDED.frames();
+        assert!(has_grown(Some(1000), 1000 + block));
+        assert!(!has_grown(Some(1000), 999 + block), "a balloon takes and gives memory in small parts");
+        assert!(!has_grown(Some(1000 + block), 1000) && !has_grown(None, block));
     }
 }

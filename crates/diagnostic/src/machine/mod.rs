@@ -116,6 +116,12 @@ impl MachineUnderTest {
         MemoryBlocks::read(&self.roots).ok()
     }
 
+    /// All memory that is offline.
+    #[must_use]
+    pub fn offline(&self) -> Bytes {
+        self.memory_blocks().map_or(Bytes::ZERO, |blocks| blocks.offline())
+    }
+
     /// The frame of the page of this process at an address; `None` if it is unknown.
     #[must_use]
     pub fn frame_at(&self, address: u64) -> Option<Frame> {

@@ -71,7 +71,7 @@ impl MemoryReserve {
     /// How much could be claimed now.
     #[must_use]
     pub fn claimable(&self, seen: &Outlook) -> Bytes {
-        self.above(seen, self.bytes(seen))
+        self.spare(seen, |reserve| reserve)
     }
 
     /// How much more may be claimed of the request. The test's own memory, page tables and buffers, may take up to a
@@ -79,13 +79,14 @@ impl MemoryReserve {
     /// reserve before the test gives memory back.
     #[must_use]
     pub fn still_claimable(&self, seen: &Outlook) -> Bytes {
-        let reserve = self.bytes(seen).get();
-        self.above(seen, Bytes::new(reserve - reserve / 4))
+        self.spare(seen, |reserve| Bytes::new(reserve.get() - reserve.get() / 4))
     }
 
-    fn above(&self, seen: &Outlook, reserve: Bytes) -> Bytes {
-        let of_zones = seen.zones.map_or(seen.free, |zones| zones.claimable(self.bytes(seen)));
-        seen.free.saturating_sub(reserve).min(of_zones).round_down(SMALLEST_CLAIM)
+    /// What may be claimed if `left` of the reserve stays free in all, and of what stays free in each zone.
+    fn spare(&self, seen: &Outlook, left: fn(Bytes) -> Bytes) -> Bytes {
+        let reserve = self.bytes(seen);
+        let of_zones = seen.zones.map_or(seen.free, |zones| zones.claimable(left(zones.floor(reserve))));
+        seen.free.saturating_sub(left(reserve)).min(of_zones).round_down(SMALLEST_CLAIM)
     }
 
     /// Returns the advice for the present state of memory.
@@ -180,7 +181,7 @@ mod tests {
         let zones = Some(ZonesOutlook { user, core, core_open, core_high });
         let seen = Outlook { zones, ..outlook(512, 300) };
         assert_eq!(reserve.claimable(&seen), Bytes::from_mib(120), "130 MiB for programs, less a quarter of 40");
-        assert_eq!(reserve.still_claimable(&seen), Bytes::from_mib(120));
+        assert_eq!(reserve.still_claimable(&seen), Bytes::from_mib(122), "three quarters of that");
     }
 
     proptest! {

@@ -32,11 +32,17 @@ impl ZonesOutlook {
         })
     }
 
-    /// How much may be claimed if a quarter of the reserve, and twice what makes the kernel reclaim, is to stay free for
-    /// programs and for the kernel each. The kernel serves claims from the zone for programs first.
+    /// What stays free for programs and for the kernel each: a quarter of the reserve, and well above what makes the kernel
+    /// reclaim. Pools of memory blocks bring memory online at half of it.
     #[must_use]
-    pub fn claimable(&self, reserve: Bytes) -> Bytes {
-        let floor = Bytes::new((reserve.get() / 4).max(4 * self.core_high.get()));
+    pub fn floor(&self, reserve: Bytes) -> Bytes {
+        Bytes::new((reserve.get() / 4).max(4 * self.core_high.get()))
+    }
+
+    /// How much may be claimed if so much is to stay free for programs and for the kernel each. The kernel serves claims from
+    /// the zone for programs first.
+    #[must_use]
+    pub fn claimable(&self, floor: Bytes) -> Bytes {
         let spare = self.core_open.min(self.core.saturating_sub(floor));
         Bytes::new(self.user.get() + spare.get()).saturating_sub(floor)
     }
@@ -66,13 +72,13 @@ mod tests {
     #[test]
     fn a_full_core_leaves_only_what_programs_have_for_themselves() {
         let zones = ZonesOutlook { user: MIB(500), core: MIB(40), core_open: MIB(30), core_high: MIB(2) };
-        assert_eq!(zones.claimable(MIB(200)), MIB(450), "50 MiB stay with programs, and the core's 40 with the kernel");
+        assert_eq!(zones.claimable(MIB(50)), MIB(450), "50 MiB stay with programs, and the core's 40 with the kernel");
         let zones = ZonesOutlook { core: MIB(90), core_open: MIB(70), ..zones };
-        assert_eq!(zones.claimable(MIB(200)), MIB(490), "40 of the core can be spared");
+        assert_eq!(zones.claimable(MIB(50)), MIB(490), "40 of the core can be spared");
         let zones = ZonesOutlook { core_open: MIB(5), ..zones };
-        assert_eq!(zones.claimable(MIB(200)), MIB(455), "the kernel keeps the rest back itself");
-        let zones = ZonesOutlook { core_high: MIB(40), ..zones };
-        assert_eq!(zones.claimable(MIB(200)), MIB(340), "four times what makes the kernel reclaim");
+        assert_eq!(zones.claimable(MIB(50)), MIB(455), "the kernel keeps the rest back itself");
+        assert_eq!(zones.floor(MIB(200)), MIB(50), "a quarter of the reserve");
+        assert_eq!(zones.floor(MIB(20)), MIB(8), "four times what makes the kernel reclaim");
     }
 
     proptest! {
@@ -82,8 +88,8 @@ mod tests {
         fn a_claim_leaves_both_their_floor(user in 0_u64..600, core in 0_u64..600, open in 0_u64..600, high in 0_u64..9) {
             let open = open.min(core);
             let zones = ZonesOutlook { user: MIB(user), core: MIB(core), core_open: MIB(open), core_high: MIB(high) };
-            let claimed = zones.claimable(MIB(200)).get() >> 20;
             let floor = 50.max(4 * high);
+            let claimed = zones.claimable(zones.floor(MIB(200))).get() >> 20;
             let from_core = claimed.saturating_sub(user);
             prop_assert!(from_core <= open, "the kernel would refuse it");
             prop_assert!(from_core == 0 || core - from_core >= floor, "{from_core} of {core}");

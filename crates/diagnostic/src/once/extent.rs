@@ -74,6 +74,8 @@ pub struct Losses {
     pub refused: Bytes,
     /// Never came free.
     pub never_free: Bytes,
+    /// Went offline during the test, as whole memory blocks.
+    pub went_offline: Bytes,
 }
 
 /// Why a test is incomplete, if it is.
@@ -99,6 +101,7 @@ pub fn shortfall(extent: &Extent, losses: &Losses, stopped: Option<Stopped>) -> 
         bytes(losses.given_back, "went back to programs before they were tested"),
         bytes(losses.never_free, "were taken by programs before they could be claimed"),
         bytes(losses.refused, "were refused by the kernel"),
+        bytes(losses.went_offline, "went offline, as memory blocks, while the test ran"),
         frames(losses.moved, "moved by the kernel while under test"),
         frames(losses.unreadable, "tested, but the numbers could not be read"),
     ];
@@ -136,6 +139,7 @@ mod tests {
             (Losses { given_back: MIB(70), ..Losses::default() }, "70 MiB went back to programs before"),
             (Losses { refused: MIB(70), ..Losses::default() }, "70 MiB were refused by the kernel"),
             (Losses { never_free: MIB(70), ..Losses::default() }, "70 MiB were taken by programs before"),
+            (Losses { went_offline: MIB(128), ..Losses::default() }, "128 MiB went offline, as memory blocks"),
             (Losses { moved: 7, refused: MIB(2), ..Losses::default() }, "2 MiB were refused by the kernel, 7 frames"),
             (Losses::default(), "some frames were claimed twice"),
         ] {

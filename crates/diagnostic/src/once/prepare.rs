@@ -21,6 +21,8 @@ const LARGEST_BLOCK: Bytes = Bytes::from_mib(64);
 /// The settings of a test that is about to start.
 pub struct TestPreparation {
     pub outlook: Outlook,
+    /// Memory that was offline when the test began.
+    pub offline: Bytes,
     pub reserve: MemoryReserve,
     pub goal: Goal,
     pub block: Bytes,
@@ -43,7 +45,8 @@ impl TestPreparation {
             None => None,
         };
         let march = MarchSetup::new(request.method, request.delay, request.retention, block)?;
-        Ok(Self { outlook, reserve, goal, block, cpus, march, campaign })
+        let offline = machine.offline();
+        Ok(Self { outlook, offline, reserve, goal, block, cpus, march, campaign })
     }
 
     /// The plan of one pass, from 1: each pass of a repeated test uses other random data backgrounds.

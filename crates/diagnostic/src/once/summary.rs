@@ -102,6 +102,7 @@ fn losses(shared: &TestContext<'_>, sums: &TestSums) -> Losses {
         given_back: schedule.lacks(Lack::GivenBack),
         refused: schedule.lacks(Lack::Refused),
         never_free: schedule.lacks(Lack::NeverFree),
+        went_offline: shared.machine.offline().saturating_sub(shared.prepared.offline),
     }
 }
 
@@ -109,8 +110,6 @@ fn not_tested(shared: &TestContext<'_>, sums: &TestSums, losses: &Losses) -> Vec
     let prepared = shared.prepared;
     let reserve = prepared.reserve.bytes(&prepared.outlook);
     let mut list = unreached::count(shared.machine, prepared.goal, &sums.frames, sums.unknown_pages, reserve);
-    let blocks = shared.machine.memory_blocks();
-    let offline = blocks.map_or(0, |blocks| blocks.offline().frames());
     for (why, frames) in [
         ("of these, moved by the kernel while under test", losses.moved),
         ("of these, tested, but their numbers could not be read", losses.unreadable),
@@ -118,7 +117,7 @@ fn not_tested(shared: &TestContext<'_>, sums: &TestSums, losses: &Losses) -> Vec
         ("of these, refused by the kernel when claimed", losses.refused.frames()),
         ("of these, taken by programs before they could be claimed", losses.never_free.frames()),
         ("of these, on the map of bad frames and not retired: held until the test ended", sums.known_bad),
-        ("offline: memory blocks that are offline are not tested (`rampart banks`)", offline),
+        ("offline: memory blocks that are offline are not tested (`rampart banks`)", shared.machine.offline().frames()),
     ] {
         if frames > 0 {
             list.push(NotTested { why: why.to_owned(), frames });

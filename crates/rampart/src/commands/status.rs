@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use rampart_banks::{Pool, PoolSizes};
+use rampart_diagnostic::MachineUnderTest;
 use rampart_diagnostic::daemon::DaemonState as WatchState;
 use rampart_diagnostic::machine::reserve::MemoryReserve;
 use rampart_linux::capabilities::{self, Capability, CapabilityState};
@@ -17,7 +19,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::inputs::daemon::{self, DaemonLiveness};
-use crate::inputs::pools::machine_beside_pools;
+use crate::inputs::pools::{self, FOLDER, PoolsState, machine_beside_pools};
 use crate::inputs::store;
 use crate::output::{daemon as daemon_text, text};
 
@@ -39,8 +41,40 @@ struct Status {
     /// The number of bad frames by their present state.
     bad_frames_now: BTreeMap<FrameUse, usize>,
     tests: Vec<Value>,
+    /// The pools of memory blocks; `None` on a kernel without blocks.
+    pools: Option<PoolsStatus>,
     /// The state of the daemon, if one runs.
     watch: Option<Box<WatchState>>,
+}
+
+#[derive(Serialize)]
+struct PoolsStatus {
+    sizes: PoolSizes,
+    /// The process that keeps them, if one does.
+    keeper: Option<PoolsState>,
+}
+
+impl PoolsStatus {
+    fn of(machine: &MachineUnderTest) -> Option<Self> {
+        let blocks = machine.memory_blocks()?;
+        let pools = blocks.blocks.iter().map(|block| Pool::of(block.state, &block.zones));
+        Some(Self { sizes: PoolSizes::sum(blocks.size, pools), keeper: pools::read(Path::new(FOLDER)) })
+    }
+
+    /// A line; `None` where all memory is online for anything, and nobody keeps pools.
+    fn line(&self) -> Option<String> {
+        let PoolSizes { kernel, user, offline } = self.sizes;
+        let sizes = format!("kernel core {kernel}, user pool {user}, offline {offline}");
+        match &self.keeper {
+            Some(keeper) => {
+                let moves: u64 = keeper.moves.iter().map(|count| count.blocks).sum();
+                let (pid, failures) = (keeper.pid, keeper.failures);
+                Some(format!("{sizes}; process {pid} keeps them: {moves} blocks moved, {failures} attempts failed"))
+            }
+            None if user > Bytes::ZERO || offline > Bytes::ZERO => Some(format!("{sizes}; no process keeps them")),
+            None => None,
+        }
+    }
 }
 
 /// Shows the status. Returns 0.
@@ -65,6 +99,7 @@ pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
         bad_frames: known.len(),
         bad_frames_now,
         tests: history.iter().map(store::document).collect(),
+        pools: PoolsStatus::of(&machine),
         watch: daemon_state(&store),
         store: store.path().to_owned(),
     };
@@ -116,6 +151,9 @@ fn text(status: &Status, tests: &[TestRecord]) -> String {
     for node in &status.topology.nodes {
         let _ = writeln!(text, "{:<11} {}, {} free, {} CPUs", node.node, node.total, node.free, node.cpus.len());
     }
+    if let Some(line) = status.pools.as_ref().and_then(PoolsStatus::line) {
+        let _ = writeln!(text, "pools       {line}");
+    }
     let model = status.topology.model.as_deref().unwrap_or("unknown CPU");
     let _ = writeln!(text, "loops       {} on {model}", status.engines.join(", "));
     for capability in &status.capabilities {
@@ -139,4 +177,29 @@ fn text(status: &Status, tests: &[TestRecord]) -> String {
     }
     let _ = writeln!(text, "store       {}", status.store.display());
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rampart_banks::PoolMove;
+    use rampart_memory::HotplugBlock;
+
+    #[test]
+    fn pools_have_a_line_once_there_are_any() {
+        let [kernel, user, offline] = [512, 256, 128].map(Bytes::from_mib);
+        let line = |sizes, keeper| PoolsStatus { sizes, keeper }.line();
+        assert_eq!(line(PoolSizes { kernel, ..PoolSizes::default() }, None), None);
+        let sizes = PoolSizes { kernel, user, offline };
+        let shown = "kernel core 512 MiB, user pool 256 MiB, offline 128 MiB";
+        assert_eq!(line(sizes, None), Some(format!("{shown}; no process keeps them")));
+        let mut keeper = PoolsState::new(Bytes::ZERO);
+        keeper.pid = 7;
+        keeper.failures = 2;
+        for to in [Pool::User, Pool::Offline, Pool::User] {
+            keeper.moved(Pool::Kernel, PoolMove { block: HotplugBlock(1), to });
+        }
+        let kept = "process 7 keeps them: 3 blocks moved, 2 attempts failed";
+        assert_eq!(line(sizes, Some(keeper)), Some(format!("{shown}; {kept}")));
+    }
 }

@@ -161,6 +161,16 @@ mod tests {
     }
 
     #[test]
+    fn a_rest_ends_when_there_is_memory_that_no_sweep_has_seen() {
+        let mut sweep = sweep();
+        sweep.begin(at(5_000));
+        sweep.sees(Tested::NEVER, false);
+        sweep.end(at(5_080));
+        sweep.hurry(at(5_100));
+        assert!(!sweep.begin(at(5_099)) && sweep.begin(at(5_100)));
+    }
+
+    #[test]
     fn what_was_tested_of_late_is_left_alone_and_bounds_the_rest() {
         let mut sweep = sweep();
         sweep.begin(at(5_000));
