@@ -155,8 +155,8 @@ burst_tests() {
   rest
 }
 
-# Files on ext4, whose pages the kernel can drop: they are read, a program uses nearly all memory, and they are read again.
-# The disk is a file in memory; another file takes half of the memory.
+# Files on ext4, whose pages the kernel can drop: they are read, a program uses nearly all memory, and they are read
+# again. The disk is a file in memory; another file takes half of the memory.
 cache_tests() {
   program cached sh -c "cat /cache/* >/dev/null; mix large 1 $large $seed; cat /cache/* | wc -c"
   rest
