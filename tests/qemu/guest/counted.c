@@ -1,7 +1,7 @@
 /* counted FILE KEEPER LOG COMMAND ARGUMENT...: runs a command, and prints what it cost the whole machine.
 
-   The command's output goes to FILE. KEEPER is the process of `rampart banks pools`, 0 if there is none, and LOG what it
-   prints. The line on standard output is KEY=VALUE, a space between them:
+   The command's output goes to FILE. KEEPER is the process of `rampart banks pools`, 0 if there is none, and LOG what
+   it prints. The line on standard output is KEY=VALUE, a space between them:
 
      instructions  all that the machine executed meanwhile, without what it was idle
      idle          for how long it was idle, in units of an instruction

@@ -1,4 +1,4 @@
-/* fileserver FOLDER FILES KIB ROUNDS SEED: a file server, after the personality of this name of filebench [Panwar15, 6.3].
+/* fileserver FOLDER FILES KIB ROUNDS SEED: a file server, after filebench's personality of this name [Panwar15, 6.3].
 
    Creates four fifths of FILES files, of KIB KiB on average, 20 in a folder. Each round then creates a file and writes
    it whole, appends to another, reads a third whole, deletes a fourth and asks for the size of a fifth. At the end all

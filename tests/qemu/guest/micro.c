@@ -1,5 +1,5 @@
-/* micro TEST COUNT: an operation of the kernel, so many times, after the tests of AIM9 [Panwar15, table 6.4] and with its
-   names; mmap_test, map_test and signal_test are added. Files lie in /tmp. Prints a checksum of what was read. */
+/* micro TEST COUNT: an operation of the kernel, so many times, after the tests of AIM9 [Panwar15, table 6.4] and with
+   their names; mmap_test, map_test and signal_test are added. Files lie in /tmp. Prints a checksum of what was read. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>

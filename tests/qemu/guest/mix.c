@@ -1,5 +1,5 @@
-/* mix KIND PROCESSES SIZE SEED: a computation, in so many processes, each of which uses memory in the way of programs of
-   PARSEC [Panwar15, table 6.2]; they are not these programs.
+/* mix KIND PROCESSES SIZE SEED: a computation, in so many processes, each of which uses memory in the way of programs
+   of PARSEC [Panwar15, table 6.2]; they are not these programs.
 
      graph      swaps nodes of a graph at random, as canneal        SIZE: thousands of nodes
      points     distances of points to centres, in a row            SIZE: thousands of points

@@ -155,8 +155,8 @@ burst_tests() {
   rest
 }
 
-# Files on ext4, whose pages the kernel can drop: they are read, nearly all memory is used by a program, and they are
-# read again. The disk is a file in memory.
+# Files on ext4, whose pages the kernel can drop: they are read, a program uses nearly all memory, and they are read
+# again. The disk is a file in memory; another file takes half of the memory.
 cache_tests() {
   program cached sh -c "cat /cache/* >/dev/null; mix large 1 $large $seed; cat /cache/* | wc -c"
   rest
@@ -166,6 +166,7 @@ prepare_cache() {
   load_modules
   mkdir -p /store /cache
   mount -t tmpfs none /store
+  dd if=/dev/zero of=/store/half bs=1M count=2000 2>/dev/null
   truncate -s 400M /store/disk
   losetup /dev/loop0 /store/disk
   mke2fs /dev/loop0 >/dev/null 2>&1
