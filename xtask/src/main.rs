@@ -36,7 +36,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   qemu [SCENARIO]        scenarios on a Linux kernel of their own (all); needs qemu-system-x86_64
   qemu --short           those that are part of `test`, with the binaries of the tests
   qemu --table           what four testers find of faults from outside, and after how long, as a Markdown table
-  nightly                all scenarios on each of the two kernels, and the table";
+  proofs                 FullestBank in every schedule of few threads (loom), and in many of more (shuttle)
+  nightly                the proofs, then all scenarios on each of the two kernels, and the table";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -68,7 +69,8 @@ fn perform(root: &Path, words: &[&str]) -> Result<(), Error> {
         ["qemu", "--short"] => scenarios::short(root),
         ["qemu", "--table"] => scenarios::table(root),
         ["qemu", names @ ..] => scenarios::run_named(root, names),
-        ["nightly"] => scenarios::nightly(root),
+        ["proofs"] => stages::proofs(root),
+        ["nightly"] => stages::proofs(root).and_then(|()| scenarios::nightly(root)),
         _ => Err(Error::Usage(USAGE)),
     }
 }

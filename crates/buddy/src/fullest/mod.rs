@@ -10,13 +10,13 @@
 //! date; no frame is given twice for that, and a search that finds nothing by hints reads the bits before it refuses.
 //!
 //! The parts: [`word`] has the bits of 64 frames, [`group`] the state of 32 chunks; `at_hand`, `take`, `give` and
-//! `claim` change them; `pools` chooses the bank, or the [`unit`] of interleaved banks; [`lists`] has these by fullness;
-//! [`cpu`] what a CPU keeps for itself.
+//! `claim` change them; `pools` chooses the bank, or the [`unit`] of interleaved banks; [`lists`] has these by
+//! fullness; [`cpu`] what a CPU keeps for itself.
 //!
-//! A chunk all of which is free is one bit of its group, and its words are zero; so is one that is held as a whole, with
-//! another bit of the same word. So a block of 2 or 4 MiB takes one operation too, and tells whether it is held. Each
-//! CPU prefers groups in which no other CPU allocates, in the same bank: so two CPUs fill the fullest bank together, but
-//! change different cache lines.
+//! A chunk all of which is free is one bit of its group, and its words are zero; so is one that is held as a whole,
+//! with another bit of the same word. So a block of 2 or 4 MiB takes one operation too, and tells whether it is held.
+//! Each CPU prefers groups in which no other CPU allocates, in the same bank: so two CPUs fill the fullest bank
+//! together, but change different cache lines.
 //!
 //! Steps, at most: an allocation looks at 16 units of each of two pools, and in each at 128 chunks that are partly
 //! free. Only if it finds nothing, it reads every word once, and again if another thread moved several words

@@ -57,7 +57,7 @@ fn most_seen(machine: &FullestBank<'_>, frames: u64, cpus: u32, spare: usize) ->
             }
             4 => {
                 let number = [0, 3, 9, 10][usize::try_from(next(&mut random) % 4).unwrap()];
-                let first = next(&mut random) % frames >> number << number;
+                let first = ((next(&mut random) % frames) >> number) << number;
                 let block = block(first, number);
                 let (counts, claimed) = counted(|| machine.claim(block));
                 note(2, counts);
