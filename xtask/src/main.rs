@@ -38,7 +38,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   qemu --short           those that are part of `test`, with the binaries of the tests
   qemu --table           what four testers find of faults from outside, and after how long, as a Markdown table
   freestanding           the page allocators without std, alloc and a C library, built and run
-  nightly                all scenarios on each of the two kernels, and the table";
+  proofs                 FullestBank in every schedule of few threads (loom), and in many of more (shuttle)
+  nightly                the proofs, then all scenarios on each of the two kernels, and the table";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -71,7 +72,8 @@ fn perform(root: &Path, words: &[&str]) -> Result<(), Error> {
         ["qemu", "--table"] => scenarios::table(root),
         ["qemu", names @ ..] => scenarios::run_named(root, names),
         ["freestanding"] => freestanding::check(root),
-        ["nightly"] => scenarios::nightly(root),
+        ["proofs"] => stages::proofs(root),
+        ["nightly"] => stages::proofs(root).and_then(|()| scenarios::nightly(root)),
         _ => Err(Error::Usage(USAGE)),
     }
 }

@@ -71,3 +71,13 @@ fn tests(root: &Path) -> Result<(), Error> {
     let outcome = outcome.and_then(|()| checks.map(drop));
     if total.failed > 0 { Err(Error::TestsFailed) } else { outcome }
 }
+
+/// Runs the proofs of FullestBank with both checkers of schedules, each in a folder of its own: all is compiled for it.
+pub fn proofs(root: &Path) -> Result<(), Error> {
+    for checker in ["loom", "shuttle"] {
+        let folder = format!("target/{checker}");
+        let arguments = ["test", "--release", "--package", "rampart-buddy", "--lib", "--target-dir", &folder, checker];
+        run(cargo(root).args(arguments).env("RUSTFLAGS", format!("--cfg {checker}")))?;
+    }
+    Ok(())
+}

@@ -62,14 +62,14 @@ impl FullestZone<'_> {
     fn take_chunk_nearby(&self, order: BlockOrder, (cpu, user): (&CpuState, PageUser)) -> Option<usize> {
         let (group, before) = cpu.near(user, NearSize::Chunk)?;
         let state = &self.memory.groups[group];
-        let unit = self.part(state.unit());
-        let bucket = unit.bucket.load(Relaxed);
-        let flags = unit.flags();
+        let number = state.unit();
+        let unit = self.part(number);
+        let (bucket, flags) = (unit.bucket.load(Relaxed), unit.flags());
         if bucket > before || flags.pool() != user.pool() || flags.is_isolated() {
             return None;
         }
         let chunk = self.first_chunk(group) + state.take_first(order.number() > CHUNK_ORDER)?;
-        self.count_chunk(chunk);
+        self.count_chunk(chunk, number);
         if bucket < before {
             cpu.set_near(user, NearSize::Chunk, group, bucket);
         }

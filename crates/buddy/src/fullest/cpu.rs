@@ -78,21 +78,23 @@ impl Reservation {
     }
 }
 
-/// What one CPU keeps of one zone. No other CPU uses its cache lines.
+/// What one CPU keeps of one zone. No other CPU uses its cache lines; all that the usual case needs is in the first.
 ///
 /// Only the thread on that CPU changes the counts, so they take no atomic operation, only loads and stores.
 #[derive(Debug, Default)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub struct CpuState {
     reserved: [AtomicU64; 2],
-    /// Where each user's last block lies, plus one, and how empty that unit was then, in the lowest byte.
-    near: [[AtomicU64; 2]; 2],
-    /// Its number, plus one: set once.
-    number: AtomicU32,
+    /// The group of each user's last chunk, plus one, and how empty that unit was then, in the lowest byte.
+    near_group: [AtomicU64; 2],
     /// Free frames not yet added to the zone's count.
     free: AtomicI64,
     allocated: AtomicU64,
     freed: AtomicU64,
+    /// Its number, plus one: set once.
+    number: AtomicU32,
+    /// The unit of each user's last frame, in the same way.
+    near_unit: [AtomicU64; 2],
     refused: AtomicU64,
 }
 
@@ -100,9 +102,18 @@ impl CpuState {
     /// Forgets everything, for the CPU of this number.
     pub(super) fn begin(&self, number: usize) {
         self.number.store(u32::try_from(number + 1).expect("few CPUs"), Relaxed);
-        self.reserved.iter().chain(self.near.as_flattened()).for_each(|word| word.store(0, Relaxed));
+        let words = [&self.reserved, &self.near_group, &self.near_unit];
+        words.into_iter().flatten().for_each(|word| word.store(0, Relaxed));
         self.free.store(0, Relaxed);
         [&self.allocated, &self.freed, &self.refused].iter().for_each(|count| count.store(0, Relaxed));
+    }
+
+    #[inline]
+    const fn near_of(&self, user: PageUser, size: NearSize) -> &AtomicU64 {
+        match size {
+            NearSize::Frame => &self.near_unit[user as usize],
+            NearSize::Chunk => &self.near_group[user as usize],
+        }
     }
 
     #[inline]
@@ -119,14 +130,14 @@ impl CpuState {
     /// the group.
     #[inline]
     pub(super) fn near(&self, user: PageUser, size: NearSize) -> Option<(usize, u32)> {
-        let near = self.near[user as usize][size as usize].load(Relaxed);
+        let near = self.near_of(user, size).load(Relaxed);
         let place = (near >> u8::BITS).checked_sub(1)?;
         Some((usize::try_from(place).expect("it was an index"), u32::from(near.to_le_bytes()[0])))
     }
 
     pub(super) fn set_near(&self, user: PageUser, size: NearSize, place: usize, bucket: u32) {
         let bucket = u64::from(bucket.min(BUCKETS - 1));
-        self.near[user as usize][size as usize].store((place as u64 + 1) << u8::BITS | bucket, Relaxed);
+        self.near_of(user, size).store((place as u64 + 1) << u8::BITS | bucket, Relaxed);
     }
 
     /// Replaces a reservation; false if another thread has ended it.

@@ -97,17 +97,16 @@ impl FullestZone<'_> {
         let (group, bit) = self.group(chunk);
         let bits = if count == 2 { bit * 3 } else { bit };
         match group.give(bits) {
-            Some(whole) => self.chunk_came_back(chunk, whole == self.all_chunks()),
+            Some(whole) => self.chunk_came_back(chunk, group.unit(), whole == self.all_chunks()),
             None => (chunk..chunk + count).for_each(|chunk| self.give_broken(chunk)),
         }
     }
 
     /// A chunk became whole; perhaps it was the last of its group.
     #[inline]
-    fn chunk_came_back(&self, chunk: usize, was_last: bool) {
-        let unit = self.unit_of(chunk);
+    fn chunk_came_back(&self, chunk: usize, unit: usize, was_last: bool) {
         self.part(unit).forget_lack();
-        self.count_chunk(chunk);
+        self.count_chunk(chunk, unit);
         self.list(unit);
         if was_last {
             self.offline_if_empty(unit);
@@ -120,7 +119,7 @@ impl FullestZone<'_> {
         let (group, bit) = self.group(chunk);
         let held = group.give(bit).is_some() || (self.is_exhausted(chunk) && group.make_whole(bit));
         assert!(held, "a block is given back but not held");
-        self.chunk_came_back(chunk, true);
+        self.chunk_came_back(chunk, group.unit(), true);
     }
 
     #[inline]

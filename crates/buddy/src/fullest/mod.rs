@@ -9,19 +9,24 @@
 //! bits are the only truth. Reservations, maps of chunks, counts and lists of banks are hints. A hint can be out of
 //! date; no frame is given twice for that, and a search that finds nothing by hints reads the bits before it refuses.
 //!
-//! The parts: [`word`] has the bits of 64 frames; `take`, `give` and `claim` change them; `pools` chooses the bank;
-//! [`lists`] has the banks by fullness; [`cpu`] what a CPU keeps for itself.
+//! The parts: [`word`] has the bits of 64 frames, [`group`] the state of 32 chunks; `at_hand`, `take`, `give` and
+//! `claim` change them; `pools` chooses the bank, or the [`unit`] of interleaved banks; [`lists`] has these by
+//! fullness; [`cpu`] what a CPU keeps for itself.
 //!
-//! A chunk all of which is free is one bit in a map, and its words are zero. So a block of 2 or 4 MiB takes one
-//! operation too.
+//! A chunk all of which is free is one bit of its group, and its words are zero; so is one that is held as a whole,
+//! with another bit of the same word. So a block of 2 or 4 MiB takes one operation too, and tells whether it is held.
+//! Each CPU prefers groups in which no other CPU allocates, in the same bank: so two CPUs fill the fullest bank
+//! together, but change different cache lines.
 //!
-//! Steps, at most: an allocation looks at 16 banks of each of two pools, and in each at 128 chunks that are partly
+//! Steps, at most: an allocation looks at 16 units of each of two pools, and in each at 128 chunks that are partly
 //! free. Only if it finds nothing, it reads every word once, and again if another thread moved several words
-//! meanwhile.
+//! meanwhile. `step_tests` has the formula.
 //! LLFree \[Wrenger23\] has bits and reservations too, but neither pools nor an order of banks.
 
 mod at_hand;
 mod claim;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod counted;
 mod cpu;
 mod give;
 mod group;
@@ -62,6 +67,9 @@ use zone::ZoneSlices;
 ///
 /// It keeps no record of blocks, only of frames. So it notices that frames are given back that are not held, but not
 /// that only a part of a block is.
+///
+/// Banks of one of the [`BankSets`] are one unit: they change their pool together, and are isolated for as long as any
+/// of them is. A set with a partial bank, or with banks in two zones, is the kernel's for good.
 #[derive(Debug)]
 pub struct FullestBank<'a> {
     zones: &'a [FullestZone<'a>],
@@ -325,11 +333,15 @@ fn fill_zonelists(zones: &[Zone], lists: &mut [u32]) {
 
 #[cfg(all(test, loom))]
 mod loom_tests;
+#[cfg(all(test, loom))]
+mod loom_threes;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod set_tests;
 #[cfg(all(test, shuttle))]
 mod shuttle_tests;
 #[cfg(all(test, any(loom, shuttle)))]
 mod small;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod step_tests;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

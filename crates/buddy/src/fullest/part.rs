@@ -19,8 +19,8 @@ pub const NONE: u32 = u32::MAX;
 
 /// What all threads share of a part of a bank. It has a cache line of its own.
 ///
-/// Banks that are interleaved are one *unit*: the state of its first part is that of all its parts. A bank that is in no
-/// set is a unit by itself.
+/// Banks that are interleaved are one *unit*: the state of its first part is that of all its parts. A bank that is in
+/// no set is a unit by itself.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct PartState {

@@ -3,13 +3,14 @@
 //! **Problem.** A test on threads sees a few of the many orders in which they can run. **Idea.** Loom runs a small test
 //! in every order, and Shuttle a larger one in very many; each brings atomics and threads of its own. **Why this way.**
 //! All of the allocator takes its atomics from here, so the code that is checked is the code that runs. An ordinary
-//! build compiles neither checker.
+//! build compiles neither checker. Ordinary tests have atomics that count.
 
+#[cfg(all(test, not(any(loom, shuttle))))]
+pub use super::counted::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, CountedMutex as SpinMutex};
 #[cfg(not(any(loom, shuttle)))]
-pub use core::{
-    hint::spin_loop,
-    sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64},
-};
+pub use core::hint::spin_loop;
+#[cfg(not(any(test, loom, shuttle)))]
+pub use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64};
 #[cfg(loom)]
 pub use loom::{
     hint::spin_loop,
@@ -25,7 +26,7 @@ pub use core::sync::atomic::Ordering;
 
 #[cfg(any(loom, shuttle))]
 pub use checked::SpinMutex;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(test, loom, shuttle)))]
 pub use spin::mutex::SpinMutex;
 
 /// The mutex of a checker in the shape of the spin lock.
@@ -49,11 +50,6 @@ mod checked {
         /// Takes the lock if nobody has it.
         pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
             self.0.try_lock().ok()
-        }
-
-        /// Returns the data, for the one owner that it has now.
-        pub fn get_mut(&mut self) -> &mut T {
-            self.0.get_mut().expect("no thread has panicked")
         }
     }
 }

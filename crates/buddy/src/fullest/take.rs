@@ -104,7 +104,7 @@ impl FullestZone<'_> {
         let take = |group: usize| Some((group, self.memory.groups[group].take_first(two)?));
         let (group, place) = self.groups_for(cpu.number(), unit).find_map(take)?;
         let chunk = self.first_chunk(group) + place;
-        self.count_chunk(chunk);
+        self.count_chunk(chunk, unit);
         let slot = self.keep_in_unit(chunk * CHUNK_FRAMES, order, user)?;
         if let Some((before, _)) = cpu.near(user, NearSize::Chunk).filter(|&(before, _)| before != group) {
             self.memory.groups[before].disown(cpu.number());
@@ -128,7 +128,7 @@ impl FullestZone<'_> {
         let (group, bit) = self.group(chunk);
         let taken = group.take(if two { bit * 3 } else { bit });
         if taken {
-            self.count_chunk(chunk);
+            self.count_chunk(chunk, group.unit());
         }
         taken
     }

@@ -124,10 +124,10 @@ impl FullestZone<'_> {
 
     /// A chunk was given out, or came back.
     #[inline]
-    pub(super) fn count_chunk(&self, chunk: usize) {
+    pub(super) fn count_chunk(&self, chunk: usize, unit: usize) {
         let looked_at = (1 << self.group_shift().saturating_sub(LOOKS_SHIFT)) - 1;
         if chunk & looked_at == 0 {
-            self.relist(self.unit_of(chunk));
+            self.relist(unit);
         }
     }
 

@@ -12,11 +12,11 @@ use super::sync::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst, Spi
 use super::word::{FREE, WORD_FRAMES, samples};
 use crate::{BankPool, BankSize, Cpu, Footprint, Watermarks, Zone};
 
-/// A CPU adds its count of free frames to its zone's when it differs by a share of the zone, but by no more than 64 MiB.
-/// So with all CPUs, the zone's count is off by 1.6 % at most.
+/// A CPU adds its count of free frames to its zone's when it differs by its share of a 64th of the zone, but by no more
+/// than 64 MiB and no less than 64 frames.
+const UNCOUNTED_SHARE: u64 = 64;
 const MOST_UNCOUNTED: u64 = 1 << 14;
 const LEAST_UNCOUNTED: u64 = 64;
-const UNCOUNTED_SHARE: u64 = 64;
 
 /// One zone. The caller of [`FullestBank::new`](super::FullestBank::new) hands in as many as its machine has.
 #[derive(Debug, Default)]
