@@ -124,8 +124,8 @@ const SUCCESSIVE: [Successor; 5] = [
     }),
 ];
 
-/// `[tables|guests [FOLDER]|LLFREE]` only what stands beside [Panwar15, tables 4.2 and 6.1], the table of the files that
-/// `tests/qemu/banks` wrote, or the folder of LLFree's source.
+/// `[tables|guests [FOLDER]|LLFREE]` only what stands beside [Panwar15, tables 4.2 and 6.1], the table of the files
+/// that `tests/qemu/banks` wrote, or the folder of LLFree's source.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     if let [only, folder @ ..] = arguments
         && only == "guests"

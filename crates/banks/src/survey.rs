@@ -5,7 +5,8 @@
 //! (`/proc/kpageflags`): memory of programs and of cached files can move, the kernel's own cannot. A block that the
 //! kernel would refuse in any case, because it lies in two zones or has a hole, is told by its zones. **Why this way.**
 //! A pure function of blocks and counts. It errs on one side only: frames that lie ready for one CPU look like the
-//! kernel's, so a block may be called unmovable that a moment later can be emptied.
+//! kernel's, so a block may be called unmovable that a moment later can be emptied. In `ZONE_MOVABLE` the kernel has none,
+//! so there they are not in the way.
 
 use std::collections::BTreeSet;
 use std::ops::{Add, RangeInclusive};
@@ -105,10 +106,13 @@ pub struct MemoryTotals {
 }
 
 impl FrameUseBytes {
-    fn of(census: &Census) -> Self {
+    /// In a block that is `movable_only`, the kernel has only memory that can move: frames there without a known use
+    /// lie ready for one CPU, or are such memory.
+    fn of(census: &Census, movable_only: bool) -> Self {
+        let used_as = |class| if movable_only && class == FrameClass::Kernel { FrameClass::Anonymous } else { class };
         census
             .iter()
-            .map(|(class, frames)| Self::one(class, Bytes::new(frames * FRAME_BYTES)))
+            .map(|(class, frames)| Self::one(used_as(class), Bytes::new(frames * FRAME_BYTES)))
             .fold(Self::default(), Add::add)
     }
 
@@ -229,7 +233,8 @@ impl MemorySurvey {
 impl BlockSurvey {
     fn new(block: &MemoryBlock, size: Bytes, census: Option<Census>, banks: &BankLayout) -> Self {
         let online = block.state == HotplugState::Online;
-        let uses = census.filter(|_| online).map(|census| FrameUseBytes::of(&census)).unwrap_or_default();
+        let movable_only = is_movable_only(&block.zones);
+        let uses = census.filter(|_| online).map(|census| FrameUseBytes::of(&census, movable_only)).unwrap_or_default();
         let start = u64::from(block.number.0) * size.get();
         let of = banks.of(block.number, size);
         Self {
@@ -247,7 +252,7 @@ impl BlockSurvey {
     /// Whether it takes only memory that can move (`ZONE_MOVABLE`).
     #[must_use]
     pub fn is_movable_only(&self) -> bool {
-        matches!(&self.zones, BlockZones::In(zone) if zone == "Movable")
+        is_movable_only(&self.zones)
     }
 
     /// The banks in which it lies.
@@ -255,6 +260,10 @@ impl BlockSurvey {
     pub const fn bank_range(&self) -> RangeInclusive<Bank> {
         self.banks.0..=self.banks.1
     }
+}
+
+fn is_movable_only(zones: &BlockZones) -> bool {
+    matches!(zones, BlockZones::In(zone) if zone == "Movable")
 }
 
 fn obstacle(block: &MemoryBlock, known: bool, uses: &FrameUseBytes) -> Option<BlockObstacle> {

@@ -16,6 +16,10 @@ fn normal() -> BlockZones {
     BlockZones::In("Normal".to_owned())
 }
 
+fn movable() -> BlockZones {
+    BlockZones::In("Movable".to_owned())
+}
+
 fn survey(blocks: Vec<MemoryBlock>, censuses: Option<&[Census]>, bank: u64) -> MemorySurvey {
     let blocks = MemoryBlocks { size: Bytes::new(BLOCK), blocks };
     MemorySurvey::new(&blocks, censuses, BankLayout::requested(Bytes::new(bank)))
@@ -38,6 +42,9 @@ fn a_block_can_be_emptied_unless_there_is_a_reason() {
         (normal(), in_use(FrameClass::Kernel), Some(BlockObstacle::Unmovable)),
         (normal(), in_use(FrameClass::Reserved), Some(BlockObstacle::Unmovable)),
         (normal(), in_use(FrameClass::Offline), Some(BlockObstacle::Unmovable)),
+        (movable(), in_use(FrameClass::Kernel), None),
+        (movable(), in_use(FrameClass::Slab), Some(BlockObstacle::Unmovable)),
+        (movable(), in_use(FrameClass::Reserved), Some(BlockObstacle::Unmovable)),
         (BlockZones::Several, census(&[]), Some(BlockObstacle::SeveralZones)),
         (BlockZones::Several, in_use(FrameClass::Absent), Some(BlockObstacle::Hole)),
     ] {
@@ -113,9 +120,12 @@ proptest! {
 
     /// Nothing is lost: the uses of an online block make up the block.
     #[test]
-    fn the_uses_of_a_block_make_up_the_block(counts in proptest::collection::vec(0_u64..2000, 11)) {
+    fn the_uses_of_a_block_make_up_the_block(
+        counts in proptest::collection::vec(0_u64..2000, 11),
+        movable_only in any::<bool>(),
+    ) {
         let census: Census = FrameClass::ALL.into_iter().zip(counts.iter().copied()).collect();
-        let uses = FrameUseBytes::of(&census);
+        let uses = FrameUseBytes::of(&census, movable_only);
         let sum = uses.free.get() + uses.used().get() + uses.retired.get() + uses.hole.get();
         prop_assert_eq!(sum, counts.iter().sum::<u64>() * FRAME_BYTES);
     }
