@@ -5,8 +5,8 @@
 //! (`/proc/kpageflags`): memory of programs and of cached files can move, the kernel's own cannot. A block that the
 //! kernel would refuse in any case, because it lies in two zones or has a hole, is told by its zones. **Why this way.**
 //! A pure function of blocks and counts. It errs on one side only: frames that lie ready for one CPU look like the
-//! kernel's, so a block may be called unmovable that a moment later can be emptied. In `ZONE_MOVABLE` the kernel has none,
-//! so there they are not in the way.
+//! kernel's, so a block may be called unmovable that a moment later can be emptied. In `ZONE_MOVABLE` the kernel has
+//! none, so there they are not in the way.
 
 use std::collections::BTreeSet;
 use std::ops::{Add, RangeInclusive};
