@@ -9,7 +9,8 @@
 //!
 //! Each node has pools of its own. Three thresholds of free memory, as parts of the reserve of a node: a pool grows if
 //! less than an eighth is free for it, or less than half in both; a block goes offline only if a quarter stays free for
-//! its pool, and the whole reserve in both. The distance between these, and a time for which memory must lie idle, keep
+//! its pool, and the whole reserve in both. What is free for a pool is what it has above the threshold at which the
+//! kernel reclaims. The distance between these, and a time for which memory must lie idle, keep
 //! blocks from going back and forth. Programs may also use free memory of the core, as far as the kernel lets them: it
 //! keeps a part back for itself, and what lies there can move out again.
 

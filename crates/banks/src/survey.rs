@@ -5,7 +5,8 @@
 //! (`/proc/kpageflags`): memory of programs and of cached files can move, the kernel's own cannot. A block that the
 //! kernel would refuse in any case, because it lies in two zones or has a hole, is told by its zones. **Why this way.**
 //! A pure function of blocks and counts. It errs on one side only: frames that lie ready for one CPU look like the
-//! kernel's, so a block may be called unmovable that a moment later can be emptied.
+//! kernel's, so a block may be called unmovable that a moment later can be emptied. In `ZONE_MOVABLE` the kernel has
+//! none, so there they are not in the way.
 
 use std::collections::BTreeSet;
 use std::ops::{Add, RangeInclusive};
@@ -124,10 +125,14 @@ pub struct VirtioMemTotals {
 }
 
 impl FrameUseBytes {
-    fn of(census: &Census, origin: MemoryOrigin) -> Self {
+    /// In a block that takes only memory which can move, frames without a known use lie ready for one CPU, or are such
+    /// memory.
+    fn of(census: &Census, origin: MemoryOrigin, zones: &BlockZones) -> Self {
+        let movable_only = is_movable_only(zones);
+        let used_as = |class| if movable_only && class == FrameClass::Kernel { FrameClass::Anonymous } else { class };
         census
             .iter()
-            .map(|(class, frames)| (class, Bytes::new(frames * FRAME_BYTES)))
+            .map(|(class, frames)| (used_as(class), Bytes::new(frames * FRAME_BYTES)))
             .map(|(class, bytes)| match (class, origin) {
                 // Other frames that are offline alone are a balloon's.
                 (FrameClass::Offline, MemoryOrigin::VirtioMem) => Self { unplugged: bytes, ..Self::default() },
@@ -271,7 +276,8 @@ impl BlockSurvey {
         origin: MemoryOrigin,
     ) -> Self {
         let online = block.state == HotplugState::Online;
-        let uses = census.filter(|_| online).map(|census| FrameUseBytes::of(&census, origin)).unwrap_or_default();
+        let uses = |census| FrameUseBytes::of(&census, origin, &block.zones);
+        let uses = census.filter(|_| online).map(uses).unwrap_or_default();
         let start = u64::from(block.number.0) * size.get();
         let of = banks.of(block.number, size);
         Self {
@@ -290,7 +296,7 @@ impl BlockSurvey {
     /// Whether it takes only memory that can move (`ZONE_MOVABLE`).
     #[must_use]
     pub fn is_movable_only(&self) -> bool {
-        matches!(&self.zones, BlockZones::In(zone) if zone == "Movable")
+        is_movable_only(&self.zones)
     }
 
     /// Whether the host gave it by virtio-mem, and can have it back.
@@ -304,6 +310,10 @@ impl BlockSurvey {
     pub const fn bank_range(&self) -> RangeInclusive<Bank> {
         self.banks.0..=self.banks.1
     }
+}
+
+fn is_movable_only(zones: &BlockZones) -> bool {
+    matches!(zones, BlockZones::In(zone) if zone == "Movable")
 }
 
 fn obstacle(block: &MemoryBlock, known: bool, uses: &FrameUseBytes) -> Option<BlockObstacle> {

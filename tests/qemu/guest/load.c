@@ -3,7 +3,8 @@
    Each phase wants LOW to HIGH per cent of the machine's memory: two thirds of it in processes of 4 to 64 MiB, each of
    which gives a random fifth of its pages back, and one third in files below /tmp of 1 KiB to 1 MiB, seven of ten up
    to 16 KiB. A third of both ends with each phase. Prints "phase N wanted P" once a phase has grown to P per cent, then
-   rests for PAUSE seconds. A process that cannot get its memory, or a file that cannot be written, ends the load with exit code 1.
+   rests for PAUSE seconds. A process that cannot get its memory, or a file that cannot be written, ends the load with
+   exit code 1.
    ALL_KIB is the machine's memory, if some of it is offline already. */
 #define _GNU_SOURCE
 #include <fcntl.h>

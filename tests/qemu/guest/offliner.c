@@ -174,7 +174,8 @@ static int chosen(void) {
     return best;
 }
 
-/* chmem says itself what it did: "Memory Block 7 (0x...) disabled", or "disable failed". */
+/* chmem says which blocks stayed: "Memory Block 7 (0x...) disable failed". Which went, the blocks themselves say: a
+   chmem that was ended may have said nothing. */
 static int run_chmem(long wanted) {
     char size[32], line[256];
     int ends[2], status = 0, failures = 0, number;
@@ -192,12 +193,13 @@ static int run_chmem(long wanted) {
     FILE *said = fdopen(ends[0], "r");
     while (said && fgets(line, sizeof line, said)) {
         if (sscanf(line, "Memory Block %d", &number) != 1) continue;
-        int failed = strstr(line, "fail") != NULL;
-        failures += failed;
-        if (failed) printf("block %d: stays in online, and does not go to offline: %s", number, line);
-        else printf("block %d: from online to offline\n", number);
+        if (!strstr(line, "disable failed")) continue;
+        failures++;
+        printf("block %d: stays in online, and does not go to offline: %s", number, line);
     }
     if (said) fclose(said);
+    for (int block = 0; block < count; block++)
+        if (blocks[block].online && went(block)) printf("block %d: from online to offline\n", blocks[block].number);
     if (why) printf("block 0: stays in online, and does not go to offline: %s\n", why);
     return failures > 0 || why;
 }

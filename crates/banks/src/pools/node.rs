@@ -58,14 +58,14 @@ impl PoolMemory {
         self.open += zone.open().get();
     }
 
-    /// With less free memory than this, the pool grows: an eighth of the reserve, and well above the kernel's own
-    /// threshold.
-    pub fn low(&self, reserve: Bytes) -> u64 {
-        (reserve.get() / 8).max(2 * self.high)
+    /// With less free memory than this, the pool grows: an eighth of the reserve above the kernel's own threshold.
+    pub const fn low(&self, reserve: Bytes) -> u64 {
+        self.high + reserve.get() / 8
     }
 
-    /// So much stays free in the pool when a block leaves it.
-    pub fn floor(&self, reserve: Bytes) -> u64 {
-        2 * self.low(reserve)
+    /// So much stays free in the pool when a block leaves it: twice as much above the kernel's threshold. On a small
+    /// machine that threshold is half of the reserve, so a multiple of it would keep more than the reserve free.
+    pub const fn floor(&self, reserve: Bytes) -> u64 {
+        self.high + reserve.get() / 4
     }
 }

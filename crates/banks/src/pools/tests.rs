@@ -363,6 +363,33 @@ fn a_pool_grows_at_an_eighth_of_the_reserve_or_at_half_in_both() {
 }
 
 #[test]
+fn the_thresholds_of_a_pool_lie_above_the_kernel_s_own() {
+    let zones = |kernel, user| {
+        let mut zones = closed_zones(kernel, user);
+        zones.iter_mut().for_each(|zone| zone.high = Bytes::new(300 * 4096));
+        zones
+    };
+    let machine = in_use();
+    let demand =
+        |kernel, user| pools_of(&machine).demand(PoolsSeen { zones: &zones(kernel, user), pressed: false }, at(0));
+    let grow = |pool| Some(PoolDemand::Grow(pool, Node(0)));
+    assert_eq!([demand(549, 1400), demand(550, 1400)], [grow(Pool::Kernel), None]);
+    assert_eq!([demand(1400, 549), demand(1400, 550)], [grow(Pool::User), None]);
+    // Only the last block of the core can go, or a block of programs.
+    let mut made = vec![kernel(1000, 0); 19];
+    made.push(kernel(0, 0));
+    made.extend([user(500); 20]);
+    let machine = Machine(made);
+    let step = |kernel, user| {
+        let zones = zones(kernel, user);
+        let step = pools_of(&machine).step(PoolDemand::Shrink(Node(0)), &zones, &machine.survey(), at(0));
+        step.map(|step| step.block.0)
+    };
+    assert_eq!([step(1799, 1799), step(1800, 1799)], [None, Some(19)]);
+    assert_eq!([step(1799, 1799), step(1799, 1800)], [None, Some(39)]);
+}
+
+#[test]
 fn a_pool_that_could_not_grow_does_as_soon_as_a_block_is_offline() {
     let machine = in_use();
     let (mut pools, zones) = (pools_of(&machine), closed_zones(3000, 0));

@@ -16,6 +16,10 @@ fn normal() -> BlockZones {
     BlockZones::In("Normal".to_owned())
 }
 
+fn movable() -> BlockZones {
+    BlockZones::In("Movable".to_owned())
+}
+
 fn survey(blocks: Vec<MemoryBlock>, censuses: Option<&[Census]>, bank: u64) -> MemorySurvey {
     let blocks = MemoryBlocks { size: Bytes::new(BLOCK), blocks };
     MemorySurvey::new(&blocks, censuses, BankLayout::requested(Bytes::new(bank)))
@@ -38,6 +42,9 @@ fn a_block_can_be_emptied_unless_there_is_a_reason() {
         (normal(), in_use(FrameClass::Kernel), Some(BlockObstacle::Unmovable)),
         (normal(), in_use(FrameClass::Reserved), Some(BlockObstacle::Unmovable)),
         (normal(), in_use(FrameClass::Offline), Some(BlockObstacle::Unmovable)),
+        (movable(), in_use(FrameClass::Kernel), None),
+        (movable(), in_use(FrameClass::Slab), Some(BlockObstacle::Unmovable)),
+        (movable(), in_use(FrameClass::Reserved), Some(BlockObstacle::Unmovable)),
         (BlockZones::Several, census(&[]), Some(BlockObstacle::SeveralZones)),
         (BlockZones::Several, in_use(FrameClass::Absent), Some(BlockObstacle::Hole)),
     ] {
@@ -164,10 +171,11 @@ proptest! {
     #[test]
     fn the_uses_of_a_block_make_up_the_block(
         counts in proptest::collection::vec(0_u64..2000, 11),
-        origin in prop_oneof![Just(MemoryOrigin::Machine), Just(MemoryOrigin::VirtioMem), Just(MemoryOrigin::Unknown)]
+        origin in prop_oneof![Just(MemoryOrigin::Machine), Just(MemoryOrigin::VirtioMem), Just(MemoryOrigin::Unknown)],
+        zone in prop_oneof![Just("Normal"), Just("Movable")],
     ) {
         let census: Census = FrameClass::ALL.into_iter().zip(counts.iter().copied()).collect();
-        let uses = FrameUseBytes::of(&census, origin);
+        let uses = FrameUseBytes::of(&census, origin, &BlockZones::In(String::from(zone)));
         let sum = uses.free.get() + uses.used().get() + uses.retired.get() + uses.unplugged.get() + uses.hole.get();
         prop_assert_eq!(sum, counts.iter().sum::<u64>() * FRAME_BYTES);
     }
