@@ -95,9 +95,10 @@ fn sections(folder: &Path) -> Result<String, String> {
         let free = 100.0 * (1.0 - used.iter().sum::<f64>() / used.len() as f64);
         let empty = used.iter().filter(|used| **used == 0.0).count();
         // A step for each section.
-        let steps = used.iter().enumerate().flat_map(|(place, used)| {
-            [(place as f64, used * 100.0), (place as f64 + 1.0, used * 100.0)]
-        });
+        let steps = used
+            .iter()
+            .enumerate()
+            .flat_map(|(place, used)| [(place as f64, used * 100.0), (place as f64 + 1.0, used * 100.0)]);
         panels.push(Panel {
             title: format!("{name}: {free:.0} % of the memory is free, and {empty} of {} sections are", used.len()),
             x: ("section of 128 MiB", 0.0, used.len() as f64),

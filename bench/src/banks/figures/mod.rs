@@ -78,7 +78,11 @@ fn print(rows: &[RunRow]) {
             let mean = values.iter().sum::<f64>() / values.len() as f64;
             let (least, most) =
                 (values.iter().copied().fold(f64::MAX, f64::min), values.iter().copied().fold(f64::MIN, f64::max));
-            if values.len() == 1 { format!("{mean:.digits$}") } else { format!("{mean:.digits$} [{least:.digits$}, {most:.digits$}]") }
+            if values.len() == 1 {
+                format!("{mean:.digits$}")
+            } else {
+                format!("{mean:.digits$} [{least:.digits$}, {most:.digits$}]")
+            }
         };
         println!(
             "| {} | {} | {} % | {} % | {} % | {} % | {} | {} | {} | {} | {} | {} |",

@@ -12,13 +12,8 @@ pub type Failure = Box<dyn std::error::Error>;
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// Colours that people with red-green blindness can distinguish (Okabe and Ito, *Color universal design*, 2008).
-pub const COLOURS: [RGBColor; 5] = [
-    RGBColor(213, 94, 0),
-    RGBColor(0, 114, 178),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(90, 90, 90),
-];
+pub const COLOURS: [RGBColor; 5] =
+    [RGBColor(213, 94, 0), RGBColor(0, 114, 178), RGBColor(0, 158, 115), RGBColor(204, 121, 167), RGBColor(90, 90, 90)];
 
 /// How values are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,11 +56,7 @@ pub struct Panel {
 const CAPTION: u32 = 22;
 
 /// Draws panels one below the other, and the captions below them.
-pub fn svg(
-    size: (u32, u32),
-    captions: &[String],
-    draw: impl FnOnce(&Area<'_>) -> Result<(), Failure>,
-) -> String {
+pub fn svg(size: (u32, u32), captions: &[String], draw: impl FnOnce(&Area<'_>) -> Result<(), Failure>) -> String {
     let mut text = String::new();
     let lines = u32::try_from(captions.len()).expect("a few lines");
     let root = SVGBackend::with_string(&mut text, (size.0, size.1 + CAPTION * lines + 8)).into_drawing_area();
@@ -113,8 +104,12 @@ impl Panel {
             let named = drawn.label(series.name.as_str());
             match series.drawn {
                 Drawn::Crosses => named.legend(move |(x, y)| Cross::new((x + 9, y), 5, colour.stroke_width(2))),
-                Drawn::Line => named.legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(3))),
-                Drawn::Dashes => named.legend(move |(x, y)| PathElement::new([(x, y), (x + 7, y)], colour.stroke_width(2))),
+                Drawn::Line => {
+                    named.legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(3)))
+                }
+                Drawn::Dashes => {
+                    named.legend(move |(x, y)| PathElement::new([(x, y), (x + 7, y)], colour.stroke_width(2)))
+                }
             };
         }
         chart

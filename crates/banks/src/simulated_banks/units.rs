@@ -14,6 +14,9 @@ pub struct BankUnits {
 /// Returns which banks are interleaved, so many ways: those that are as far apart as a node has units [Panwar15, table
 /// 4.1].
 pub fn interleaved(nodes: u64, banks: u64, ways: u64) -> BankSets {
+    if ways == 1 {
+        return BankSets::plain();
+    }
     let of_node = banks / nodes;
     let distance = of_node / ways;
     let first = (0..nodes).flat_map(|node| (0..distance).map(move |bank| node * of_node + bank));
