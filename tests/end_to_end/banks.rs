@@ -152,9 +152,54 @@ fn a_made_up_load_runs_on_every_allocator() {
         assert_eq!(report["average"]["offline"].is_null(), allocator == "buddy", "{allocator}");
     }
     let text = rampart.run(&[&["banks", "replay", "--allocator", "fullest"], &machine[..]].concat());
-    assert_eq!((text.code, text.out.lines().count()), (Some(0), 12), "{text:?}");
+    assert_eq!((text.code, text.out.lines().count()), (Some(0), 18), "{text:?}");
     assert!(text.out.contains("fullest bank first") && text.out.contains("\noffline "), "{text:?}");
+    for line in ["tainted", "touched", "large", "steps", "at the end"] {
+        assert!(text.out.contains(&format!("\n{line}  ")), "{line}: {text:?}");
+    }
+    let footprint = text.out.lines().last().unwrap().trim();
+    assert!(footprint.len() == 2 && footprint.chars().all(|sign| "#o.".contains(sign)), "{text:?}");
     let both = rampart.run(&["banks", "replay", "trace", "--load", "light"]);
+    assert_eq!((both.code, both.err.lines().count()), (Some(2), 1), "{both:?}");
+}
+
+#[test]
+fn banks_can_be_interleaved_and_the_kernel_can_have_much_memory() {
+    let rampart = Rampart::new();
+    let machine = ["banks", "replay", "--json", "--for", "10m", "--memory", "512MiB", "--bank", "8MiB"];
+    let run = |options: &[&str]| rampart.run(&[&machine, options].concat());
+    let load = ["--load", "kernel-heavy", "--allocator", "adaptive", "--interleave", "2", "--patience", "0s"];
+    let report = run(&load).json();
+    let settings = &report["settings"];
+    assert_eq!((&settings["interleave"], &settings["load"]), (&2.into(), &"kernel-heavy".into()));
+    assert_eq!((&settings["for_micros"], &settings["patience_micros"]), (&600_000_000.into(), &0.into()));
+    let samples = report["samples"].as_array().unwrap();
+    assert!(samples.iter().all(|sample| bytes(&sample["optimum"]) % 2 == 0 && bytes(&sample["offline"]) % 2 == 0));
+    let last = samples.last().unwrap();
+    assert_eq!((&last["order_10"]["requests"], &last["tainted_gib"]), (&10.into(), &1.into()));
+    let of_use: u64 = report["by_use"].as_array().unwrap().iter().map(|uses| bytes(&uses["samples"])).sum();
+    assert_eq!(of_use, 60);
+    let kernel: u64 = report["footprint"]["kernel"].as_array().unwrap().iter().map(bytes).sum();
+    assert!(kernel > 10 << 20, "{kernel}");
+    assert_eq!(report["migration"]["moved_twice_in_a_pass"], 0);
+    for wrong in [["--allocator", "list"], ["--interleave", "3"], ["--interleave", "0"], ["--patience", "soon"]] {
+        let refused = run(&[&["--load", "light", "--interleave", "2"], &wrong[..]].concat());
+        assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");
+    }
+}
+
+#[test]
+fn traces_are_replayed_for_a_time() {
+    let rampart = Rampart::new();
+    let path = rampart.folder().join("trace");
+    std::fs::write(&path, trace(40)).unwrap();
+    let run = |options: &[&str]| {
+        rampart.run(&[&["banks", "replay", path.to_str().unwrap(), "--memory", "256MiB", "--json"], options].concat())
+    };
+    // A replay of the trace takes 39 µs.
+    let report = run(&["--for", "1ms"]).json();
+    assert_eq!((&report["micros"], &report["settings"]["loops"]), (&(26 * 39).into(), &serde_json::Value::Null));
+    let both = run(&["--for", "1ms", "--loops", "2"]);
     assert_eq!((both.code, both.err.lines().count()), (Some(2), 1), "{both:?}");
 }
 

@@ -11,7 +11,7 @@ use rampart_memory::Bytes;
 const POINTS: usize = 240;
 
 /// The patience of all runs: the default of `rampart banks replay`.
-const PATIENCE_MINUTES: u64 = 5;
+const PATIENCE_SECONDS: u64 = 30;
 
 /// A kind of run.
 pub struct BankRun {
@@ -57,6 +57,8 @@ pub const RUNS: &[BankRun] = &[
     interleaved(small(run("small-light-adaptive-2-way", Light, 2, Adaptive, 10))),
     small(run("small-medium-adaptive", Medium, 10, Adaptive, 10)),
     small(run("small-medium-fullest", Medium, 10, Fullest, 10)),
+    small(run("small-medium-list", Medium, 10, List, 1)),
+    small(run("small-medium-buddy", Medium, 10, Buddy, 1)),
     interleaved(small(run("small-medium-adaptive-2-way", Medium, 10, Adaptive, 10))),
     run("light-adaptive", Light, 2, Adaptive, 10),
     interleaved(run("light-adaptive-2-way", Light, 2, Adaptive, 10)),
@@ -114,7 +116,7 @@ impl BankRun {
         };
         let mut command = format!(
             "rampart banks replay --load {load} --for {}m --memory {}GiB --bank {}MiB --nodes {} --interleave {} \
-             --reserve 2% --patience {PATIENCE_MINUTES}m --allocator {} --seed {seed}",
+             --reserve 2% --patience {PATIENCE_SECONDS}s --allocator {} --seed {seed}",
             self.minutes,
             self.gib,
             self.bank_mib,
@@ -137,7 +139,7 @@ impl BankRun {
             ways: self.ways,
             reserve_percent: 2,
             migrates: self.migrates,
-            patience_micros: PATIENCE_MINUTES * 60_000_000,
+            patience_micros: PATIENCE_SECONDS * 1_000_000,
         };
         SyntheticSettings { machine, load: self.load, minutes: self.minutes, seed }
     }

@@ -1,9 +1,9 @@
 //! Moves pages out of the programs' emptiest banks, so that these can go offline [Panwar15, 4.3].
 //!
 //! **Problem.** Programs end and leave banks almost empty, but a bank goes offline only when its last page is gone.
-//! **Idea.** One pass looks at all banks of programs, isolates those of the emptiest that are worth it ([`SurplusAges`])
-//! and for which the others have room, and only then moves their pages. **Why this way.** No page lands in a bank that
-//! is to be emptied too, so none moves twice in a pass.
+//! **Idea.** One pass looks at all banks of programs, isolates those of the emptiest that are worth it
+//! ([`SurplusAges`]) and for which the others have room, and only then moves their pages. **Why this way.** No page
+//! lands in a bank that is to be emptied too, so none moves twice in a pass.
 //!
 //! A block that finds no room as a whole is split, as Linux splits huge pages, and moves in pieces; its pieces stay
 //! where they are if not all of them find room.

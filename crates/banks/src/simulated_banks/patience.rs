@@ -1,12 +1,12 @@
 //! When a bank is worth emptying: after it has been a surplus for as long as it is full.
 //!
 //! **Problem.** Memory that a program gives back is often needed again a minute later. A bank that is emptied at once
-//! was emptied for nothing then; one that is never emptied stays on for nothing. **Idea.** Nobody knows which it will be,
-//! so wait until keeping the bank on has cost as much as emptying it will: then the sum is at most twice that of who
-//! knew (the ski-rental rule). Emptying costs as much as pages lie in the bank, so the wait is a share of
-//! [`patience`](SurplusAges), that of the bank that is full. **Why this way.** Banks change all the time, so not a bank
-//! has an age but the surplus: how long there was room to do without one bank, two, and so on. The emptiest bank goes
-//! with the oldest surplus. Meanwhile pages are freed by themselves, and the bank becomes cheaper.
+//! was emptied for nothing then; one that is never emptied stays on for nothing. **Idea.** Nobody knows which it will
+//! be, so wait until keeping the bank on has cost as much as emptying it will: then the sum is at most twice that of
+//! who knew (the ski-rental rule). Emptying costs as much as pages lie in the bank, so the wait is a share of the
+//! patience with a full bank. **Why this way.** Banks change all the time, so not a bank has an age but the surplus:
+//! how long there was room to do without one bank, two, and so on. The emptiest bank goes with the oldest surplus.
+//! Meanwhile pages are freed by themselves, and the bank becomes cheaper.
 //!
 //! Two thresholds: a surplus begins beyond the whole reserve, and is over only with less than half of it.
 

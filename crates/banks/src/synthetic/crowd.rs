@@ -24,9 +24,9 @@ pub struct CrowdBlock {
     pub migratetype: Migratetype,
     /// Its size.
     pub order: u8,
-    /// Blocks for so many files or processes ...
+    /// So many of them.
     pub blocks: u64,
-    /// ... that share each: it stays until the last of them ends.
+    /// So many files or processes share each, which stays until the last of them ends.
     pub shared_by: u32,
 }
 
@@ -49,8 +49,8 @@ const fn own(migratetype: Migratetype, order: u8, blocks: u64) -> CrowdBlock {
     CrowdBlock { migratetype, order, blocks, shared_by: 1 }
 }
 
-/// Small files: a cached page; inodes of 1.2 KiB in slabs of 32 KiB, directory entries of 192 bytes, and descriptions of
-/// open files of 256 bytes, in slabs of a page.
+/// Small files: a cached page; inodes of 1.2 KiB in slabs of 32 KiB, directory entries of 192 bytes, and descriptions
+/// of open files of 256 bytes, in slabs of a page.
 const OPEN_FILES: Crowd = Crowd {
     count: FILES,
     mean_micros: FILE_MICROS,
@@ -89,7 +89,7 @@ impl Crowd {
         begun
     }
 
-    /// Returns the step of its block that the `number`-th of the crowd begins, if it begins one.
+    /// Returns how many of these blocks the `number`-th of the crowd begins.
     #[must_use]
     pub const fn begins(block: &CrowdBlock, number: u64) -> u64 {
         if number.is_multiple_of(block.shared_by as u64) { block.blocks } else { 0 }

@@ -259,7 +259,7 @@ pub struct ReplayArguments {
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = parse_part)]
     pub reserve: u32,
     /// How long memory must be a surplus until a bank full of movable pages is emptied; one that is half full, half as long
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_patience)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_patience)]
     pub patience: Duration,
     /// Leave pages where they are, so that banks go offline only when their last page is freed
     #[arg(long)]
