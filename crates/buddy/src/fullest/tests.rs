@@ -89,6 +89,26 @@ fn the_fullest_bank_gets_the_next_page() {
     });
 }
 
+/// A bank of 256 MiB has four groups, so two CPUs never change the same one, but fill the same bank.
+#[test]
+fn two_cpus_fill_one_bank_and_change_different_groups_of_it() {
+    let zones = [zone(0, Normal, 0, 2 * 65_536)];
+    let bank = BankSize::of_frames(65_536).unwrap();
+    for (number, times) in [(9, 30), (0, 30 * 512)] {
+        on_machine(&zones, CPUS, (bank, &BankSets::plain()), |allocator| {
+            let mut groups = [BTreeSet::new(), BTreeSet::new()];
+            for _ in 0..times {
+                for (cpu, groups) in (0..).zip(&mut groups) {
+                    let asked = Request { cpu: Cpu(cpu), ..request(number, Movable) };
+                    groups.insert(allocator.allocate(asked).unwrap().first().number() / (32 * 512));
+                }
+            }
+            assert!(groups[0].is_disjoint(&groups[1]), "{groups:?}");
+            assert_eq!(pools(allocator), [BankPool::Offline, BankPool::User]);
+        });
+    }
+}
+
 #[test]
 fn the_kernel_takes_offline_banks_first_then_the_emptiest_bank_of_the_programs_as_a_whole() {
     on_banks(3, |allocator| {
