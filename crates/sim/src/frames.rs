@@ -115,8 +115,8 @@ impl<'a> FrameTests<'a> {
         self.frames.get(frame).tested
     }
 
-    /// Whether every frame of a free block has a good test. The mark is that of the oldest frame, or older: a block that
-    /// was split off a larger one keeps its mark.
+    /// Whether every frame of a free block has a good test. The mark is that of the oldest frame, or older: a block
+    /// that was split off a larger one keeps its mark.
     #[must_use]
     pub fn is_fresh(&self, block: FrameBlock, mark: Tested) -> bool {
         let Some(lifetime) = self.lifetime else { return false };

@@ -111,8 +111,8 @@ impl Description {
         }
     }
 
-    /// Returns a machine with `frames` frames on each of `nodes` nodes and the smallest banks, for tests; its time passes
-    /// in steps of `quantum`.
+    /// Returns a machine with `frames` frames on each of `nodes` nodes and the smallest banks, for tests; its time
+    /// passes in steps of `quantum`.
     #[must_use]
     pub fn small(nodes: u32, frames: u64, cpus: u32, quantum: Duration) -> Self {
         let zones = (0..nodes).map(|node| zone(node, ZoneKind::Normal, u64::from(node) * 2 * frames.max(1024), frames));

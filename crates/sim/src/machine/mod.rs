@@ -211,8 +211,8 @@ impl<A: TestableAllocator> SimulatedMachine<A> {
         self.allocator.offline_banks()
     }
 
-    /// Returns how many banks there are that could go offline, and in how many of them no program has a page. A bank that
-    /// lies in two zones, or of which the machine has only a part, cannot go.
+    /// Returns how many banks there are that could go offline, and in how many of them no program has a page. A bank
+    /// that lies in two zones, or of which the machine has only a part, cannot go.
     #[must_use]
     pub fn empty_banks(&self) -> (u64, u64) {
         let size = self.description.bank.frames();
