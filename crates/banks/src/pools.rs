@@ -293,7 +293,7 @@ impl Pools {
     }
 
     /// A block that goes offline, of the kernel core if that may shrink. It goes to the user pool instead if too little
-    /// would stay free, or if that pool has no room yet for what programs have in the core.
+    /// would stay free.
     fn shrink(&self, node: Node, zones: &[ZoneMemory], survey: &MemorySurvey, now: Duration) -> Option<PoolMove> {
         let memory = NodeMemory::of(node, zones);
         let costs = BankCosts::of(survey);
@@ -307,10 +307,7 @@ impl Pools {
                 let stays_here = !block.is_of_virtio_mem();
                 (is_good, stays_here, block.is_movable_only(), costs.of_block(block), Reverse(block.number))
             })?;
-        let room = memory.user.free.saturating_sub(memory.user.floor(self.reserve(node)));
-        let is_bad = best.uses.retired > Bytes::ZERO;
-        let has_room = is_bad || best.is_movable_only() || movable_in_core(survey, node) <= room;
-        let to = if has_room && free_after(best) >= self.reserve(node).get() { Pool::Offline } else { Pool::User };
+        let to = if free_after(best) >= self.reserve(node).get() { Pool::Offline } else { Pool::User };
         Some(PoolMove { block: best.number, to })
     }
 
@@ -326,10 +323,10 @@ impl Pools {
         if block.is_movable_only() {
             return memory.room(reserve) >= user_floor + self.taken(block);
         }
-        // What moves out of a block of the core goes to the user pool, as far as there is room.
-        let stays = block.uses.movable.get().saturating_sub(memory.user.free);
+        // What moves out of a block of the core stays in the core: Linux moves nothing from another zone into
+        // `ZONE_MOVABLE` (`alloc_migration_target`).
         memory.kernel.managed >= self.block.get() + self.part(node, self.settings.core_percent).get()
-            && memory.kernel.free >= kernel_floor + block.uses.free.get() + stays
+            && memory.kernel.free >= kernel_floor + self.taken(block)
             && memory.free() >= reserve.get() / 2 + self.taken(block)
     }
 }
@@ -342,15 +339,6 @@ fn memory_of_nodes(survey: &MemorySurvey) -> BTreeMap<Node, Bytes> {
         *memory = Bytes::new(memory.get() + survey.block.get());
     }
     nodes
-}
-
-/// What programs have in blocks of the core that can be emptied, in bytes.
-fn movable_in_core(survey: &MemorySurvey, node: Node) -> u64 {
-    let core = survey
-        .blocks
-        .iter()
-        .filter(|block| node_of(block) == node && block.obstacle.is_none() && !block.is_movable_only());
-    core.map(|block| block.uses.movable.get()).sum()
 }
 
 /// The node of a block; a kernel without NUMA has one.

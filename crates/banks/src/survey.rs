@@ -214,17 +214,20 @@ impl MemorySurvey {
     }
 
     /// The survey as it is expected once this block is offline: what moved from it lies in other blocks of its node,
-    /// the fullest first. The kernel does not say in advance where it moves pages to.
+    /// the fullest first. The kernel does not say in advance where it moves pages to, but never from another zone into
+    /// `ZONE_MOVABLE`.
     #[must_use]
     pub fn without(&self, block: HotplugBlock) -> Self {
         let mut after = self.clone();
         let Some(gone) = after.blocks.iter_mut().find(|other| other.number == block) else { return after };
-        let (node, mut left) = (gone.node, gone.uses.movable.get());
+        let (node, from_movable, mut left) = (gone.node, gone.is_movable_only(), gone.uses.movable.get());
         gone.state = HotplugState::Offline;
         gone.obstacle = Some(BlockObstacle::Offline);
         gone.uses = FrameUseBytes::default();
-        let mut others: Vec<&mut BlockSurvey> =
-            after.blocks.iter_mut().filter(|other| other.node == node && other.state == HotplugState::Online).collect();
+        let takes = |other: &&mut BlockSurvey| {
+            other.node == node && other.state == HotplugState::Online && (from_movable || !other.is_movable_only())
+        };
+        let mut others: Vec<&mut BlockSurvey> = after.blocks.iter_mut().filter(takes).collect();
         others.sort_by_key(|other| other.uses.free);
         for other in others {
             let moved = left.min(other.uses.free.get());

@@ -64,7 +64,7 @@ impl PoolMemory {
     }
 
     /// So much stays free in the pool when a block leaves it: twice as much above the kernel's threshold. On a small
-    /// machine that threshold is half of the reserve, so a multiple of it would keep more than the reserve free.
+    /// machine that threshold is a third of the reserve, so a multiple of it would keep more than the reserve free.
     pub const fn floor(&self, reserve: Bytes) -> u64 {
         self.high + reserve.get() / 4
     }

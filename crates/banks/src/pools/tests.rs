@@ -125,7 +125,12 @@ impl Machine {
                 return false;
             }
             self.0[place] = Made { pool: Some(Pool::Offline), bad: before.bad, ..Made::default() };
-            assert_eq!(self.allocate_user(before.user), 0, "programs lose no memory: {moved:?}");
+            let left = if before.pool == Some(Pool::Kernel) {
+                self.allocate(before.user, &[Pool::Kernel], |made| &mut made.user)
+            } else {
+                self.allocate_user(before.user)
+            };
+            assert_eq!(left, 0, "programs lose no memory: {moved:?}");
         }
         self.0[place].pool = Some(moved.to);
         true
@@ -189,8 +194,9 @@ fn a_stock_machine_gets_its_three_pools_at_once() {
     let mut pools = pools_of(&machine);
     machine.settle(&mut pools, at(0));
     assert_eq!(machine.of(Pool::User).map(|made| made.kernel).sum::<u64>(), 0);
-    assert_eq!(machine.of(Pool::Kernel).map(|made| made.user).sum::<u64>(), 0, "programs have left the core");
-    assert_eq!(machine.count(Pool::Kernel), 4);
+    let of_programs = machine.of(Pool::Kernel).map(|made| made.user).sum::<u64>();
+    assert_eq!(of_programs, 6 * 500, "nothing moves from the core into the user pool");
+    assert_eq!((machine.count(Pool::Kernel), machine.count(Pool::User)), (6, 1));
     assert_eq!(machine.count(Pool::Offline) as u64, machine.optimum());
     assert_eq!(machine.settle(&mut pools, at(100)), [], "it is at rest");
 }
@@ -387,6 +393,21 @@ fn the_thresholds_of_a_pool_lie_above_the_kernel_s_own() {
     };
     assert_eq!([step(1799, 1799), step(1800, 1799)], [None, Some(19)]);
     assert_eq!([step(1799, 1799), step(1799, 1800)], [None, Some(39)]);
+}
+
+#[test]
+fn a_block_of_the_core_goes_only_if_the_core_has_room_for_what_moves() {
+    // One block of the core can be emptied, of 600 frames; the user pool has room for them, and takes none.
+    let mut made = vec![kernel(1000, 0); 19];
+    made.push(kernel(0, 600));
+    made.extend([user(1000); 20]);
+    let machine = Machine(made);
+    let step = |kernel| {
+        let zones = closed_zones(kernel, 1499);
+        let step = pools_of(&machine).step(PoolDemand::Shrink(Node(0)), &zones, &machine.survey(), at(0));
+        step.map(|step| step.block.0)
+    };
+    assert_eq!([step(1499), step(1500)], [None, Some(19)]);
 }
 
 #[test]
