@@ -93,6 +93,8 @@ impl DaemonSource for FewSteps<'_> {
 
     fn rebound(&mut self, _: TestLifetime, _: Timestamp) {}
 
+    fn hurry(&mut self, _now: Timestamp) {}
+
     fn relieve(&mut self) {}
 
     fn let_go(&mut self) {

@@ -68,7 +68,7 @@ mod tests {
             ],
         };
         let mut tested = FrameSet::default();
-        [3, 255, 256, 511, 600, 1024, 1279, 1280].map(|number| tested.insert(Frame::new(number).unwrap()));
+        [3, 255, 256, 511, 600, 1024, 1279, 1280].iter().for_each(|number| tested.insert(Frame::new(*number).unwrap()));
         let extent = |only_programs, online, frames| ZoneExtent {
             only_programs,
             online: Bytes::from_mib(online),
