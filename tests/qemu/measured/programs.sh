@@ -165,7 +165,7 @@ cache_tests() {
 prepare_cache() {
   load_modules
   mkdir -p /store /cache
-  mount -t tmpfs none /store
+  mount -t tmpfs -o size=100% none /store
   dd if=/dev/zero of=/store/half bs=1M count=2000 2>/dev/null
   truncate -s 400M /store/disk
   losetup /dev/loop0 /store/disk
