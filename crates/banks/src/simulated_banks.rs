@@ -23,7 +23,7 @@ use self::held::SplitBlocks;
 use self::patience::SurplusAges;
 use self::switches::BankSwitches;
 use self::units::{BankUnits, interleaved};
-use self::uses::{FrameUse, MemoryUses, UseChange};
+use self::uses::{MemoryUses, SectionUse, UseChange};
 use crate::Error;
 
 pub use held::Held;
@@ -300,7 +300,7 @@ impl<'a> SimulatedBanks<'a> {
         let unit = self.settings.bank.get() / FRAME_BYTES * ways;
         let banks = self.uses.banks();
         let uses =
-            self.units.all().map(|unit| unit.iter().fold(FrameUse::default(), |sum, &bank| sum.plus(banks[bank])));
+            self.units.all().map(|unit| unit.iter().fold(SectionUse::default(), |sum, &bank| sum.plus(banks[bank])));
         let mut removable: Vec<u64> = uses.filter(|unit| unit.kernel == 0).map(|unit| unit.movable).collect();
         removable.sort_unstable();
         let optimum = self.uses.units_free(unit, self.settings.reserve_percent);

@@ -72,7 +72,8 @@ pub fn svg(size: (u32, u32), captions: &[String], draw: impl FnOnce(&Area<'_>) -
         Ok::<(), Failure>(())
     };
     whole(root).expect("a drawing into memory succeeds");
-    text
+    // One line: nobody reads a drawing line by line.
+    text.replace('\n', " ")
 }
 
 impl Panel {
@@ -88,6 +89,8 @@ impl Panel {
             .configure_mesh()
             .light_line_style(WHITE)
             .bold_line_style(BLACK.mix(0.1))
+            .x_label_formatter(&|value| tick(*value))
+            .y_label_formatter(&|value| tick(*value))
             .x_desc(self.x.0)
             .y_desc(self.y.0)
             .label_style(("sans-serif", 13))
@@ -112,6 +115,9 @@ impl Panel {
                 }
             };
         }
+        if self.series.len() == 1 {
+            return Ok(());
+        }
         chart
             .configure_series_labels()
             .position(self.legend.clone())
@@ -121,6 +127,11 @@ impl Panel {
             .draw()?;
         Ok(())
     }
+}
+
+/// A number of an axis: whole if it is.
+fn tick(value: f64) -> String {
+    ((value * 100.0).round() / 100.0).to_string()
 }
 
 /// Draws a square for each section, row by row.

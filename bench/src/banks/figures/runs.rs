@@ -149,14 +149,23 @@ impl BankRun {
         let report = run_synthetic(self.settings(seed)).map_err(|error| error.to_string())?;
         if seed == 1 {
             let comments = format!("# {}\n# seed {seed}, commit {commit}\n", self.command(seed));
-            for (kind, rows) in
-                [("samples", samples(&report)), ("footprint", footprint(&report)), ("use", by_use(&report))]
-            {
+            for (kind, rows) in self.shown(&report) {
                 let path = folder.join(format!("{}-{kind}.csv", self.name));
                 std::fs::write(&path, comments.clone() + &rows).map_err(|why| format!("{}: {why}", path.display()))?;
             }
         }
         append(&folder.join("runs.csv"), &self.row(&report, seed, commit))
+    }
+
+    /// What the figures show of it.
+    fn shown(&self, report: &ReplayReport) -> Vec<(&'static str, String)> {
+        match (self.gib, self.load, self.minutes) {
+            (4, ..) => Vec::new(),
+            (256, ..) => vec![("samples", samples(report))],
+            (_, Wide, _) => vec![("use", by_use(report))],
+            (.., QUIET_MINUTE) => vec![("footprint", footprint(report))],
+            _ => vec![("samples", samples(report)), ("footprint", footprint(report))],
+        }
     }
 
     fn row(&self, report: &ReplayReport, seed: u64, commit: &str) -> String {

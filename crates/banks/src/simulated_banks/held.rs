@@ -1,8 +1,8 @@
 //! Blocks in use, and those that migration had to split.
 //!
 //! **Problem.** A huge page often finds no room as a whole; a kernel then splits it, and moves it page by page. Loads
-//! know it as one block. **Idea.** A [`Held`] is either one block or stands for several [`Piece`]s, which the machine
-//! keeps. **Why this way.** A load gives back what it got, whatever became of it.
+//! know it as one block. **Idea.** A [`Held`] is either one block or stands for several [`SplitPiece`]s, which the
+//! machine keeps. **Why this way.** A load gives back what it got, whatever became of it.
 
 use rampart_buddy::Migratetype;
 use rampart_memory::FrameBlock;
@@ -33,7 +33,7 @@ pub struct SplitNumber(usize);
 
 /// A part of a block that was split.
 #[derive(Clone, Copy, Debug)]
-pub struct Piece {
+pub struct SplitPiece {
     /// Where it lies.
     pub block: FrameBlock,
     /// The pass that moved it last.
@@ -43,13 +43,13 @@ pub struct Piece {
 /// All blocks that were split.
 #[derive(Debug, Default)]
 pub struct SplitBlocks {
-    pieces: Vec<Vec<Piece>>,
+    pieces: Vec<Vec<SplitPiece>>,
     vacant: Vec<SplitNumber>,
 }
 
 impl SplitBlocks {
     /// Keeps the pieces of a block.
-    pub fn insert(&mut self, pieces: Vec<Piece>) -> SplitNumber {
+    pub fn insert(&mut self, pieces: Vec<SplitPiece>) -> SplitNumber {
         if let Some(number) = self.vacant.pop() {
             self.pieces[number.0] = pieces;
             return number;
@@ -59,13 +59,13 @@ impl SplitBlocks {
     }
 
     /// Forgets a block, and returns its pieces.
-    pub fn remove(&mut self, number: SplitNumber) -> Vec<Piece> {
+    pub fn remove(&mut self, number: SplitNumber) -> Vec<SplitPiece> {
         self.vacant.push(number);
         std::mem::take(&mut self.pieces[number.0])
     }
 
     /// Returns all pieces.
-    pub fn pieces_mut(&mut self) -> impl Iterator<Item = &mut Piece> {
+    pub fn pieces_mut(&mut self) -> impl Iterator<Item = &mut SplitPiece> {
         self.pieces.iter_mut().flatten()
     }
 }

@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use rampart_buddy::{BankPool, BankPools, Cpu, Migratetype, Request};
 use rampart_memory::{BlockOrder, Bytes, FRAME_BYTES, FrameBlock, Node};
 
-use super::held::{Held, Piece};
+use super::held::{Held, SplitPiece};
 use super::units::{UnitParts, units_of};
 use super::{BankPart, SimulatedBanks};
 
@@ -136,18 +136,18 @@ impl SimulatedBanks<'_> {
 
     /// Moves a block, and returns whether there was room for it elsewhere.
     fn move_whole(&mut self, held: &mut Held) -> bool {
-        let mut piece = Piece { block: held.block, pass: held.pass };
+        let mut piece = SplitPiece { block: held.block, pass: held.pass };
         let has_moved = self.move_piece(&mut piece);
         (held.block, held.pass) = (piece.block, piece.pass);
         has_moved
     }
 
-    fn move_piece(&mut self, piece: &mut Piece) -> bool {
+    fn move_piece(&mut self, piece: &mut SplitPiece) -> bool {
         let node = self.uses.node_of(piece.block);
         let Some(block) = self.take_elsewhere(piece.block.order(), node) else { return false };
         self.note_moved(block.count(), piece.pass);
         self.give_back(piece.block, Migratetype::Movable, Cpu(0));
-        *piece = Piece { block, pass: self.pass };
+        *piece = SplitPiece { block, pass: self.pass };
         true
     }
 
@@ -158,7 +158,7 @@ impl SimulatedBanks<'_> {
         while let Some(size) = order.filter(|_| left > 0) {
             let fits = size.frames() <= left;
             if let Some(block) = fits.then(|| self.take_elsewhere(size, node)).flatten() {
-                pieces.push(Piece { block, pass: self.pass });
+                pieces.push(SplitPiece { block, pass: self.pass });
                 left -= block.count();
             } else {
                 order = size.below();

@@ -5,7 +5,7 @@ use rampart_memory::{Bytes, FRAME_BYTES};
 use serde::Serialize;
 
 use super::migration::MigrationCounts;
-use super::uses::FrameUse;
+use super::uses::SectionUse;
 use crate::power::{BankTimes, EnergyReport, MovedPages, PowerModel};
 
 /// A share of the memory in use, in per cent: samples are also averaged within such steps.
@@ -184,8 +184,8 @@ pub struct BankFootprint {
 
 impl BankFootprint {
     /// Returns that of these sections.
-    pub(super) fn new(section: Bytes, uses: &[FrameUse]) -> Self {
-        let bytes = |of: fn(&FrameUse) -> u64| uses.iter().map(|uses| Bytes::new(of(uses) * FRAME_BYTES)).collect();
+    pub(super) fn new(section: Bytes, uses: &[SectionUse]) -> Self {
+        let bytes = |of: fn(&SectionUse) -> u64| uses.iter().map(|uses| Bytes::new(of(uses) * FRAME_BYTES)).collect();
         Self { section, kernel: bytes(|uses| uses.kernel), movable: bytes(|uses| uses.movable) }
     }
 }

@@ -15,14 +15,14 @@ const CHUNKS_OF_A_GIB: usize = 512;
 
 /// Frames in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FrameUse {
+pub struct SectionUse {
     /// Of programs: they can move.
     pub movable: u64,
     /// Of the kernel.
     pub kernel: u64,
 }
 
-impl FrameUse {
+impl SectionUse {
     /// Whether nothing lies there.
     pub const fn is_empty(self) -> bool {
         self.movable == 0 && self.kernel == 0
@@ -43,8 +43,8 @@ struct ZoneUse {
 /// The use of all frames.
 #[derive(Clone, Debug)]
 pub struct MemoryUses {
-    chunks: Vec<FrameUse>,
-    banks: Vec<FrameUse>,
+    chunks: Vec<SectionUse>,
+    banks: Vec<SectionUse>,
     zones: Vec<ZoneUse>,
     /// The frames of a bank.
     bank: u64,
@@ -66,8 +66,8 @@ impl MemoryUses {
         let count = |unit: u64| usize::try_from(memory.get() / FRAME_BYTES / unit).expect("a machine has few banks");
         let frames = bank.get() / FRAME_BYTES;
         Self {
-            chunks: vec![FrameUse::default(); count(CHUNK)],
-            banks: vec![FrameUse::default(); count(frames)],
+            chunks: vec![SectionUse::default(); count(CHUNK)],
+            banks: vec![SectionUse::default(); count(frames)],
             zones: zones.iter().map(|&zone| ZoneUse { zone, used: 0 }).collect(),
             bank: frames,
             used: 0,
@@ -80,7 +80,7 @@ impl MemoryUses {
             UseChange::Taken => *to += frames,
             UseChange::Freed => *to -= frames,
         };
-        let of = |uses: &mut FrameUse, frames: u64| {
+        let of = |uses: &mut SectionUse, frames: u64| {
             by(if migratetype == Migratetype::Movable { &mut uses.movable } else { &mut uses.kernel }, frames);
         };
         let first = block.first().number();
@@ -111,7 +111,7 @@ impl MemoryUses {
     }
 
     /// Returns the use of each bank.
-    pub fn banks(&self) -> &[FrameUse] {
+    pub fn banks(&self) -> &[SectionUse] {
         &self.banks
     }
 
@@ -145,9 +145,9 @@ impl MemoryUses {
     }
 
     /// Returns the use of each section of so many bytes, a multiple of 2 MiB; the last may be smaller.
-    pub fn sections(&self, section: Bytes) -> Vec<FrameUse> {
+    pub fn sections(&self, section: Bytes) -> Vec<SectionUse> {
         let chunks = index(section.get() / FRAME_BYTES / CHUNK).max(1);
-        let sum = |section: &[FrameUse]| section.iter().copied().fold(FrameUse::default(), FrameUse::plus);
+        let sum = |section: &[SectionUse]| section.iter().copied().fold(SectionUse::default(), SectionUse::plus);
         self.chunks.chunks(chunks).map(sum).collect()
     }
 }
@@ -216,7 +216,7 @@ mod tests {
             }
             let of = |range: std::ops::Range<u64>| {
                 let movable = naive.range(range.clone()).filter(|(_, kind)| **kind == Migratetype::Movable).count() as u64;
-                FrameUse { movable, kernel: naive.range(range).count() as u64 - movable }
+                SectionUse { movable, kernel: naive.range(range).count() as u64 - movable }
             };
             let units = |unit: u64| (0..FRAMES / unit).map(move |number| number * unit..(number + 1) * unit);
             prop_assert!(units(2048).map(of).eq(uses.banks().iter().copied()));

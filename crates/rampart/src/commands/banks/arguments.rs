@@ -258,7 +258,7 @@ pub struct ReplayArguments {
     /// How much memory stays free when banks go offline
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = parse_part)]
     pub reserve: u32,
-    /// How long memory must be a surplus until a bank full of movable pages is emptied; one that is half full, half as long
+    /// How long memory must be a surplus until a full bank is emptied; half as long for one that is half full
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_patience)]
     pub patience: Duration,
     /// Leave pages where they are, so that banks go offline only when their last page is freed
