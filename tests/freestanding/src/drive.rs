@@ -5,8 +5,8 @@ use core::mem::MaybeUninit;
 
 use rampart_buddy::{
     AdaptiveBuddy, ArrayBanks, BankSets, BankSize, Buddy, CpuState, FramePlace, FullestBank, FullestMemory,
-    FullestNeeds, FullestZone, GroupState, ListBanks, Locked, Migratetype, PageAllocator, PartState, Request, StealRule, Zone,
-    ZoneIndex, ZoneKind,
+    FullestNeeds, FullestZone, GroupState, ListBanks, Locked, Migratetype, PageAllocator, PartState, Request,
+    StealRule, Zone, ZoneIndex, ZoneKind,
 };
 use rampart_memory::{BlockOrder, Bytes, Frame, FrameBlock, FrameRange, Node, Tested};
 use spin::mutex::SpinMutex;
