@@ -11,10 +11,12 @@
 //! less than an eighth is free for it, or less than half in both; a block goes offline only if a quarter stays free for
 //! its pool, and the whole reserve in both. What is free for a pool is what it has above the threshold at which the
 //! kernel reclaims. The distance between these, and a time for which memory must lie idle, keep
-//! blocks from going back and forth. Programs may also use free memory of the core, as far as the kernel lets them: it
+//! blocks from going back and forth. A pool whose memory is used up fast grows earlier ([`rates`]). Programs may also use free memory of the core, as far as the kernel lets them: it
 //! keeps a part back for itself, and what lies there can move out again.
 
 mod node;
+mod rates;
+mod searches;
 mod sizes;
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,8 @@ use rampart_memory::{Bytes, HotplugBlock, Node};
 use serde::{Deserialize, Serialize};
 
 use self::node::NodeMemory;
+use self::rates::{MemoryUser, UseRates};
+use self::searches::{SEARCH_SHARE, VainSearches};
 pub use self::sizes::PoolSizes;
 use crate::attempts::FailedAttempts;
 use crate::costs::BankCosts;
@@ -36,9 +40,6 @@ use crate::survey::{BlockSurvey, MemorySurvey};
 
 /// A demand that nobody could meet is not looked at again for this time.
 const REST: Duration = Duration::from_secs(1);
-
-/// Searches that find nothing take at most this part of the time: one in so many.
-const SEARCH_SHARE: u32 = 20;
 
 /// How the pools are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +91,8 @@ pub struct Pools {
     /// All memory of each node, online or not.
     nodes: BTreeMap<Node, Bytes>,
     phase: Phase,
+    rates: UseRates,
+    searches: VainSearches,
     /// No block of a node goes offline before this time.
     waits_until: BTreeMap<Node, Duration>,
     /// No demand is looked at again before this time.
@@ -127,6 +130,8 @@ impl Pools {
             block: survey.block,
             nodes: memory_of_nodes(survey),
             phase: Phase::Building,
+            rates: UseRates::default(),
+            searches: VainSearches::default(),
             waits_until: BTreeMap::new(),
             rests_until: BTreeMap::new(),
             failed: FailedAttempts::default(),
@@ -144,6 +149,13 @@ impl Pools {
     /// Decides what is needed most: memory for the kernel, then for programs, then less memory.
     pub fn demand(&mut self, seen: PoolsSeen<'_>, now: Duration) -> Option<PoolDemand> {
         let nodes: Vec<Node> = self.nodes.keys().copied().collect();
+        for node in &nodes {
+            let memory = NodeMemory::of(*node, seen.zones);
+            self.rates.note(*node, &memory, now);
+            if self.searches.note(*node, memory.free(), self.block) {
+                self.rests_until.remove(&PoolDemand::Shrink(*node));
+            }
+        }
         let demands = nodes.into_iter().flat_map(|node| self.demands_of(node, seen, now)).collect::<Vec<_>>();
         let rests = |demand: &PoolDemand| self.rests_until.get(demand).is_some_and(|until| now < *until);
         demands.into_iter().filter(|demand| !rests(demand)).min()
@@ -164,8 +176,12 @@ impl Pools {
     fn growth(&self, node: Node, seen: PoolsSeen<'_>) -> Vec<PoolDemand> {
         let (memory, reserve) = (NodeMemory::of(node, seen.zones), self.reserve(node));
         // A node may have no memory for the kernel at all, such as one of CXL memory: that is as its owner wants it.
-        let kernel = memory.kernel.managed > 0 && memory.kernel.free < memory.kernel.low(reserve);
-        let user = memory.room(reserve) < memory.user.low(reserve) || memory.free() < reserve.get() / 2 || seen.pressed;
+        let soon = |user| self.rates.soon(node, user);
+        let core_low = memory.kernel.low(reserve) + soon(MemoryUser::Kernel);
+        let kernel = memory.kernel.managed > 0 && memory.kernel.free < core_low;
+        let user = memory.room(reserve) < memory.user.low(reserve) + soon(MemoryUser::Programs)
+            || memory.free() < reserve.get() / 2
+            || seen.pressed;
         let grow = |pool, wanted: bool| wanted.then_some(PoolDemand::Grow(pool, node));
         [grow(Pool::Kernel, kernel), grow(Pool::User, user)].into_iter().flatten().collect()
     }
@@ -205,6 +221,7 @@ impl Pools {
             self.bad.insert(moved.block);
         }
         let node = node_of(block);
+        self.searches.moved(node);
         if moved.to == Pool::Offline {
             // A pool that could not grow now can.
             for pool in [Pool::Kernel, Pool::User] {
@@ -233,10 +250,10 @@ impl Pools {
     /// Notes that no block meets a demand, after a search of this length.
     pub fn unmet(&mut self, demand: PoolDemand, search: Duration, now: Duration) {
         let rest = match demand {
-            PoolDemand::Grow(..) => REST,
-            PoolDemand::Shrink(_) => self.settings.dwell,
+            PoolDemand::Grow(..) => REST.max(search * SEARCH_SHARE),
+            PoolDemand::Shrink(node) => self.searches.found_nothing(node, search, self.settings.dwell),
         };
-        self.rests_until.insert(demand, now + rest.max(search * SEARCH_SHARE));
+        self.rests_until.insert(demand, now + rest);
         if matches!(demand, PoolDemand::Shrink(_)) {
             self.phase = Phase::Keeping;
         }

@@ -266,6 +266,7 @@ impl MemorySurvey {
                 free: block.uses.free,
                 high: Bytes::ZERO,
                 protected: Bytes::ZERO,
+                lru: block.uses.movable,
             })
             .collect()
     }

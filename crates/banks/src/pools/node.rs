@@ -23,6 +23,8 @@ pub struct PoolMemory {
     pub high: u64,
     /// Free memory that the kernel gives to programs when their pool is full.
     pub open: u64,
+    /// Memory of programs and of files.
+    pub lru: u64,
 }
 
 impl NodeMemory {
@@ -44,6 +46,16 @@ impl NodeMemory {
         self.user.free + self.kernel.open.min(self.kernel.free.saturating_sub(self.kernel.floor(reserve)))
     }
 
+    /// What the kernel uses for itself. In the user pool it uses nothing.
+    pub const fn used_by_kernel(&self) -> u64 {
+        self.kernel.used().saturating_sub(self.kernel.lru)
+    }
+
+    /// What programs use, in both pools.
+    pub const fn used_by_programs(&self) -> u64 {
+        (self.kernel.used() + self.user.used()).saturating_sub(self.used_by_kernel())
+    }
+
     /// All free memory.
     pub const fn free(&self) -> u64 {
         self.kernel.free + self.user.free
@@ -56,6 +68,11 @@ impl PoolMemory {
         self.free += zone.free.get();
         self.high += zone.high.get();
         self.open += zone.open().get();
+        self.lru += zone.lru.get();
+    }
+
+    const fn used(&self) -> u64 {
+        self.managed.saturating_sub(self.free)
     }
 
     /// With less free memory than this, the pool grows: an eighth of the reserve above the kernel's own threshold.

@@ -80,6 +80,7 @@ impl Machine {
             free: Bytes::new(self.free(pool) * 4096),
             high: Bytes::ZERO,
             protected: if pool == Pool::Kernel { Bytes::new(PROTECTED * 4096) } else { Bytes::ZERO },
+            lru: Bytes::new(self.of(pool).map(|made| made.user).sum::<u64>() * 4096),
         };
         vec![zone("Normal", Pool::Kernel), zone("Movable", Pool::User)]
     }
@@ -337,6 +338,7 @@ fn closed_zones(kernel: u64, user: u64) -> Vec<ZoneMemory> {
         free: Bytes::new(free * 4096),
         high: Bytes::ZERO,
         protected: Bytes::new(protected * 4096),
+        lru: Bytes::ZERO,
     };
     vec![zone("Normal", kernel, kernel), zone("Movable", user, 0)]
 }
@@ -513,7 +515,66 @@ fn a_long_search_in_vain_is_rare() {
     pools.unmet(demand, Duration::from_millis(10), at(0));
     assert_eq!([9, 10].map(|now| asked(&mut pools, now)), [None, Some(demand)]);
     pools.unmet(demand, at(3), at(10));
-    assert_eq!([69, 70].map(|now| asked(&mut pools, now)), [None, Some(demand)]);
+    // Twenty times as long as it took, and twice that, as it was the second in vain.
+    assert_eq!([129, 130].map(|now| asked(&mut pools, now)), [None, Some(demand)]);
+}
+
+#[test]
+fn a_search_in_vain_is_repeated_ever_more_rarely_until_something_changes() {
+    let machine = in_use();
+    let (mut pools, demand) = (pools_of(&machine), PoolDemand::Shrink(Node(0)));
+    let with_free = |frames: u64| {
+        let mut zones = machine.zones();
+        zones[0].free = Bytes::new(zones[0].free.get() + frames * 4096);
+        zones
+    };
+    let asked = |pools: &mut Pools, free, now| {
+        pools.demand(PoolsSeen { zones: &with_free(free), pressed: false }, at(now)).is_some()
+    };
+    let mut now = 0;
+    for rest in [10, 20, 40, 80, 160, 320, 320] {
+        assert!(asked(&mut pools, 0, now));
+        pools.unmet(demand, Duration::ZERO, at(now));
+        now += rest;
+        assert!(!asked(&mut pools, 0, now - 1), "{rest}");
+    }
+    assert!(asked(&mut pools, 0, now));
+    pools.unmet(demand, Duration::ZERO, at(now));
+    assert!(!asked(&mut pools, FRAMES / 2 - 1, now + 1));
+    assert!(asked(&mut pools, FRAMES / 2, now + 1), "half a block more is free");
+    pools.unmet(demand, Duration::ZERO, at(now + 1));
+    assert_eq!([10, 11].map(|later| asked(&mut pools, FRAMES / 2, now + later)), [false, true], "it begins anew");
+    pools.unmet(demand, Duration::ZERO, at(now + 11));
+    pools.moved(to(0, Pool::Offline), &machine.survey(), at(now + 11));
+    pools.unmet(demand, Duration::ZERO, at(now + 31));
+    assert_eq!([40, 41].map(|later| asked(&mut pools, FRAMES / 2, now + later)), [false, true], "a block has moved");
+}
+
+#[test]
+fn a_pool_grows_early_if_its_memory_is_used_up_fast() {
+    // 20 blocks, so the reserve is 1,000 frames; 3,000 are free in both pools.
+    let zones = |kernel: u64, user: u64| {
+        let mut zones = closed_zones(kernel, user);
+        zones[0].protected = Bytes::new(PROTECTED * 4096);
+        zones
+    };
+    let machine = Machine((0..20).map(|number| if number < 10 { kernel(900, 0) } else { user(900) }).collect());
+    let wants = |pools: &mut Pools, kernel, user, millis| {
+        pools.demand(PoolsSeen { zones: &zones(kernel, user), pressed: false }, Duration::from_millis(millis))
+    };
+    for (pool, free) in [(Pool::Kernel, [1000, 3000]), (Pool::User, [PROTECTED, 1500])] {
+        let mut pools = pools_of(&machine);
+        let grow = Some(PoolDemand::Grow(pool, Node(0)));
+        let later =
+            |frames: u64| if pool == Pool::Kernel { [free[0] - frames, free[1]] } else { [free[0], free[1] - frames] };
+        assert_ne!(wants(&mut pools, free[0], free[1], 0), grow);
+        // At this rate 400 or 1,400 frames are used up before a block is online.
+        let [kernel, user] = later(100);
+        assert_ne!(wants(&mut pools, kernel, user, 50), grow, "{pool:?}");
+        let [kernel, user] = later(450);
+        assert_eq!(wants(&mut pools, kernel, user, 100), grow, "{pool:?}");
+        assert_ne!(wants(&mut pools, kernel, user, 2000), grow, "{pool:?}: the burst is over");
+    }
 }
 
 proptest! {

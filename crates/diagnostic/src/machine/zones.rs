@@ -58,7 +58,7 @@ mod tests {
 
     fn zone(name: &str, free: u64, protected: u64) -> ZoneMemory {
         let [managed, free, high, protected] = [1000, free, 4, protected].map(MIB);
-        ZoneMemory { node: Node(0), name: name.to_owned(), managed, free, high, protected }
+        ZoneMemory { node: Node(0), name: name.to_owned(), managed, free, high, protected, lru: Bytes::ZERO }
     }
 
     #[test]

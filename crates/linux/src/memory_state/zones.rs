@@ -22,6 +22,8 @@ pub struct ZoneMemory {
     /// So much of the zone the kernel keeps back from memory that could lie in the zone `Movable`
     /// (`vm.lowmem_reserve_ratio`).
     pub protected: Bytes,
+    /// Memory of programs and of files, which the kernel keeps on its LRU lists.
+    pub lru: Bytes,
 }
 
 /// The zones in the order of the kernel's list `protection`, from the lowest.
@@ -49,30 +51,48 @@ impl ZoneMemory {
     }
 }
 
-/// A zone of the text after the word `Node`: `0, zone   Normal`, then lines `key  PAGES`.
+/// A zone of the text after the word `Node`: `0, zone   Normal`, then lines `key  PAGES`. It is read in one pass, as
+/// somebody may look many times a second; from the pages of single CPUs on, nothing is looked for.
 fn zone(part: &str) -> Option<ZoneMemory> {
     let (head, rest) = part.split_once('\n')?;
     let (node, name) = head.split_once(", zone")?;
-    let pages = |key: &str| {
-        let found = rest.lines().find_map(|line| line.trim().strip_prefix(key)?.strip_prefix(' '));
-        found?.trim().parse::<u64>().ok()?.checked_mul(FRAME_BYTES).map(Bytes::new)
-    };
+    let name = name.trim();
+    let (mut managed, mut free, mut high) = (None, None, None);
+    let (mut protection, mut lru) = (Bytes::ZERO, Bytes::ZERO);
+    for line in rest.lines().map(str::trim_start).take_while(|line| !line.starts_with("pagesets")) {
+        let Some((key, value)) = line.split_once(' ') else { continue };
+        match key {
+            "pages" if value.starts_with("free ") => free = Some(pages(&value[5..])?),
+            "high" if high.is_none() => high = Some(pages(value)?),
+            "managed" => managed = Some(pages(value)?),
+            "protection:" => protection = protected(name, value)?,
+            "nr_zone_inactive_anon"
+            | "nr_zone_active_anon"
+            | "nr_zone_inactive_file"
+            | "nr_zone_active_file"
+            | "nr_zone_unevictable" => lru = Bytes::new(lru.get().checked_add(pages(value)?.get())?),
+            _ => {}
+        }
+    }
     Some(ZoneMemory {
         node: Node(node.parse().ok()?),
-        name: name.trim().to_owned(),
-        managed: pages("managed")?,
-        free: pages("pages free")?,
-        high: pages("high")?,
-        protected: protected(name.trim(), rest)?,
+        name: name.to_owned(),
+        managed: managed?,
+        free: free?,
+        high: high?,
+        protected: protection,
+        lru,
     })
 }
 
-/// The entry for `Movable` of the line `protection: (0, 3019, 4555, 4555, 4555)`, which has one for each kind of zone
-/// that the kernel is built with; nothing if it has no such line.
-fn protected(name: &str, zone: &str) -> Option<Bytes> {
-    let Some(line) = zone.lines().find_map(|line| line.trim().strip_prefix("protection: (")) else {
-        return Some(Bytes::ZERO);
-    };
+fn pages(number: &str) -> Option<Bytes> {
+    number.trim().parse::<u64>().ok()?.checked_mul(FRAME_BYTES).map(Bytes::new)
+}
+
+/// The entry for `Movable` of the list `(0, 3019, 4555, 4555, 4555)`, which has one for each kind of zone that the
+/// kernel is built with.
+fn protected(name: &str, list: &str) -> Option<Bytes> {
+    let line = list.strip_prefix('(')?;
     let entries: Option<Vec<u64>> = line.trim_end_matches(')').split(", ").map(|entry| entry.parse().ok()).collect();
     let entries = entries?;
     // A kernel without the zone `Device` has four entries, and one without DMA fewer: `Movable` is at the end.
@@ -99,6 +119,12 @@ Node 0, zone      DMA
         managed  3840
         protection: (0, 3019, 4555, 4555, 4555)
       nr_free_pages 3841
+      nr_zone_inactive_anon 5
+      nr_zone_active_anon 70
+      nr_zone_inactive_file 600
+      nr_zone_active_file 8000
+      nr_zone_unevictable 10000
+      nr_zone_write_pending 99999
   pagesets
     cpu: 0
               count:    0
@@ -117,10 +143,11 @@ Node 1, zone  Movable
 
     #[test]
     fn each_zone_with_memory_is_read() {
-        let frames = |zone: &ZoneMemory| [zone.free, zone.high, zone.managed, zone.protected].map(Bytes::frames);
+        let frames =
+            |zone: &ZoneMemory| [zone.free, zone.high, zone.managed, zone.protected, zone.lru].map(Bytes::frames);
         let zones = ZoneMemory::parse(SAMPLE).unwrap();
         let seen: Vec<_> = zones.iter().map(|zone| (zone.node.0, zone.name.as_str(), frames(zone))).collect();
-        assert_eq!(seen, [(0, "DMA", [3840, 81, 3840, 4555]), (1, "Normal", [769_310, 16_743, 790_000, 0])]);
+        assert_eq!(seen, [(0, "DMA", [3840, 81, 3840, 4555, 18_675]), (1, "Normal", [769_310, 16_743, 790_000, 0, 0])]);
     }
 
     #[test]

@@ -1,0 +1,140 @@
+//! How fast memory is used up.
+//!
+//! **Problem.** Between two looks, and while a block comes online, a burst of allocations may take more than a threshold
+//! leaves. **Idea.** A pool grows as soon as its memory would reach the threshold before another block is online, if
+//! memory is used up as fast as at the last look. **Why this way.** A larger reserve would do the same, but cost memory
+//! all the time. What is in use counts, not what is free: blocks that join or leave a pool change only the latter.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rampart_memory::Node;
+
+use super::node::NodeMemory;
+
+/// It takes so long until a block is online: a look, the kernel's work on a block, and the same for a second block, as a
+/// fast burst needs more than one.
+const HORIZON: Duration = Duration::from_millis(200);
+
+/// Two looks that are closer than this say little of a rate.
+const CLOSE: Duration = Duration::from_millis(4);
+
+/// After so long a burst counts half.
+const HALF_LIFE: Duration = Duration::from_millis(100);
+
+/// Who uses memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MemoryUser {
+    /// The kernel, for itself.
+    Kernel,
+    /// Programs, in whichever pool.
+    Programs,
+}
+
+/// How fast each node's memory is used up.
+#[derive(Clone, Debug, Default)]
+pub struct UseRates(BTreeMap<(Node, MemoryUser), UseRate>);
+
+#[derive(Clone, Copy, Debug)]
+struct UseRate {
+    at: Duration,
+    used: u64,
+    /// In bytes a second.
+    rate: f64,
+}
+
+impl UseRates {
+    /// Notes what is in use now.
+    pub fn note(&mut self, node: Node, memory: &NodeMemory, now: Duration) {
+        for (user, used) in
+            [(MemoryUser::Kernel, memory.used_by_kernel()), (MemoryUser::Programs, memory.used_by_programs())]
+        {
+            self.0.entry((node, user)).or_insert(UseRate { at: now, used, rate: 0.0 }).note(used, now);
+        }
+    }
+
+    /// How much will be used up before a block is online, in bytes.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "memory in bytes")]
+    pub fn soon(&self, node: Node, user: MemoryUser) -> u64 {
+        self.0.get(&(node, user)).map_or(0, |rate| (rate.rate * HORIZON.as_secs_f64()) as u64)
+    }
+}
+
+impl UseRate {
+    #[expect(clippy::cast_precision_loss, reason = "memory in bytes")]
+    fn note(&mut self, used: u64, now: Duration) {
+        let passed = now.saturating_sub(self.at);
+        if passed < CLOSE {
+            return;
+        }
+        let seen = used.saturating_sub(self.used) as f64 / passed.as_secs_f64();
+        let faded = self.rate * 0.5_f64.powf(passed.as_secs_f64() / HALF_LIFE.as_secs_f64());
+        *self = Self { at: now, used, rate: seen.max(faded) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::node::PoolMemory;
+    use super::*;
+
+    const NODE: Node = Node(0);
+    const MIB: u64 = 1 << 20;
+
+    /// The core holds `kernel` MiB of the kernel and 50 of programs, the user pool the other `programs`.
+    fn memory(kernel: u64, programs: u64) -> NodeMemory {
+        let pool = |used, lru| PoolMemory {
+            managed: 1000 * MIB,
+            free: (1000 - used) * MIB,
+            lru: lru * MIB,
+            ..PoolMemory::default()
+        };
+        NodeMemory { kernel: pool(kernel + 50, 50), user: pool(programs, programs) }
+    }
+
+    fn at(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn soon(rates: &UseRates) -> [u64; 2] {
+        [MemoryUser::Kernel, MemoryUser::Programs].map(|user| rates.soon(NODE, user) / MIB)
+    }
+
+    #[test]
+    fn a_burst_is_expected_to_go_on_and_fades_when_it_does_not() {
+        let mut rates = UseRates::default();
+        rates.note(NODE, &memory(100, 300), at(0));
+        assert_eq!(soon(&rates), [0, 0], "one look shows no rate");
+        rates.note(NODE, &memory(120, 200), at(50));
+        assert_eq!(soon(&rates), [80, 0], "20 MiB in 50 ms; what is given back is not needed");
+        rates.note(NODE, &memory(400, 200), at(53));
+        assert_eq!(soon(&rates), [80, 0], "too soon after the last look");
+        rates.note(NODE, &memory(120, 225), at(150));
+        assert_eq!(soon(&rates), [40, 50], "half of it after 100 ms");
+        rates.note(NODE, &memory(120, 225), at(2150));
+        assert_eq!(soon(&rates), [0, 0]);
+        assert_eq!(rates.soon(Node(1), MemoryUser::Kernel), 0);
+    }
+
+    #[test]
+    fn a_block_that_joins_a_pool_is_no_burst() {
+        let mut rates = UseRates::default();
+        rates.note(NODE, &memory(100, 300), at(0));
+        let mut grown = memory(100, 300);
+        grown.kernel.managed += 128 * MIB;
+        grown.kernel.free += 128 * MIB;
+        rates.note(NODE, &grown, at(50));
+        assert_eq!(soon(&rates), [0, 0]);
+    }
+
+    #[test]
+    fn what_programs_take_of_the_kernel_core_is_no_burst_of_the_kernel() {
+        let mut rates = UseRates::default();
+        rates.note(NODE, &memory(100, 300), at(0));
+        let mut filled = memory(100, 300);
+        filled.kernel.free -= 10 * MIB;
+        filled.kernel.lru += 10 * MIB;
+        rates.note(NODE, &filled, at(50));
+        assert_eq!(soon(&rates), [0, 40]);
+    }
+}
