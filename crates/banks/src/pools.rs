@@ -11,8 +11,9 @@
 //! less than an eighth is free for it, or less than half in both; a block goes offline only if a quarter stays free for
 //! its pool, and the whole reserve in both. What is free for a pool is what it has above the threshold at which the
 //! kernel reclaims. The distance between these, and a time for which memory must lie idle, keep
-//! blocks from going back and forth. A pool whose memory is used up fast grows earlier ([`rates`]). Programs may also use free memory of the core, as far as the kernel lets them: it
-//! keeps a part back for itself, and what lies there can move out again.
+//! blocks from going back and forth. A pool whose memory is used up fast grows earlier ([`rates`]). Programs may also
+//! use free memory of the core, as far as the kernel lets them: it keeps a part back for itself, and what lies there
+//! can move out again.
 
 mod node;
 mod rates;

@@ -1,7 +1,8 @@
 //! The bound: whatever the programs, the faults, the policy, the clock and the testers do, no frame that a program can
 //! reach has a test older than its lifetime minus δ, and no bad frame is handed out again [Rahman16, 3.2.1].
 //!
-//! By default, 60 seeds of ten simulated minutes each run, on two page allocators; 1,000 seeds of a simulated day each run with
+//! By default, 60 seeds of ten simulated minutes each run, on two page allocators; 1,000 seeds of a simulated day
+//! each run with
 //! `RAMPART_DAYS=1000 cargo test --release -p rampart-diagnostic --test invariant`.
 
 use std::num::NonZero;

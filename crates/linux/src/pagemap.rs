@@ -95,8 +95,8 @@ impl Pagemap {
         Ok(())
     }
 
-    /// The frame of the page at `address`, a number and no pointer, as it may be under test; `None` for a page without a frame,
-    /// or with one that this process may not know.
+    /// The frame of the page at `address`, a number and no pointer, as it may be under test; `None` for a page
+    /// without a frame, or with one that this process may not know.
     ///
     /// # Errors
     /// [`Error::Read`] if the kernel does not answer.

@@ -81,8 +81,8 @@ struct Findings {
 }
 
 impl Experiment {
-    /// Runs the experiment on machines with this page allocator. Calls `progress` with the number of finished runs and of
-    /// all runs.
+    /// Runs the experiment on machines with this page allocator. Calls `progress` with the number of finished runs
+    /// and of all runs.
     #[must_use]
     pub fn run(
         &self,

@@ -1,5 +1,5 @@
-/* bursts KIND RATE TOTAL: takes TOTAL MiB of memory at RATE MiB a second, holds it until it has all of it, then gives it
-   back. What it takes knows nothing of what watches the machine's memory. KIND:
+/* bursts KIND RATE TOTAL: takes TOTAL MiB of memory at RATE MiB a second, holds it until it has all of it, then gives
+   it back. What it takes knows nothing of what watches the machine's memory. KIND:
 
      program   memory of a program
      files     names and inodes of empty files below /tmp

@@ -1,6 +1,7 @@
-# Which bursts of allocations `rampart banks pools` survives: for each kind of memory the highest rate at which a program
-# gets all that it wants, and nobody is killed. Times are those of the guest, which executes 10^9 instructions a second.
-# The kernel's command line chooses: reserve=PERCENT, kinds=KIND,..., rates=MIB-A-SECOND,... (ascending), total=MIB.
+# Which bursts of allocations `rampart banks pools` survives: for each kind of memory the highest rate at which a
+# program gets all that it wants, and nobody is killed. Times are those of the guest, which executes 10^9 instructions
+# a second. The kernel's command line chooses: reserve=PERCENT, kinds=KIND,..., rates=MIB-A-SECOND,... (ascending),
+# total=MIB.
 # memory: 4G
 # kernel: 6.12
 # icount: 0

@@ -1,9 +1,10 @@
 //! How fast memory is used up.
 //!
-//! **Problem.** Between two looks, and while a block comes online, a burst of allocations may take more than a threshold
-//! leaves. **Idea.** A pool grows as soon as its memory would reach the threshold before another block is online, if
-//! memory is used up as fast as at the last look. **Why this way.** A larger reserve would do the same, but cost memory
-//! all the time. What is in use counts, not what is free: blocks that join or leave a pool change only the latter.
+//! **Problem.** Between two looks, and while a block comes online, a burst of allocations may take more than a
+//! threshold leaves. **Idea.** A pool grows as soon as its memory would reach the threshold before another block is
+//! online, if memory is used up as fast as at the last look. **Why this way.** A larger reserve would do the same,
+//! but cost memory all the time. What is in use counts, not what is free: blocks that join or leave a pool change
+//! only the latter.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,8 +13,8 @@ use rampart_memory::Node;
 
 use super::node::NodeMemory;
 
-/// It takes so long until a block is online: a look, the kernel's work on a block, and the same for a second block, as a
-/// fast burst needs more than one.
+/// It takes so long until a block is online: a look, the kernel's work on a block, and the same for a second block,
+/// as a fast burst needs more than one.
 const HORIZON: Duration = Duration::from_millis(200);
 
 /// Two looks that are closer than this say little of a rate.

@@ -1,7 +1,7 @@
 //! Searches for a block that can go offline, and when the next one is worth its cost.
 //!
-//! A search reads the use of every frame. While nothing changes it finds nothing again, so after each search in vain the
-//! next one waits twice as long, until half a block more is free than at the last one, or until a block moves.
+//! A search reads the use of every frame. While nothing changes it finds nothing again, so after each search in vain
+//! the next one waits twice as long, until half a block more is free than at the last one, or until a block moves.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -293,8 +293,8 @@ impl BankPools for FullestBank<'_> {
     }
 }
 
-/// Makes the banks of each set one unit. If a set has banks in several zones, no bank of it goes offline, as with a bank
-/// that lies in several zones. Of the banks in a set, each is compared with all.
+/// Makes the banks of each set one unit. If a set has banks in several zones, no bank of it goes offline, as with a
+/// bank that lies in several zones. Of the banks in a set, each is compared with all.
 fn form_sets(zones: &[FullestZone<'_>], bank: BankSize, sets: BankSets<'_>) {
     let bank_at =
         |zone: &FullestZone<'_>, part| bank.bank_of(Frame::new(zone.part_frames(part).start).expect("a frame"));

@@ -2,15 +2,16 @@
 //!
 //! **Problem.** The kernel keeps `ZONE_MOVABLE`, the user pool of `rampart banks pools`, free of pins without an end
 //! (`FOLL_LONGTERM`), such as those of an `io_uring`: it first moves the pages to the kernel's own memory. A test would
-//! fill that, and never reach the user pool. **Idea.** Pages there are only locked in RAM. The kernel may move them, but
-//! rarely does; frame numbers are read before and after a test, and at each mismatch, and a page that moved does not
-//! count as tested. **Why this way.** A pin of another kind, such as a pipe's, would keep the block from going offline.
+//! fill that, and never reach the user pool. **Idea.** Pages there are only locked in RAM. The kernel may move them,
+//! but rarely does; frame numbers are read before and after a test, and at each mismatch, and a page that moved does
+//! not count as tested. **Why this way.** A pin of another kind, such as a pipe's, would keep the block from going
+//! offline.
 
 use rampart_linux::{MemoryBlock, MemoryBlocks};
 use rampart_memory::Frame;
 
-/// Whether pages in these frames stay where they are if they get a pin without an end, on a machine with memory that only
-/// programs get. An unknown frame may be there.
+/// Whether pages in these frames stay where they are if they get a pin without an end, on a machine with memory that
+/// only programs get. An unknown frame may be there.
 #[must_use]
 pub fn can_stay(frames: &[Option<Frame>], blocks: Option<&MemoryBlocks>) -> bool {
     let Some(blocks) = blocks else { return false };

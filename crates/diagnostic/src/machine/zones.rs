@@ -32,15 +32,15 @@ impl ZonesOutlook {
         })
     }
 
-    /// What stays free for programs and for the kernel each: a quarter of the reserve, and well above what makes the kernel
-    /// reclaim. Pools of memory blocks bring memory online at half of it.
+    /// What stays free for programs and for the kernel each: a quarter of the reserve, and well above what makes the
+    /// kernel reclaim. Pools of memory blocks bring memory online at half of it.
     #[must_use]
     pub fn floor(&self, reserve: Bytes) -> Bytes {
         Bytes::new((reserve.get() / 4).max(4 * self.core_high.get()))
     }
 
-    /// How much may be claimed if so much is to stay free for programs and for the kernel each. The kernel serves claims from
-    /// the zone for programs first.
+    /// How much may be claimed if so much is to stay free for programs and for the kernel each. The kernel serves
+    /// claims from the zone for programs first.
     #[must_use]
     pub fn claimable(&self, floor: Bytes) -> Bytes {
         let spare = self.core_open.min(self.core.saturating_sub(floor));

@@ -32,8 +32,8 @@ pub struct Report {
     pub bad_frames: Vec<BadFrame>,
     /// The tested part of the request.
     pub extent: Extent,
-    /// How much of the zones was tested, on a machine with one that only programs get (`ZONE_MOVABLE`); else empty. Without
-    /// the privilege to read frame numbers, nothing of them counts as tested.
+    /// How much of the zones was tested, on a machine with one that only programs get (`ZONE_MOVABLE`); else empty.
+    /// Without the privilege to read frame numbers, nothing of them counts as tested.
     pub zones: Vec<ZoneExtent>,
     /// Different frames (pages, where frame numbers are unknown) that were tested completely at least once.
     pub frames_tested: u64,

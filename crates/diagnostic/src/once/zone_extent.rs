@@ -1,8 +1,8 @@
 //! How much of each kind of memory was tested, where programs have a zone of their own.
 //!
-//! **Problem.** The kernel moves pinned pages out of that zone (`ZONE_MOVABLE`), so a test may seem whole and have reached
-//! none of it. **Idea.** Count the tested frames by the zones of their memory blocks. **Why this way.** Frame numbers do
-//! not lie: whatever the kernel does with pages, what is counted was tested.
+//! **Problem.** The kernel moves pinned pages out of that zone (`ZONE_MOVABLE`), so a test may seem whole and have
+//! reached none of it. **Idea.** Count the tested frames by the zones of their memory blocks. **Why this way.** Frame
+//! numbers do not lie: whatever the kernel does with pages, what is counted was tested.
 
 use rampart_linux::{HotplugState, MemoryBlocks};
 use rampart_memory::{Bytes, FRAME_BYTES, Frame};

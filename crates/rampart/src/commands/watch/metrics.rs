@@ -1,7 +1,7 @@
 //! Metrics for Prometheus, on this machine only; `docs/metrics.md` lists them.
 //!
-//! A scrape is answered from the last reported state, so that it is consistent and costs the daemon nothing. The pools of
-//! memory blocks are read at each scrape, by the thread that serves it.
+//! A scrape is answered from the last reported state, so that it is consistent and costs the daemon nothing. The
+//! pools of memory blocks are read at each scrape, by the thread that serves it.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -1,17 +1,17 @@
 //! Any allocator with pools of banks, without lists and marks.
 //!
 //! **Problem.** Such an allocator does not say which free block was tested longest ago. **Idea.** The machine knows the
-//! last test of each frame. For each list a *cursor* goes round the banks that are online: [`walk`]. **Why this way.** An
-//! allocator needs nothing for it, and a call costs a bounded number of steps.
+//! last test of each frame. For each list a *cursor* goes round the banks that are online: [`walk`]. **Why this
+//! way.** An allocator needs nothing for it, and a call costs a bounded number of steps.
 //!
 //! The rules:
-//! - A call looks at no more than [`MOST_LOOKED_AT`](walk::MOST_LOOKED_AT) frames of the programs' banks, then at as many of the kernel's, and
-//!   at each bank once. The next call goes on there.
-//! - Blocks of the list's order come first; larger ones are cut only if a call finds too few. A call that had no use for
-//!   all that it saw begins again where the rest is.
-//! - So each block of the list is found within ⌈f / m⌉ + ⌈s / b⌉ + 1 calls, if no bank comes online meanwhile: f are the
-//!   node's frames in the pool, m is [`MOST_LOOKED_AT`](walk::MOST_LOOKED_AT), s the blocks of that order without a good
-//!   test, also in larger blocks, and b how many a call may take.
+//! - A call looks at no more than [`MOST_LOOKED_AT`](walk::MOST_LOOKED_AT) frames of the programs' banks, then at as
+//!   many of the kernel's, and at each bank once. The next call goes on there.
+//! - Blocks of the list's order come first; larger ones are cut only if a call finds too few. A call that had no use
+//!   for all that it saw begins again where the rest is.
+//! - So each block of the list is found within ⌈f / m⌉ + ⌈s / b⌉ + 1 calls, if no bank comes online meanwhile: f are
+//!   the node's frames in the pool, m is [`MOST_LOOKED_AT`](walk::MOST_LOOKED_AT), s the blocks of that order without a
+//!   good test, also in larger blocks, and b how many a call may take.
 //! - A bank that is offline is off: no test looks at it or opens it. When a bank goes offline, the tests of its frames
 //!   are forgotten.
 //! - Testers leave as many frames free as the high watermarks say, in the programs' banks and in the kernel's: else a

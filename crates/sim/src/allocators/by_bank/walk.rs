@@ -37,8 +37,8 @@ impl Cursors {
 }
 
 impl<A: PageAllocator + BankPools> ByBank<A> {
-    /// Goes on round a node's banks in a pool, until `wanted` blocks of the list are found. If there are too few, plans to
-    /// cut larger blocks. Returns how many frames it looked at.
+    /// Goes on round a node's banks in a pool, until `wanted` blocks of the list are found. If there are too few,
+    /// plans to cut larger blocks. Returns how many frames it looked at.
     pub(super) fn walk(
         &mut self,
         list: FreeList,
