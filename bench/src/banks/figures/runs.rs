@@ -14,6 +14,7 @@ const POINTS: usize = 240;
 const PATIENCE_SECONDS: u64 = 30;
 
 /// A kind of run.
+#[derive(Clone, Copy)]
 pub struct BankRun {
     /// Its name, of which its files have theirs.
     pub name: &'static str,
