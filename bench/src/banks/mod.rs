@@ -131,7 +131,7 @@ const SUCCESSIVE: [Successor; 5] = [
 pub fn run(arguments: &[String]) -> Result<(), String> {
     match arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
         Some(("guests", folder)) => {
-            return guests::print(Path::new(folder.first().map_or("docs/figures/banks", String::as_str)));
+            return guests::print(Path::new(folder.first().map_or("docs/figures/banks/guests", String::as_str)));
         }
         Some(("figures", rest)) => return figures::run(rest),
         _ => {}

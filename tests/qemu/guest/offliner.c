@@ -7,11 +7,11 @@
    chmem         as many blocks at once as there is room for, by chmem of util-linux, which begins at the highest
 
    For all: 5 % of memory stays free as a reserve. As soon as less than three quarters of it are free, which is about
-   where `rampart banks pools` does so, a block comes online, the highest one. A block goes offline only if memory
-   was idle for 2 s. An attempt that takes longer than 5 s, or during which memory runs short, is ended by a signal.
-   A block that stayed online is not tried for 1 s, then 2 s, 4 s and so on; with chmem, none is. Looks every 50 ms,
-   and is locked in RAM. Prints "block N: to offline", "block N: stays in online, and does not go to offline: WHY" or
-   "block N: from offline to online". */
+   where `rampart banks pools` does so, a block comes online, the highest one. A block goes offline only if memory was
+   idle for 2 s. An attempt that takes longer than 5 s, or during which memory runs short, is ended by a signal. A block
+   that stayed online is not tried for 1 s, then 2 s, 4 s and so on; with chmem, none is. Looks every 50 ms, and is
+   locked in RAM. Prints "block N: from online to offline", "block N: from offline to online", or "block N: stays in
+   online, and does not go to offline: WHY". */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
