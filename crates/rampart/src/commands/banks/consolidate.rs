@@ -233,7 +233,7 @@ mod tests {
             ended: ConsolidationEnd::Reserve,
             attempts: vec![attempt(5, None), attempt(6, Some("something in it cannot move now"))],
             came_back: vec![HotplugBlock(5)],
-            rules: vec![PathBuf::from("/rules")],
+            culprits: Culprits { rules: vec!["/rules".into()], settings: Vec::new() },
         };
         let lines = |report: &ConsolidationReport| shown(report).lines().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(
