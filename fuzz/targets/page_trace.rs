@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rampart_banks::{AllocatorName, MachineSettings, ReplaySettings, read_page_trace, replay};
+use rampart_banks::{AllocatorName, MachineSettings, ReplayLength, ReplaySettings, read_page_trace, replay};
 use rampart_memory::Bytes;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -23,10 +23,13 @@ fuzz_target!(|bytes: &[u8]| {
                     memory: Bytes::from_mib(32),
                     bank: Bytes::from_mib(8),
                     nodes: 1,
+                    ways: 1,
                     reserve_percent: 5,
                     migrates: true,
+                    patience_micros: 0,
                 };
-                let settings = ReplaySettings { machine, loops: 2, survivors_percent: 50, seed: 1 };
+                let settings =
+                    ReplaySettings { machine, length: ReplayLength::Loops(2), survivors_percent: 50, seed: 1 };
                 let report = replay(std::slice::from_ref(&events), settings).expect("a machine");
                 let mut samples = report.samples.iter();
                 assert!(samples.all(|seen| seen.free <= machine.memory && seen.offlinable <= seen.optimum));

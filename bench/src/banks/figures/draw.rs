@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use super::panel::{Area, COLOURS, Drawn, Failure, Panel, Series, squares, svg};
 use super::table::Csv;
 
-/// The values of [Panwar15], and of LKML.
+/// The values of \[Panwar15\], and of LKML.
 const PAPER: &str = "panwar15.csv";
 
 /// The allocators in the order of their colours.

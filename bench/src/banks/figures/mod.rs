@@ -1,7 +1,7 @@
 //! `banks figures`: the figures and tables of [Panwar15, 2, 5] on the simulated machine.
 //!
 //! **Problem.** The figures need simulations of hours, for several allocators and seeds, and must be drawn from what
-//! those wrote, with the values of [Panwar15] beside. **Idea.** Each run writes a row of `runs.csv`, and those of the
+//! those wrote, with the values of \[Panwar15\] beside. **Idea.** Each run writes a row of `runs.csv`, and those of the
 //! first seed also write what they saw; then everything is drawn from the files alone. **Why this way.** A run whose
 //! row exists is not repeated, so the work can be ended at any time and goes on with the next call.
 
@@ -59,7 +59,7 @@ fn commit() -> Result<String, String> {
     Ok(git(&["rev-parse", "--short=10", "HEAD"])? + if is_changed { "+" } else { "" })
 }
 
-/// Prints tables 5.1 and 5.2 of [Panwar15] and what else each kind of run shows: mean [least, most] of its seeds.
+/// Prints tables 5.1 and 5.2 of \[Panwar15\] and what else each kind of run shows: mean [least, most] of its seeds.
 fn print(rows: &[RunRow]) {
     println!(
         "| run | seeds | removable | offline | most offline | at best | c | moved, GiB | again, GiB | emptied, GiB | \
