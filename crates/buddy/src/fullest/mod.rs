@@ -10,7 +10,7 @@
 //! date; no frame is given twice for that, and a search that finds nothing by hints reads the bits before it refuses.
 //!
 //! The parts: [`word`] has the bits of 64 frames, [`group`] the state of 32 chunks; `at_hand`, `take`, `give` and
-//! `claim` change them; `pools` chooses the bank, or the [`unit`] of interleaved banks; [`lists`] has these by
+//! `claim` change them; `pools` chooses the bank, or the [`mod@unit`] of interleaved banks; [`lists`] has these by
 //! fullness; [`cpu`] what a CPU keeps for itself.
 //!
 //! A chunk all of which is free is one bit of its group, and its words are zero; so is one that is held as a whole,

@@ -1,6 +1,6 @@
 //! Units: banks that go offline by themselves, or sets of interleaved banks that go together [Panwar15, 4.4].
 //!
-//! A unit is named by the first of its parts, whose [`PartState`](super::PartState) has its pool and its place on a
+//! A unit is named by the first of its parts, whose [`PartState`] has its pool and its place on a
 //! list.
 
 use core::ops::Range;
