@@ -12,8 +12,8 @@
 //! its pool, and the whole reserve in both. What is free for a pool is what it has above the threshold at which the
 //! kernel reclaims. The distance between these, and a time for which memory must lie idle, keep
 //! blocks from going back and forth. A pool whose memory is used up fast grows earlier ([`rates`]). Programs may also
-//! use free memory of the core, as far as the kernel lets them: it keeps a part back for itself, and what lies there
-//! can move out again.
+//! use free memory of the core, as far as the kernel lets them: it keeps a part back for itself. What they have
+//! there stays there until they free it.
 
 mod node;
 mod rates;
@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use self::node::NodeMemory;
 use self::rates::{MemoryUser, UseRates};
-use self::searches::{SEARCH_SHARE, VainSearches};
+use self::searches::VainSearches;
 pub use self::sizes::PoolSizes;
 use crate::attempts::FailedAttempts;
 use crate::costs::BankCosts;
@@ -165,7 +165,9 @@ impl Pools {
     fn demands_of(&mut self, node: Node, seen: PoolsSeen<'_>, now: Duration) -> Vec<PoolDemand> {
         let (memory, reserve) = (NodeMemory::of(node, seen.zones), self.reserve(node));
         let mut demands = self.growth(node, seen);
-        if seen.pressed || memory.free() < self.block.get() + reserve.get() / 2 {
+        let soon = self.soon(node, MemoryUser::Kernel) + self.soon(node, MemoryUser::Programs);
+        // Without one more block, a pool would have to grow.
+        if seen.pressed || memory.free() < self.block.get() + reserve.get() / 2 + soon {
             self.waits_until.insert(node, now + self.settings.dwell);
         } else if self.phase == Phase::Building || now >= self.waits_until.get(&node).copied().unwrap_or_default() {
             demands.push(PoolDemand::Shrink(node));
@@ -177,20 +179,41 @@ impl Pools {
     fn growth(&self, node: Node, seen: PoolsSeen<'_>) -> Vec<PoolDemand> {
         let (memory, reserve) = (NodeMemory::of(node, seen.zones), self.reserve(node));
         // A node may have no memory for the kernel at all, such as one of CXL memory: that is as its owner wants it.
-        let soon = |user| self.rates.soon(node, user);
-        let core_low = memory.kernel.low(reserve) + soon(MemoryUser::Kernel);
+        let core_low = memory.kernel.low(reserve) + self.soon(node, MemoryUser::Kernel);
         let kernel = memory.kernel.managed > 0 && memory.kernel.free < core_low;
-        let user = memory.room(reserve) < memory.user.low(reserve) + soon(MemoryUser::Programs)
+        // A control group that waits at its own limit has no use for more memory.
+        let pressed = seen.pressed && memory.free() < reserve.get();
+        let user = memory.room(reserve) < memory.user.low(reserve) + self.soon(node, MemoryUser::Programs)
             || memory.free() < reserve.get() / 2
-            || seen.pressed;
+            || pressed;
         let grow = |pool, wanted: bool| wanted.then_some(PoolDemand::Grow(pool, node));
         [grow(Pool::Kernel, kernel), grow(Pool::User, user)].into_iter().flatten().collect()
     }
 
-    /// Whether a pool of any node needs to grow: more urgent than any block that goes offline.
+    /// How much a user will take before a block is online. A fast moment counts for no more than half of the reserve: so
+    /// much is free again when a pool has grown, and a block that goes offline leaves more.
+    fn soon(&self, node: Node, user: MemoryUser) -> u64 {
+        self.rates.soon(node, user).min(self.reserve(node).get() / 2)
+    }
+
+    /// Whether a pool of any node needs to grow more urgently than what a demand asks for.
     #[must_use]
-    pub fn lacks_memory(&self, seen: PoolsSeen<'_>) -> bool {
-        self.nodes.keys().any(|node| !self.growth(*node, seen).is_empty())
+    pub fn lacks_memory(&self, seen: PoolsSeen<'_>, meanwhile: PoolDemand) -> bool {
+        let more_urgent = |node| self.growth(node, seen).into_iter().any(|demand| demand < meanwhile);
+        self.nodes.keys().any(|node| more_urgent(*node))
+    }
+
+    /// Whether a demand is worth a look at all frames: memory for the kernel only once it is short, not ahead of that.
+    #[must_use]
+    pub fn deserves_search(&self, demand: PoolDemand, zones: &[ZoneMemory]) -> bool {
+        match demand {
+            PoolDemand::Shrink(_) => true,
+            PoolDemand::Grow(Pool::Kernel, node) => {
+                let memory = NodeMemory::of(node, zones);
+                memory.kernel.free < memory.kernel.low(self.reserve(node))
+            }
+            PoolDemand::Grow(..) => false,
+        }
     }
 
     /// Decides which block meets a demand; `None` if none does. Whether a block can be emptied is known only if the
@@ -223,6 +246,7 @@ impl Pools {
         }
         let node = node_of(block);
         self.searches.moved(node);
+        self.rests_until.remove(&PoolDemand::Shrink(node));
         if moved.to == Pool::Offline {
             // A pool that could not grow now can.
             for pool in [Pool::Kernel, Pool::User] {
@@ -251,7 +275,7 @@ impl Pools {
     /// Notes that no block meets a demand, after a search of this length.
     pub fn unmet(&mut self, demand: PoolDemand, search: Duration, now: Duration) {
         let rest = match demand {
-            PoolDemand::Grow(..) => REST.max(search * SEARCH_SHARE),
+            PoolDemand::Grow(..) => REST,
             PoolDemand::Shrink(node) => self.searches.found_nothing(node, search, self.settings.dwell),
         };
         self.rests_until.insert(demand, now + rest);

@@ -17,8 +17,8 @@ use super::node::NodeMemory;
 /// as a fast burst needs more than one.
 const HORIZON: Duration = Duration::from_millis(200);
 
-/// Two looks that are closer than this say little of a rate.
-const CLOSE: Duration = Duration::from_millis(4);
+/// A rate is that of at least this time: a shorter one shows single steps of allocators and counters.
+const CLOSE: Duration = Duration::from_millis(40);
 
 /// After so long a burst counts half.
 const HALF_LIFE: Duration = Duration::from_millis(100);
@@ -54,7 +54,7 @@ impl UseRates {
         }
     }
 
-    /// How much will be used up before a block is online, in bytes.
+    /// How much will be used up before a block is online, in bytes, if it goes on like this.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "memory in bytes")]
     pub fn soon(&self, node: Node, user: MemoryUser) -> u64 {
         self.0.get(&(node, user)).map_or(0, |rate| (rate.rate * HORIZON.as_secs_f64()) as u64)
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(soon(&rates), [0, 0], "one look shows no rate");
         rates.note(NODE, &memory(120, 200), at(50));
         assert_eq!(soon(&rates), [80, 0], "20 MiB in 50 ms; what is given back is not needed");
-        rates.note(NODE, &memory(400, 200), at(53));
+        rates.note(NODE, &memory(400, 200), at(89));
         assert_eq!(soon(&rates), [80, 0], "too soon after the last look");
         rates.note(NODE, &memory(120, 225), at(150));
         assert_eq!(soon(&rates), [40, 50], "half of it after 100 ms");

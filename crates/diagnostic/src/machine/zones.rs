@@ -32,11 +32,11 @@ impl ZonesOutlook {
         })
     }
 
-    /// What stays free for programs and for the kernel each: a quarter of the reserve, and well above what makes the
-    /// kernel reclaim. Pools of memory blocks bring memory online at half of it.
+    /// What stays free for programs and for the kernel each: three quarters of the reserve above what makes the kernel
+    /// reclaim, and well above the latter. Pools of memory blocks bring memory online at up to five eighths.
     #[must_use]
     pub fn floor(&self, reserve: Bytes) -> Bytes {
-        Bytes::new((reserve.get() / 4).max(4 * self.core_high.get()))
+        Bytes::new((reserve.get() / 4 * 3 + self.core_high.get()).max(4 * self.core_high.get()))
     }
 
     /// How much may be claimed if so much is to stay free for programs and for the kernel each. The kernel serves
@@ -77,8 +77,12 @@ mod tests {
         assert_eq!(zones.claimable(MIB(50)), MIB(490), "40 of the core can be spared");
         let zones = ZonesOutlook { core_open: MIB(5), ..zones };
         assert_eq!(zones.claimable(MIB(50)), MIB(455), "the kernel keeps the rest back itself");
-        assert_eq!(zones.floor(MIB(200)), MIB(50), "a quarter of the reserve");
-        assert_eq!(zones.floor(MIB(20)), MIB(8), "four times what makes the kernel reclaim");
+        assert_eq!(
+            zones.floor(MIB(200)),
+            MIB(152),
+            "three quarters of the reserve above what makes the kernel reclaim"
+        );
+        assert_eq!(zones.floor(MIB(4)), MIB(8), "four times that");
     }
 
     proptest! {
@@ -88,7 +92,7 @@ mod tests {
         fn a_claim_leaves_both_their_floor(user in 0_u64..600, core in 0_u64..600, open in 0_u64..600, high in 0_u64..9) {
             let open = open.min(core);
             let zones = ZonesOutlook { user: MIB(user), core: MIB(core), core_open: MIB(open), core_high: MIB(high) };
-            let floor = 50.max(4 * high);
+            let floor = (150 + high).max(4 * high);
             let claimed = zones.claimable(zones.floor(MIB(200))).get() >> 20;
             let from_core = claimed.saturating_sub(user);
             prop_assert!(from_core <= open, "the kernel would refuse it");

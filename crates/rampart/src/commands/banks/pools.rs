@@ -196,7 +196,7 @@ impl<'a> Keeper<'a> {
         if let Some(next) = self.pools.step(demand, zones, &quick, self.now()) {
             return self.carry_out(demand, next, &quick);
         }
-        if !matches!(demand, PoolDemand::Grow(Pool::User, _)) {
+        if self.pools.deserves_search(demand, zones) {
             let survey = self.survey()?;
             if let Some(next) = self.pools.step(demand, zones, &survey, self.now()) {
                 return self.carry_out(demand, next, &survey);
@@ -242,7 +242,7 @@ impl<'a> Keeper<'a> {
 
     fn carry_out(&mut self, demand: PoolDemand, next: PoolMove, survey: &MemorySurvey) -> Result<bool, Error> {
         let from = pool_of(survey, next.block);
-        let refusal = self.attempt(next)?.err();
+        let refusal = self.attempt(demand, next)?.err();
         match &refusal {
             None => {
                 self.pools.moved(next, survey, self.now());
@@ -258,6 +258,8 @@ impl<'a> Keeper<'a> {
             }
             Some(HotplugRefusal::Stopped) => self.pools.interrupted(demand, self.now()),
             Some(_) => {
+                // It may be online in another zone than it was meant for.
+                self.ours.remove(&next.block);
                 self.pools.failed(next.block, self.now());
                 self.published.change(|state| state.failures += 1);
                 self.survey = None;
@@ -269,7 +271,7 @@ impl<'a> Keeper<'a> {
         Ok(went)
     }
 
-    fn attempt(&mut self, next: PoolMove) -> Result<Result<(), HotplugRefusal>, Error> {
+    fn attempt(&mut self, demand: PoolDemand, next: PoolMove) -> Result<Result<(), HotplugRefusal>, Error> {
         let (blocks, _) = self.blocks()?;
         let Some(block) = blocks.blocks.iter().find(|block| block.number == next.block) else {
             return Ok(Err(HotplugRefusal::Busy));
@@ -279,7 +281,7 @@ impl<'a> Keeper<'a> {
             let can_grow = blocks.blocks.iter().any(|block| block.state == HotplugState::Offline);
             let lacks_memory = || {
                 let zones = ZoneMemory::read(roots).unwrap_or_default();
-                can_grow && pools.lacks_memory(PoolsSeen { zones: &zones, pressed: false })
+                can_grow && pools.lacks_memory(PoolsSeen { zones: &zones, pressed: false }, demand)
             };
             let stops = || stop.load(Ordering::Relaxed) || lacks_memory();
             let patience = Patience { deadline: self.arguments.deadline, stops: &stops };
