@@ -190,10 +190,10 @@ impl Pools {
         [grow(Pool::Kernel, kernel), grow(Pool::User, user)].into_iter().flatten().collect()
     }
 
-    /// How much a user will take before a block is online. A fast moment counts for no more than half of the reserve: so
-    /// much is free again when a pool has grown, and a block that goes offline leaves more.
+    /// How much a user will take before a block is online. A fast moment counts for no more than a quarter of the
+    /// reserve, else it could bring all memory online.
     fn soon(&self, node: Node, user: MemoryUser) -> u64 {
-        self.rates.soon(node, user).min(self.reserve(node).get() / 2)
+        self.rates.soon(node, user).min(self.reserve(node).get() / 4)
     }
 
     /// Whether a pool of any node needs to grow more urgently than what a demand asks for.

@@ -261,8 +261,14 @@ fn programs_that_wait_for_memory_get_it_and_nothing_goes_offline() {
     machine.settle(&mut pools, at(0));
     let zones = machine.zones();
     let seen = |pressed| PoolsSeen { zones: &zones, pressed };
-    assert_eq!(pools.demand(seen(true), at(50)), Some(PoolDemand::Grow(Pool::User, Node(0))));
-    assert_eq!(pools.demand(seen(false), at(59)), None);
+    assert_eq!(pools.demand(seen(true), at(50)), None, "the reserve is free: more memory would not help");
+    assert_eq!(pools.demand(seen(false), at(59)), None, "nothing goes offline");
+    let mut short = machine.zones();
+    let free = |zones: &[ZoneMemory]| zones.iter().map(|zone| zone.free.get()).sum::<u64>();
+    short[0].free = Bytes::new(short[0].free.get() + pools.whole_reserve().get() - 4096 - free(&short));
+    let seen = |pressed| PoolsSeen { zones: &short, pressed };
+    assert_eq!(pools.demand(seen(false), at(100)), None);
+    assert_eq!(pools.demand(seen(true), at(101)), Some(PoolDemand::Grow(Pool::User, Node(0))));
 }
 
 #[test]
@@ -563,16 +569,16 @@ fn a_pool_grows_early_if_its_memory_is_used_up_fast() {
     let wants = |pools: &mut Pools, kernel, user, millis| {
         pools.demand(PoolsSeen { zones: &zones(kernel, user), pressed: false }, Duration::from_millis(millis))
     };
-    for (pool, free) in [(Pool::Kernel, [1000, 3000]), (Pool::User, [PROTECTED, 1500])] {
+    for (pool, free) in [(Pool::Kernel, [1000, 3000]), (Pool::User, [PROTECTED, 1000])] {
         let mut pools = pools_of(&machine);
         let grow = Some(PoolDemand::Grow(pool, Node(0)));
         let later =
             |frames: u64| if pool == Pool::Kernel { [free[0] - frames, free[1]] } else { [free[0], free[1] - frames] };
         assert_ne!(wants(&mut pools, free[0], free[1], 0), grow);
-        // At this rate 400 or 1,400 frames are used up before a block is online.
+        // At this rate 400 or 2,200 frames would be used up before a block is online; the latter counts as 250.
         let [kernel, user] = later(100);
         assert_ne!(wants(&mut pools, kernel, user, 50), grow, "{pool:?}");
-        let [kernel, user] = later(450);
+        let [kernel, user] = later(650);
         assert_eq!(wants(&mut pools, kernel, user, 100), grow, "{pool:?}");
         assert_ne!(wants(&mut pools, kernel, user, 2000), grow, "{pool:?}: the burst is over");
     }

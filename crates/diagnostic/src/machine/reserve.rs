@@ -180,8 +180,12 @@ mod tests {
         let [user, core, core_open, core_high] = [100, 200, 30, 1].map(Bytes::from_mib);
         let zones = Some(ZonesOutlook { user, core, core_open, core_high });
         let seen = Outlook { zones, ..outlook(512, 300) };
-        assert_eq!(reserve.claimable(&seen), Bytes::from_mib(120), "130 MiB for programs, less a quarter of 40");
-        assert_eq!(reserve.still_claimable(&seen), Bytes::from_mib(122), "three quarters of that");
+        assert_eq!(
+            reserve.claimable(&seen),
+            Bytes::from_mib(98),
+            "130 MiB for programs, less three quarters of 40 and 1"
+        );
+        assert_eq!(reserve.still_claimable(&seen), Bytes::from_mib(106), "less three quarters of that");
     }
 
     proptest! {

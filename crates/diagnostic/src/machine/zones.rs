@@ -33,7 +33,7 @@ impl ZonesOutlook {
     }
 
     /// What stays free for programs and for the kernel each: three quarters of the reserve above what makes the kernel
-    /// reclaim, and well above the latter. Pools of memory blocks bring memory online at up to five eighths.
+    /// reclaim, and well above the latter. Pools of memory blocks bring memory online at three eighths or less.
     #[must_use]
     pub fn floor(&self, reserve: Bytes) -> Bytes {
         Bytes::new((reserve.get() / 4 * 3 + self.core_high.get()).max(4 * self.core_high.get()))
