@@ -129,5 +129,6 @@ wait $program
 code=$?
 report "load exit=$code $(tail -n 1 /load.log)"
 sed -n 's/^block \([0-9]*: stays in \)/reason block \1/p' /run.log | while read -r line; do report "$line"; done
+dmesg | grep -iE 'invoked oom-killer|killed process' | while read -r line; do report "killed $line"; done
 check "all phases ran" test "$phase $code" = "$phases 0"
 check "nobody was killed" sh -c "! dmesg | grep -iE 'oom-kill|out of memory|killed process|page allocation failure'"
