@@ -15,8 +15,8 @@ use crate::testing::publishing::lock;
 /// How often the state is reported.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
-/// If the machine has got so much more memory, a sweep begins. The smallest memory block on x86-64 has 128 MiB, of which
-/// some frames may be retired, or hold what the kernel keeps of the block itself.
+/// If the machine has got so much more memory, a sweep begins. The smallest memory block on x86-64 has 128 MiB, of
+/// which some frames may be retired, or hold what the kernel keeps of the block itself.
 const ADDED: Bytes = Bytes::from_mib(64);
 
 /// The state of the main loop.
