@@ -35,14 +35,14 @@ load() {
   until grep -q '^pools ' /tmp/report; do kill -0 "$1" 2>/dev/null || return; done
   dd if=/dev/zero of=/tmp/data bs=1M count=350 2>/dev/null
   rm /tmp/data
-  bursts pipes 400 400
+  bursts pipes 100 400
 }
 
 ulimit -n 4096
 lost= grown=0 core=0
 write=1
 while :; do
-  killafter $write "$memory/" rampart banks pools --apply --dwell 1s --for 20s >/tmp/report 2>&1 &
+  killafter $write "$memory/" rampart banks pools --apply --dwell 1s --for 40s >/tmp/report 2>&1 &
   killed=$!
   load $killed
   wait $killed || break
