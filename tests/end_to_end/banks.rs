@@ -1,5 +1,7 @@
 //! `rampart banks` on this machine.
 
+use std::fs;
+
 use crate::harness::Rampart;
 
 fn bytes(value: &serde_json::Value) -> u64 {
@@ -105,7 +107,10 @@ fn a_dry_run_shows_the_pools_and_changes_nothing() {
     }
     let events: Vec<serde_json::Value> =
         planned.out.lines().map(|line| serde_json::from_str(line).expect("one object a line")).collect();
-    let (rest, moves) = events.split_last().expect("the sizes come last");
+    let (rest, before_rest) = events.split_last().expect("the sizes come last");
+    let (notes, moves): (Vec<_>, Vec<_>) = before_rest.iter().partition(|event| event["event"] == "overcommit");
+    let overcommit = fs::read_to_string("/proc/sys/vm/overcommit_memory").unwrap();
+    assert_eq!(notes.len(), usize::from(overcommit.trim() != "1"), "{planned:?}");
     assert!(events.iter().all(|event| event["schema"] == "rampart.pools/1"), "{planned:?}");
     assert!(moves.iter().all(|event| event["event"] == "block" && event["refusal"].is_null()), "{planned:?}");
     assert_eq!(rest["event"], "rest");

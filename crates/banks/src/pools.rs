@@ -32,7 +32,7 @@ use rampart_memory::{Bytes, HotplugBlock, Node};
 use serde::{Deserialize, Serialize};
 
 use self::node::NodeMemory;
-use self::rates::{MemoryUser, UseRates};
+use self::rates::{MemoryUser, USERS, UseRates};
 use self::searches::VainSearches;
 pub use self::sizes::PoolSizes;
 use crate::attempts::FailedAttempts;
@@ -41,6 +41,13 @@ use crate::survey::{BlockSurvey, MemorySurvey};
 
 /// A demand that nobody could meet is not looked at again for this time.
 const REST: Duration = Duration::from_secs(1);
+
+/// The time between two looks at the zones: while memory is used up slowly, and at least.
+const CALM: Duration = Duration::from_millis(50);
+const HASTE: Duration = Duration::from_millis(10);
+
+/// Between two looks, at most this part of the memory above a threshold is used up: one in so many.
+const LOOKS_BEFORE_GROWTH: u32 = 4;
 
 /// How the pools are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,25 +156,36 @@ impl Pools {
 
     /// Decides what is needed most: memory for the kernel, then for programs, then less memory.
     pub fn demand(&mut self, seen: PoolsSeen<'_>, now: Duration) -> Option<PoolDemand> {
-        let nodes: Vec<Node> = self.nodes.keys().copied().collect();
-        for node in &nodes {
-            let memory = NodeMemory::of(*node, seen.zones);
-            self.rates.note(*node, &memory, now);
+        let nodes = self.seen(seen.zones);
+        self.note_rates(&nodes, now);
+        for (node, memory) in &nodes {
             if self.searches.note(*node, memory.free(), self.block) {
                 self.rests_until.remove(&PoolDemand::Shrink(*node));
             }
         }
-        let demands = nodes.into_iter().flat_map(|node| self.demands_of(node, seen, now)).collect::<Vec<_>>();
+        let demands = nodes.iter().flat_map(|seen_of| self.demands_of(seen_of, seen.pressed, now)).collect::<Vec<_>>();
         let rests = |demand: &PoolDemand| self.rests_until.get(demand).is_some_and(|until| now < *until);
         demands.into_iter().filter(|demand| !rests(demand)).min()
     }
 
-    fn demands_of(&mut self, node: Node, seen: PoolsSeen<'_>, now: Duration) -> Vec<PoolDemand> {
-        let (memory, reserve) = (NodeMemory::of(node, seen.zones), self.reserve(node));
-        let mut demands = self.growth(node, seen);
+    /// The memory of each node.
+    fn seen(&self, zones: &[ZoneMemory]) -> Vec<(Node, NodeMemory)> {
+        self.nodes.keys().map(|node| (*node, NodeMemory::of(*node, zones))).collect()
+    }
+
+    fn note_rates(&mut self, nodes: &[(Node, NodeMemory)], now: Duration) {
+        for (node, memory) in nodes {
+            self.rates.note(*node, memory, now);
+        }
+    }
+
+    fn demands_of(&mut self, seen: &(Node, NodeMemory), pressed: bool, now: Duration) -> Vec<PoolDemand> {
+        let (node, memory) = *seen;
+        let reserve = self.reserve(node);
+        let mut demands = self.growth(seen, pressed);
         let soon = self.soon(node, MemoryUser::Kernel) + self.soon(node, MemoryUser::Programs);
         // Without one more block, a pool would have to grow.
-        if seen.pressed || memory.free() < self.block.get() + reserve.get() / 2 + soon {
+        if pressed || memory.free() < self.block.get() + reserve.get() / 2 + soon {
             self.waits_until.insert(node, now + self.settings.dwell);
         } else if self.phase == Phase::Building || now >= self.waits_until.get(&node).copied().unwrap_or_default() {
             demands.push(PoolDemand::Shrink(node));
@@ -176,18 +194,42 @@ impl Pools {
     }
 
     /// The growth that a node needs.
-    fn growth(&self, node: Node, seen: PoolsSeen<'_>) -> Vec<PoolDemand> {
-        let (memory, reserve) = (NodeMemory::of(node, seen.zones), self.reserve(node));
-        // A node may have no memory for the kernel at all, such as one of CXL memory: that is as its owner wants it.
-        let core_low = memory.kernel.low(reserve) + self.soon(node, MemoryUser::Kernel);
-        let kernel = memory.kernel.managed > 0 && memory.kernel.free < core_low;
+    fn growth(&self, seen: &(Node, NodeMemory), pressed: bool) -> Vec<PoolDemand> {
+        let (node, memory) = *seen;
+        let [kernel, user] = USERS.map(|user| {
+            let margin = self.margin(seen, user);
+            margin.is_none_or(|margin| margin < self.soon(node, user))
+        });
         // A control group that waits at its own limit has no use for more memory.
-        let pressed = seen.pressed && memory.free() < reserve.get();
-        let user = memory.room(reserve) < memory.user.low(reserve) + self.soon(node, MemoryUser::Programs)
-            || memory.free() < reserve.get() / 2
-            || pressed;
+        let pressed = pressed && memory.free() < self.reserve(node).get();
         let grow = |pool, wanted: bool| wanted.then_some(PoolDemand::Grow(pool, node));
-        [grow(Pool::Kernel, kernel), grow(Pool::User, user)].into_iter().flatten().collect()
+        [grow(Pool::Kernel, kernel), grow(Pool::User, user || pressed)].into_iter().flatten().collect()
+    }
+
+    /// How much more a user can take until its pool must grow, in bytes; `None` if it already must.
+    fn margin(&self, (node, memory): &(Node, NodeMemory), user: MemoryUser) -> Option<u64> {
+        let reserve = self.reserve(*node);
+        match user {
+            // A node may have no memory for the kernel at all, such as one of CXL memory: that is as its owner wants it.
+            MemoryUser::Kernel if memory.kernel.managed == 0 => Some(u64::MAX),
+            MemoryUser::Kernel => memory.kernel.free.checked_sub(memory.kernel.low(reserve)),
+            MemoryUser::Programs => {
+                let here = memory.room(reserve).checked_sub(memory.user.low(reserve))?;
+                Some(here.min(memory.free().checked_sub(reserve.get() / 2)?))
+            }
+        }
+    }
+
+    /// How long nobody needs to look at the zones again.
+    #[must_use]
+    pub fn next_look(&self, zones: &[ZoneMemory]) -> Duration {
+        let lasts = |seen: &(Node, NodeMemory), user| {
+            let margin = self.margin(seen, user).unwrap_or_default();
+            self.rates.lasts(seen.0, user, margin, CALM * LOOKS_BEFORE_GROWTH)
+        };
+        let nodes = self.seen(zones);
+        let all = nodes.iter().flat_map(|seen| USERS.map(|user| lasts(seen, user)));
+        all.min().map_or(CALM, |lasts| (lasts / LOOKS_BEFORE_GROWTH).max(HASTE))
     }
 
     /// How much a user will take before a block is online. A fast moment counts for no more than a quarter of the
@@ -197,10 +239,10 @@ impl Pools {
     }
 
     /// Whether a pool of any node needs to grow more urgently than what a demand asks for.
-    #[must_use]
-    pub fn lacks_memory(&self, seen: PoolsSeen<'_>, meanwhile: PoolDemand) -> bool {
-        let more_urgent = |node| self.growth(node, seen).into_iter().any(|demand| demand < meanwhile);
-        self.nodes.keys().any(|node| more_urgent(*node))
+    pub fn lacks_memory(&mut self, seen: PoolsSeen<'_>, meanwhile: PoolDemand, now: Duration) -> bool {
+        let nodes = self.seen(seen.zones);
+        self.note_rates(&nodes, now);
+        nodes.iter().any(|node| self.growth(node, seen.pressed).into_iter().any(|demand| demand < meanwhile))
     }
 
     /// Whether a demand is worth a look at all frames: memory for the kernel only once it is short, not ahead of that.

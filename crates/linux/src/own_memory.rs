@@ -5,6 +5,7 @@
 //! allocator that ends it with one line and exit code 2.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::fs;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +13,7 @@ use rampart_memory::Bytes;
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::Error;
+use crate::{Error, Roots};
 
 /// Keeps all memory of this process in RAM once it was touched, as far as its limit allows (mlockall(2)): a process
 /// that acts where memory is short must not wait for its own.
@@ -20,6 +21,16 @@ pub fn keep_in_ram() {
     // A process without the right to do so goes on: it is slower only where memory is short.
     let _refused = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
 }
+
+/// Lets the kernel kill nearly any other process first where memory runs out, as far as it is allowed: for a process
+/// that brings memory.
+pub fn outlive_others(roots: &Roots) {
+    // A process without the right to do so goes on. A service manager may have set it already.
+    let _refused = fs::write(roots.proc("self/oom_score_adj"), LATE);
+}
+
+/// The last are those with -1000: the kernel never kills them. See proc_pid_oom_score_adj(5).
+const LATE: &str = "-900";
 
 /// The system's allocator. Without memory, the process ends.
 #[derive(Clone, Copy, Debug, Default)]

@@ -15,7 +15,6 @@ removable() {
 load=$(option load) phases=$(option phases) seed=$(option seed)
 load=${load:-30,80} phases=${phases:-5} seed=${seed:-1}
 mount -o remount,size=100%,nr_inodes=0 /tmp
-mount -t tracefs tracefs /sys/kernel/tracing
 cat >/bin/until_grown <<EOF
 #!/bin/sh
 load ${load%,*} ${load#*,} $phases $seed 20 >/load.log 2>&1 &

@@ -32,6 +32,9 @@ pub enum MemoryUser {
     Programs,
 }
 
+/// All who use memory.
+pub const USERS: [MemoryUser; 2] = [MemoryUser::Kernel, MemoryUser::Programs];
+
 /// How fast each node's memory is used up.
 #[derive(Clone, Debug, Default)]
 pub struct UseRates(BTreeMap<(Node, MemoryUser), UseRate>);
@@ -58,6 +61,13 @@ impl UseRates {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "memory in bytes")]
     pub fn soon(&self, node: Node, user: MemoryUser) -> u64 {
         self.0.get(&(node, user)).map_or(0, |rate| (rate.rate * HORIZON.as_secs_f64()) as u64)
+    }
+
+    /// How long so many bytes will last if it goes on like this, at most `most`.
+    #[expect(clippy::cast_precision_loss, reason = "memory in bytes")]
+    pub fn lasts(&self, node: Node, user: MemoryUser, bytes: u64, most: Duration) -> Duration {
+        let rate = self.0.get(&(node, user)).map_or(0.0, |rate| rate.rate);
+        most.min(Duration::try_from_secs_f64(bytes as f64 / rate).unwrap_or(most))
     }
 }
 
@@ -115,6 +125,18 @@ mod tests {
         rates.note(NODE, &memory(120, 225), at(2150));
         assert_eq!(soon(&rates), [0, 0]);
         assert_eq!(rates.soon(Node(1), MemoryUser::Kernel), 0);
+    }
+
+    #[test]
+    fn memory_lasts_as_long_as_the_present_rate_allows() {
+        let mut rates = UseRates::default();
+        let lasts = |rates: &UseRates, bytes| rates.lasts(NODE, MemoryUser::Kernel, bytes, at(500));
+        assert_eq!(lasts(&rates, 0), at(500), "nothing is known");
+        rates.note(NODE, &memory(100, 300), at(0));
+        assert_eq!([0, MIB].map(|bytes| lasts(&rates, bytes)), [at(500); 2], "nothing is taken");
+        rates.note(NODE, &memory(120, 300), at(50));
+        let margins = [0, 40, 199, 200, 1000].map(|mib| lasts(&rates, mib * MIB).as_millis());
+        assert_eq!(margins, [0, 100, 497, 500, 500], "400 MiB a second");
     }
 
     #[test]

@@ -584,6 +584,24 @@ fn a_pool_grows_early_if_its_memory_is_used_up_fast() {
     }
 }
 
+#[test]
+fn looks_are_frequent_only_while_memory_is_used_up_fast() {
+    // The reserve is 1,000 frames, and the core grows below 125 of them; 900 more are free.
+    let machine = Machine((0..20).map(|number| if number < 10 { kernel(900, 0) } else { user(900) }).collect());
+    let mut pools = pools_of(&machine);
+    let mut look = |free, millis| {
+        let zones = closed_zones(free, 3000);
+        pools.demand(PoolsSeen { zones: &zones, pressed: false }, Duration::from_millis(millis));
+        pools.next_look(&zones).as_millis()
+    };
+    assert_eq!(look(1025, 0), 50, "nothing is taken");
+    assert_eq!(look(925, 50), 50, "800 frames last 400 ms at 2,000 a second");
+    assert_eq!(look(725, 100), 37, "600 frames last 150 ms at 4,000 a second");
+    assert_eq!(look(205, 150), 10, "80 frames last 8 ms");
+    assert_eq!(look(100, 200), 10, "it must grow");
+    assert_eq!(look(1000, 2200), 50, "the burst is over");
+}
+
 proptest! {
     /// Hours of load, in steps of a second: each step allocates or frees at most an eighth of the reserve. Nobody lacks
     /// memory that is offline or idle in the other pool, programs do not settle in the core, and what lies idle at the

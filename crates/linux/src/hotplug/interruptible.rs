@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// How often it is asked whether the work may go on. A signal that comes just before a system call begins is lost, so
 /// it is sent again as often.
-const MOMENT: Duration = Duration::from_millis(20);
+const MOMENT: Duration = Duration::from_millis(10);
 
 /// Does `work`, and interrupts its system calls as soon as `may_go_on`, which another thread asks, says no. Returns
 /// whether it was interrupted.

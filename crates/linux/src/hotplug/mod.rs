@@ -58,7 +58,7 @@ pub enum HotplugRefusal {
 pub struct Patience<'a> {
     /// After this time.
     pub deadline: Duration,
-    /// As soon as this says so, which another thread asks every 20 ms.
+    /// As soon as this says so, which another thread asks every 10 ms.
     pub stops: &'a (dyn Fn() -> bool + Sync),
 }
 

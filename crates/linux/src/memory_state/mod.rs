@@ -8,6 +8,7 @@
 
 mod cgroup;
 pub(crate) mod meminfo;
+mod overcommit;
 mod pressure;
 mod watermarks;
 mod zones;
@@ -17,6 +18,7 @@ use serde::Serialize;
 
 pub use self::cgroup::CgroupMemory;
 pub use self::meminfo::MemInfo;
+pub use self::overcommit::Overcommit;
 pub use self::pressure::{Pressure, Stall};
 pub use self::watermarks::KernelWatermarks;
 pub use self::zones::ZoneMemory;

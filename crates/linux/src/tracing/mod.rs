@@ -11,15 +11,18 @@
 //! | `format` | the places of fields, from the kernel's text |
 //! | `ring_page` | the records of one page of a ring buffer |
 //! | `page_events` | allocated and freed pages, of all CPUs |
+//! | `reclaim_notice` | the moment at which the kernel begins to reclaim |
 //!
 //! Source: Linux, Documentation/trace/ftrace.rst, include/linux/ring_buffer.h, kernel/trace/ring_buffer.c.
 
 mod format;
 mod instance;
 mod page_events;
+mod reclaim_notice;
 mod ring_page;
 
 pub use format::{FieldPlace, fields};
 pub(crate) use instance::{TraceInstance, folder};
 pub use page_events::{FeedCounts, KernelPageChange, KernelPageEvent, PageEventFeed};
+pub use reclaim_notice::ReclaimNotice;
 pub use ring_page::{MissedEvents, RingLayout, RingRead};

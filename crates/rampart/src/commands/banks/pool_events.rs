@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use rampart_banks::{Pool, PoolSizes};
+use rampart_linux::memory_state::Overcommit;
 use rampart_memory::HotplugBlock;
 use serde::Serialize;
 
@@ -16,6 +17,8 @@ use crate::output::text;
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum PoolEvent {
+    /// The kernel refuses requests that it would grant if nothing were offline.
+    Overcommit { setting: Overcommit },
     /// A block is in another pool, or stays.
     Block {
         block: HotplugBlock,
@@ -71,6 +74,7 @@ impl Printer {
 
 fn shown(event: &PoolEvent) -> String {
     match event {
+        PoolEvent::Overcommit { setting } => overcommit(*setting).to_owned(),
         PoolEvent::Block { block, from, to, refusal: None } => format!("block {}: from {from} to {to}\n", block.0),
         PoolEvent::Block { block, from, to, refusal: Some(refusal) } => {
             format!("block {}: stays in {from}, and does not go to {to}: {refusal}\n", block.0)
@@ -102,5 +106,19 @@ fn shown(event: &PoolEvent) -> String {
             }
             text
         }
+    }
+}
+
+const fn overcommit(setting: Overcommit) -> &'static str {
+    match setting {
+        Overcommit::Guess => {
+            "note        vm.overcommit_memory is 0: Linux refuses a single request for more than all memory online; \
+             `sysctl vm.overcommit_memory=1` permits it\n"
+        }
+        Overcommit::Never => {
+            "note        vm.overcommit_memory is 2: what all programs may ask for shrinks with the memory online; \
+             `sysctl vm.overcommit_memory=1` permits everything\n"
+        }
+        Overcommit::Always => "",
     }
 }

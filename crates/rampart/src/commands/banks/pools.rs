@@ -1,21 +1,24 @@
 //! `rampart banks pools`: makes three pools of memory blocks, and keeps them until it is stopped.
 //!
 //! **Problem.** Memory must come back online before programs lack it, also while this process empties a block or
-//! searches one. **Idea.** The quick look, at zones, is repeated every 50 ms; an attempt to empty a block ends as soon
-//! as it shows that memory is needed. The slow look, at all frames, is kept for some steps. **Why this way.** The
-//! kernel gives no notice before it lacks memory for itself; this process is locked in RAM, so that it acts even then.
+//! searches one. **Idea.** The quick look, at zones, is repeated every 50 ms, or more often while memory is used up
+//! fast, and as soon as the kernel begins to reclaim; an attempt to empty a block ends as soon as it shows that memory
+//! is needed. The slow look, at all frames, is kept for some steps. **Why this way.** When the kernel begins to reclaim,
+//! a fast burst is a few milliseconds from its end: the looks before are what keeps most bursts from getting there. This
+//! process is locked in RAM, comes before others on the CPU, and is killed last, so that it acts even then.
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rampart_banks::{MemorySurvey, Pool, PoolDemand, PoolMove, PoolSettings, PoolSizes, Pools, PoolsSeen};
-use rampart_linux::memory_state::{Pressure, ZoneMemory};
+use rampart_linux::memory_state::{Overcommit, Pressure, ZoneMemory};
+use rampart_linux::tracing::ReclaimNotice;
 use rampart_linux::{
-    HotplugRefusal, HotplugState, MemoryBlocks, MemoryOrigins, OnlineUse, Patience, Roots, hotplug, own_memory,
+    HotplugRefusal, HotplugState, MemoryBlocks, MemoryOrigins, OnlineUse, Patience, Roots, cpu, hotplug, own_memory,
 };
 use rampart_memory::HotplugBlock;
 
@@ -29,8 +32,8 @@ use crate::inputs::pools::{FOLDER, PoolsFile, PoolsState};
 use crate::output::text;
 use crate::process::signals;
 
-/// The time between two quick looks.
-const MOMENT: Duration = Duration::from_millis(50);
+/// The time between two quick looks is at least this, even if the kernel reclaims all the time.
+const AT_LEAST: Duration = Duration::from_millis(5);
 
 /// After so long without a move the sizes of the pools are shown.
 const AT_REST: Duration = Duration::from_secs(2);
@@ -40,6 +43,9 @@ const SURVEY_LASTS: u32 = 20;
 
 /// Programs that wait for memory for this share of the time are pressed.
 const PRESSED: f64 = 0.1;
+
+/// A share of less time than this shows single waits.
+const INTERVAL: Duration = Duration::from_millis(40);
 
 fn pool_of(survey: &MemorySurvey, number: HotplugBlock) -> Pool {
     let block = survey.blocks.iter().find(|block| block.number == number).expect("a block of the survey");
@@ -57,14 +63,24 @@ pub fn run(arguments: &PoolsArguments) -> Result<u8, Error> {
     let settings =
         PoolSettings { reserve_percent: arguments.reserve, core_percent: arguments.core, dwell: arguments.dwell };
     let pools = Pools::new(settings, &survey);
+    let printer = Printer { json: arguments.json, began: Instant::now() };
     if arguments.apply {
-        return Keeper::begin(&roots, arguments, pools, &survey)?.run();
+        return Keeper::begin(&roots, arguments, pools, &survey, printer)?.run();
     }
-    plan(pools, survey, &Printer { json: arguments.json, began: Instant::now() })?;
+    warn(&roots, &printer)?;
+    plan(pools, survey, &printer)?;
     if !arguments.json {
         text::print("dry run     nothing was changed: --apply does it\n")?;
     }
     Ok(0)
+}
+
+/// Names the requests that only memory online can grant.
+fn warn(roots: &Roots, printer: &Printer) -> Result<(), Error> {
+    match Overcommit::read(roots) {
+        Some(setting @ (Overcommit::Guess | Overcommit::Never)) => printer.print(&PoolEvent::Overcommit { setting }),
+        Some(Overcommit::Always) | None => Ok(()),
+    }
 }
 
 /// Shows the moves if each succeeded and programs did nothing.
@@ -104,6 +120,8 @@ struct Keeper<'a> {
     /// The last look at all frames, when it was, and how long it took.
     survey: Option<(MemorySurvey, Instant, Duration)>,
     pressure: PressureWatch,
+    /// `None` where the kernel does not give it: then the looks must do.
+    reclaim: Option<ReclaimNotice>,
     /// The blocks that went offline here.
     ours: BTreeSet<HotplugBlock>,
     /// All blocks that were ever seen.
@@ -117,10 +135,14 @@ impl<'a> Keeper<'a> {
         arguments: &'a PoolsArguments,
         pools: Pools,
         survey: &MemorySurvey,
+        printer: Printer,
     ) -> Result<Self, Error> {
         let mover = BlockMover::open(roots)?;
+        warn(roots, &printer)?;
         let stop = signals::stop_flag()?;
         own_memory::keep_in_ram();
+        own_memory::outlive_others(roots);
+        cpu::be_prompt();
         hotplug::write_back();
         let published = Published::begin(PoolsState::new(pools.whole_reserve()))?;
         Ok(Self {
@@ -129,9 +151,10 @@ impl<'a> Keeper<'a> {
             pools,
             mover,
             stop,
-            printer: Printer { json: arguments.json, began: Instant::now() },
+            printer,
             survey: None,
             pressure: PressureWatch::default(),
+            reclaim: ReclaimNotice::open(roots).ok(),
             ours: BTreeSet::new(),
             known: survey.blocks.iter().map(|block| block.number).collect(),
             published,
@@ -158,13 +181,23 @@ impl<'a> Keeper<'a> {
             match self.pools.demand(PoolsSeen { zones: &zones, pressed }, self.now()) {
                 Some(demand) if self.meet(demand, &zones)? => last_move = Some(Instant::now()),
                 Some(_) => {}
-                None => thread::sleep(MOMENT),
+                None => self.rest(self.pools.next_look(&zones)),
             }
             if last_move.take_if(|moved| moved.elapsed() > AT_REST).is_some() {
                 self.printer.print(&PoolEvent::Rest(sizes(&self.blocks()?.1)))?;
             }
         }
         Ok(())
+    }
+
+    /// Waits for the next look, or until the kernel begins to reclaim.
+    fn rest(&self, most: Duration) {
+        thread::sleep(AT_LEAST);
+        let rest = most.saturating_sub(AT_LEAST);
+        match &self.reclaim {
+            Some(notice) => drop(notice.wait(rest)),
+            None => thread::sleep(rest),
+        }
     }
 
     fn is_over(&self) -> bool {
@@ -242,7 +275,7 @@ impl<'a> Keeper<'a> {
 
     fn carry_out(&mut self, demand: PoolDemand, next: PoolMove, survey: &MemorySurvey) -> Result<bool, Error> {
         let from = pool_of(survey, next.block);
-        let refusal = self.attempt(demand, next)?.err();
+        let refusal = self.attempt(demand, next, from)?.err();
         match &refusal {
             None => {
                 self.pools.moved(next, survey, self.now());
@@ -259,7 +292,9 @@ impl<'a> Keeper<'a> {
             Some(HotplugRefusal::Stopped) => self.pools.interrupted(demand, self.now()),
             Some(_) => {
                 // It may be online in another zone than it was meant for.
-                self.ours.remove(&next.block);
+                if pool_of(&self.blocks()?.1, next.block) != Pool::Offline {
+                    self.ours.remove(&next.block);
+                }
                 self.pools.failed(next.block, self.now());
                 self.published.change(|state| state.failures += 1);
                 self.survey = None;
@@ -271,29 +306,38 @@ impl<'a> Keeper<'a> {
         Ok(went)
     }
 
-    fn attempt(&mut self, demand: PoolDemand, next: PoolMove) -> Result<Result<(), HotplugRefusal>, Error> {
-        let (blocks, _) = self.blocks()?;
-        let Some(block) = blocks.blocks.iter().find(|block| block.number == next.block) else {
-            return Ok(Err(HotplugRefusal::Busy));
-        };
-        if block.state == HotplugState::Online {
-            let (roots, stop, pools) = (self.roots, &self.stop, &self.pools);
-            let can_grow = blocks.blocks.iter().any(|block| block.state == HotplugState::Offline);
-            let lacks_memory = || {
-                let zones = ZoneMemory::read(roots).unwrap_or_default();
-                can_grow && pools.lacks_memory(PoolsSeen { zones: &zones, pressed: false }, demand)
-            };
-            let stops = || stop.load(Ordering::Relaxed) || lacks_memory();
-            let patience = Patience { deadline: self.arguments.deadline, stops: &stops };
-            if let Err(refusal) = self.mover.take_offline(block, patience)? {
-                return Ok(Err(refusal));
-            }
+    fn attempt(&mut self, demand: PoolDemand, next: PoolMove, from: Pool) -> Result<Result<(), HotplugRefusal>, Error> {
+        if from != Pool::Offline
+            && let Err(refusal) = self.empty(demand, next.block)?
+        {
+            return Ok(Err(refusal));
         }
         Ok(match next.to {
             Pool::Offline => Ok(()),
             Pool::User => self.mover.bring_online(next.block, OnlineUse::Movable),
             Pool::Kernel => self.mover.bring_online(next.block, OnlineUse::Kernel),
         })
+    }
+
+    /// Takes a block offline, unless memory is needed more urgently meanwhile.
+    fn empty(&mut self, demand: PoolDemand, block: HotplugBlock) -> Result<Result<(), HotplugRefusal>, Error> {
+        let (blocks, _) = self.blocks()?;
+        let Some(block) = blocks.blocks.iter().find(|other| other.number == block) else {
+            return Ok(Err(HotplugRefusal::Busy));
+        };
+        let (roots, stop, began) = (self.roots, &self.stop, self.printer.began);
+        let can_grow = blocks.blocks.iter().any(|block| block.state == HotplugState::Offline);
+        // One thread asks, while this one waits for the kernel.
+        let watched = Mutex::new((&mut self.pools, &mut self.pressure));
+        let lacks_memory = || {
+            let mut watched = watched.lock().expect("nobody panics with this lock");
+            let (pools, pressure) = &mut *watched;
+            let zones = ZoneMemory::read(roots).unwrap_or_default();
+            let seen = PoolsSeen { zones: &zones, pressed: pressure.is_pressed(roots) };
+            can_grow && pools.lacks_memory(seen, demand, began.elapsed())
+        };
+        let stops = || stop.load(Ordering::Relaxed) || lacks_memory();
+        self.mover.take_offline(block, Patience { deadline: self.arguments.deadline, stops: &stops })
     }
 }
 
@@ -321,17 +365,25 @@ impl Published {
 /// How long programs have waited for memory.
 #[derive(Debug, Default)]
 struct PressureWatch {
-    last: Option<(Instant, Duration)>,
+    /// When the sum was read last, the sum, and whether it had grown fast until then.
+    last: Option<(Instant, Duration, bool)>,
 }
 
 impl PressureWatch {
-    /// Whether programs waited for a tenth of the time since the last question.
+    /// Whether programs waited for a tenth of the last interval.
     fn is_pressed(&mut self, roots: &Roots) -> bool {
+        let now = Instant::now();
+        if let Some((when, _, was_pressed)) = self.last
+            && now.duration_since(when) < INTERVAL
+        {
+            return was_pressed;
+        }
         let Some(pressure) = Pressure::read(roots) else { return false };
-        let (now, total) = (Instant::now(), pressure.some.total);
-        let last = self.last.replace((now, total));
-        last.is_some_and(|(when, waited)| {
+        let total = pressure.some.total;
+        let is_pressed = self.last.is_some_and(|(when, waited, _)| {
             total.saturating_sub(waited).as_secs_f64() > PRESSED * now.duration_since(when).as_secs_f64()
-        })
+        });
+        self.last = Some((now, total, is_pressed));
+        is_pressed
     }
 }
