@@ -210,7 +210,7 @@ impl Pools {
     fn margin(&self, (node, memory): &(Node, NodeMemory), user: MemoryUser) -> Option<u64> {
         let reserve = self.reserve(*node);
         match user {
-            // A node may have no memory for the kernel at all, such as one of CXL memory: that is as its owner wants it.
+            // A node may have no memory for the kernel at all, such as one of CXL memory: its owner wants that.
             MemoryUser::Kernel if memory.kernel.managed == 0 => Some(u64::MAX),
             MemoryUser::Kernel => memory.kernel.free.checked_sub(memory.kernel.low(reserve)),
             MemoryUser::Programs => {

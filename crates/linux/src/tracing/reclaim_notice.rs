@@ -1,9 +1,9 @@
 //! A notice as soon as the kernel begins to reclaim memory.
 //!
-//! **Problem.** Whoever looks at free memory from time to time may come too late: a fast burst uses up all of it between
-//! two looks. **Idea.** The kernel has an event for the moment at which it wakes its reclaimer because a node's free
-//! memory is low, and one for each allocation that must reclaim for itself. A trace of our own with just these events
-//! can be waited for. **Why this way.** It costs nothing as long as there is memory. The triggers of
+//! **Problem.** Whoever looks at free memory from time to time may come too late: a fast burst uses up all of it
+//! between two looks. **Idea.** The kernel has an event for the moment at which it wakes its reclaimer because a node's
+//! free memory is low, and one for each allocation that must reclaim for itself. A trace of our own with just these
+//! events can be waited for. **Why this way.** It costs nothing as long as there is memory. The triggers of
 //! `/proc/pressure/memory` are checked only every 50 ms (a tenth of the shortest window, kernel/sched/psi.c).
 //!
 //! The kernel no longer wakes a reclaimer that failed 16 times (`wakeup_kswapd` in mm/vmscan.c): hence both events.

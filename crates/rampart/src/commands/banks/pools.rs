@@ -3,9 +3,9 @@
 //! **Problem.** Memory must come back online before programs lack it, also while this process empties a block or
 //! searches one. **Idea.** The quick look, at zones, is repeated every 50 ms, or more often while memory is used up
 //! fast, and as soon as the kernel begins to reclaim; an attempt to empty a block ends as soon as it shows that memory
-//! is needed. The slow look, at all frames, is kept for some steps. **Why this way.** When the kernel begins to reclaim,
-//! a fast burst is a few milliseconds from its end: the looks before are what keeps most bursts from getting there. This
-//! process is locked in RAM, comes before others on the CPU, and is killed last, so that it acts even then.
+//! is needed. The slow look, at all frames, is kept for some steps. **Why this way.** When the kernel begins to
+//! reclaim, a fast burst lacks memory a few milliseconds later: the looks before keep most bursts from getting so far.
+//! This process is locked in RAM, comes before others on the CPU, and is killed last, so that it acts even then.
 
 use std::collections::BTreeSet;
 use std::path::Path;
