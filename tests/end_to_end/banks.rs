@@ -29,10 +29,10 @@ fn the_blocks_of_this_machine_are_shown_and_make_up_its_memory() {
         let can_go = block["obstacle"].is_null();
         assert!(!can_go || uses[2] == 0 && uses[4] == 0, "{block}");
     }
-    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap();
     let kib: u64 = meminfo.split_whitespace().nth(1).unwrap().parse().unwrap();
     assert!(online.count() as u64 * size >= kib << 10, "MemTotal leaves out what was reserved at boot");
-    let page = std::fs::read_to_string(page).unwrap();
+    let page = fs::read_to_string(page).unwrap();
     assert_eq!(page.matches("<title>block").count(), blocks.len());
 }
 
@@ -47,10 +47,9 @@ fn a_bank_that_is_no_power_of_two_is_refused() {
 
 /// The state and zones of each block, as the kernel says.
 fn states() -> Vec<(std::path::PathBuf, String)> {
-    let Ok(folder) = std::fs::read_dir("/sys/devices/system/memory") else { return Vec::new() };
+    let Ok(folder) = fs::read_dir("/sys/devices/system/memory") else { return Vec::new() };
     let files = folder.flatten().flat_map(|block| ["state", "valid_zones"].map(|name| block.path().join(name)));
-    let mut states: Vec<_> =
-        files.filter_map(|file| std::fs::read_to_string(&file).ok().map(|text| (file, text))).collect();
+    let mut states: Vec<_> = files.filter_map(|file| fs::read_to_string(&file).ok().map(|text| (file, text))).collect();
     states.sort();
     states
 }
@@ -133,7 +132,7 @@ fn trace(blocks: u64) -> Vec<u8> {
 fn a_trace_is_replayed_alike_from_one_seed() {
     let rampart = Rampart::new();
     let path = rampart.folder().join("trace");
-    std::fs::write(&path, trace(40)).unwrap();
+    fs::write(&path, trace(40)).unwrap();
     let arguments =
         ["banks", "replay", path.to_str().unwrap(), "--memory", "256MiB", "--bank", "32MiB", "--loops", "2", "--json"];
     let (first, second) = (rampart.run(&arguments), rampart.run(&arguments));
@@ -200,7 +199,7 @@ fn banks_can_be_interleaved_and_the_kernel_can_have_much_memory() {
 fn traces_are_replayed_for_a_time() {
     let rampart = Rampart::new();
     let path = rampart.folder().join("trace");
-    std::fs::write(&path, trace(40)).unwrap();
+    fs::write(&path, trace(40)).unwrap();
     let run = |options: &[&str]| {
         rampart.run(&[&["banks", "replay", path.to_str().unwrap(), "--memory", "256MiB", "--json"], options].concat())
     };
@@ -271,7 +270,7 @@ fn what_is_no_trace_of_page_allocation_is_refused_in_one_line() {
         (trace(2), &["--bank", "1MiB"]),
         (trace(2), &["--loops", "0"]),
     ] {
-        std::fs::write(&path, content).unwrap();
+        fs::write(&path, content).unwrap();
         let refused = rampart.run(&[&["banks", "replay", name], options].concat());
         assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");
     }
