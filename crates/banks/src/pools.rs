@@ -156,20 +156,20 @@ impl Pools {
 
     /// Decides what is needed most: memory for the kernel, then for programs, then less memory.
     pub fn demand(&mut self, seen: PoolsSeen<'_>, now: Duration) -> Option<PoolDemand> {
-        let nodes = self.seen(seen.zones);
+        let nodes = self.memory_by_node(seen.zones);
         self.note_rates(&nodes, now);
         for (node, memory) in &nodes {
             if self.searches.note(*node, memory.free(), self.block) {
                 self.rests_until.remove(&PoolDemand::Shrink(*node));
             }
         }
-        let demands = nodes.iter().flat_map(|seen_of| self.demands_of(seen_of, seen.pressed, now)).collect::<Vec<_>>();
+        let demands = nodes.iter().flat_map(|node| self.demands_of(node, seen.pressed, now)).collect::<Vec<_>>();
         let rests = |demand: &PoolDemand| self.rests_until.get(demand).is_some_and(|until| now < *until);
         demands.into_iter().filter(|demand| !rests(demand)).min()
     }
 
     /// The memory of each node.
-    fn seen(&self, zones: &[ZoneMemory]) -> Vec<(Node, NodeMemory)> {
+    fn memory_by_node(&self, zones: &[ZoneMemory]) -> Vec<(Node, NodeMemory)> {
         self.nodes.keys().map(|node| (*node, NodeMemory::of(*node, zones))).collect()
     }
 
@@ -227,7 +227,7 @@ impl Pools {
             let margin = self.margin(seen, user).unwrap_or_default();
             self.rates.lasts(seen.0, user, margin, CALM * LOOKS_BEFORE_GROWTH)
         };
-        let nodes = self.seen(zones);
+        let nodes = self.memory_by_node(zones);
         let all = nodes.iter().flat_map(|seen| USERS.map(|user| lasts(seen, user)));
         all.min().map_or(CALM, |lasts| (lasts / LOOKS_BEFORE_GROWTH).max(HASTE))
     }
@@ -240,7 +240,7 @@ impl Pools {
 
     /// Whether a pool of any node needs to grow more urgently than what a demand asks for.
     pub fn lacks_memory(&mut self, seen: PoolsSeen<'_>, meanwhile: PoolDemand, now: Duration) -> bool {
-        let nodes = self.seen(seen.zones);
+        let nodes = self.memory_by_node(seen.zones);
         self.note_rates(&nodes, now);
         nodes.iter().any(|node| self.growth(node, seen.pressed).into_iter().any(|demand| demand < meanwhile))
     }
@@ -251,8 +251,7 @@ impl Pools {
         match demand {
             PoolDemand::Shrink(_) => true,
             PoolDemand::Grow(Pool::Kernel, node) => {
-                let memory = NodeMemory::of(node, zones);
-                memory.kernel.free < memory.kernel.low(self.reserve(node))
+                self.margin(&(node, NodeMemory::of(node, zones)), MemoryUser::Kernel).is_none()
             }
             PoolDemand::Grow(..) => false,
         }

@@ -13,6 +13,7 @@ use rampart_memory::Bytes;
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::roots::text;
 use crate::{Error, Roots};
 
 /// Keeps all memory of this process in RAM once it was touched, as far as its limit allows (mlockall(2)): a process
@@ -25,12 +26,16 @@ pub fn keep_in_ram() {
 /// Lets the kernel kill nearly any other process first where memory runs out, as far as it is allowed: for a process
 /// that brings memory.
 pub fn outlive_others(roots: &Roots) {
-    // A process without the right to do so goes on. A service manager may have set it already.
-    let _refused = fs::write(roots.proc("self/oom_score_adj"), LATE);
+    let file = roots.proc("self/oom_score_adj");
+    // A service manager may have set it lower already.
+    if text(&file).ok().and_then(|now| now.trim().parse().ok()).is_none_or(|now: i32| now > LATE) {
+        // A process without the right to do so goes on.
+        let _refused = fs::write(file, LATE.to_string());
+    }
 }
 
 /// The last are those with -1000: the kernel never kills them. See proc_pid_oom_score_adj(5).
-const LATE: &str = "-900";
+const LATE: i32 = -900;
 
 /// The system's allocator. Without memory, the process ends.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,4 +101,23 @@ pub fn limit(most: Bytes) -> Result<(), Error> {
     let now = getrlimit(Resource::Data);
     let current = Some(now.current.map_or(most.get(), |current| current.min(most.get())));
     setrlimit(Resource::Data, Rlimit { current, maximum: now.maximum }).map_err(|cause| Error::Limit(cause.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_others_wait_for_is_killed_late_and_one_that_is_never_killed_stays_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let roots = Roots::new(folder.path(), folder.path());
+        let file = roots.proc("self/oom_score_adj");
+        outlive_others(&roots);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        for (before, after) in [("0\n", "-900"), ("-899\n", "-900"), ("-900\n", "-900\n"), ("-1000\n", "-1000\n")] {
+            fs::write(&file, before).unwrap();
+            outlive_others(&roots);
+            assert_eq!(fs::read_to_string(&file).unwrap(), after);
+        }
+    }
 }

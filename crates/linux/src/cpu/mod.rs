@@ -149,7 +149,6 @@ fn parse_statm(text: &str) -> Option<Bytes> {
 mod tests {
     use super::*;
     use crate::{Block, PageKind, Topology};
-    use rustix::process::getpriority_process;
     use rustix::thread::sched_getcpu;
     use std::thread;
 

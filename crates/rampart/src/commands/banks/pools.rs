@@ -15,10 +15,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rampart_banks::{MemorySurvey, Pool, PoolDemand, PoolMove, PoolSettings, PoolSizes, Pools, PoolsSeen};
-use rampart_linux::memory_state::{Overcommit, Pressure, ZoneMemory};
+use rampart_linux::memory_state::{Overcommit, ZoneMemory};
 use rampart_linux::tracing::ReclaimNotice;
 use rampart_linux::{
-    HotplugRefusal, HotplugState, MemoryBlocks, MemoryOrigins, OnlineUse, Patience, Roots, cpu, hotplug, own_memory,
+    HotplugRefusal, HotplugState, MemoryBlock, MemoryBlocks, MemoryOrigins, OnlineUse, Patience, Roots, cpu, hotplug,
+    own_memory,
 };
 use rampart_memory::HotplugBlock;
 
@@ -26,6 +27,7 @@ use super::arguments::PoolsArguments;
 use super::culprits::Culprits;
 use super::mover::{BlockMover, RestoredBlock};
 use super::pool_events::{PoolEvent, Printer};
+use super::pressure_watch::PressureWatch;
 use super::{banks_of, look};
 use crate::error::Error;
 use crate::inputs::pools::{FOLDER, PoolsFile, PoolsState};
@@ -40,12 +42,6 @@ const AT_REST: Duration = Duration::from_secs(2);
 
 /// A look at all frames serves for so many times as long as it took.
 const SURVEY_LASTS: u32 = 20;
-
-/// Programs that wait for memory for this share of the time are pressed.
-const PRESSED: f64 = 0.1;
-
-/// A share of less time than this shows single waits.
-const INTERVAL: Duration = Duration::from_millis(40);
 
 fn pool_of(survey: &MemorySurvey, number: HotplugBlock) -> Pool {
     let block = survey.blocks.iter().find(|block| block.number == number).expect("a block of the survey");
@@ -195,7 +191,9 @@ impl<'a> Keeper<'a> {
         thread::sleep(AT_LEAST);
         let rest = most.saturating_sub(AT_LEAST);
         match &self.reclaim {
-            Some(notice) => drop(notice.wait(rest)),
+            Some(notice) => {
+                notice.wait(rest);
+            }
             None => thread::sleep(rest),
         }
     }
@@ -292,7 +290,9 @@ impl<'a> Keeper<'a> {
             Some(HotplugRefusal::Stopped) => self.pools.interrupted(demand, self.now()),
             Some(_) => {
                 // It may be online in another zone than it was meant for.
-                if pool_of(&self.blocks()?.1, next.block) != Pool::Offline {
+                let (now, _) = self.blocks()?;
+                let is_it = |block: &&MemoryBlock| block.number == next.block;
+                if now.blocks.iter().find(is_it).is_some_and(|block| block.state != HotplugState::Offline) {
                     self.ours.remove(&next.block);
                 }
                 self.pools.failed(next.block, self.now());
@@ -325,6 +325,9 @@ impl<'a> Keeper<'a> {
         let Some(block) = blocks.blocks.iter().find(|other| other.number == block) else {
             return Ok(Err(HotplugRefusal::Busy));
         };
+        if block.state != HotplugState::Online {
+            return Ok(Ok(()));
+        }
         let (roots, stop, began) = (self.roots, &self.stop, self.printer.began);
         let can_grow = blocks.blocks.iter().any(|block| block.state == HotplugState::Offline);
         // One thread asks, while this one waits for the kernel.
@@ -334,9 +337,9 @@ impl<'a> Keeper<'a> {
             let (pools, pressure) = &mut *watched;
             let zones = ZoneMemory::read(roots).unwrap_or_default();
             let seen = PoolsSeen { zones: &zones, pressed: pressure.is_pressed(roots) };
-            can_grow && pools.lacks_memory(seen, demand, began.elapsed())
+            pools.lacks_memory(seen, demand, began.elapsed())
         };
-        let stops = || stop.load(Ordering::Relaxed) || lacks_memory();
+        let stops = || stop.load(Ordering::Relaxed) || can_grow && lacks_memory();
         self.mover.take_offline(block, Patience { deadline: self.arguments.deadline, stops: &stops })
     }
 }
@@ -359,31 +362,5 @@ impl Published {
     fn change(&mut self, change: impl FnOnce(&mut PoolsState)) {
         change(&mut self.state);
         let _old = self.file.write(&self.state);
-    }
-}
-
-/// How long programs have waited for memory.
-#[derive(Debug, Default)]
-struct PressureWatch {
-    /// When the sum was read last, the sum, and whether it had grown fast until then.
-    last: Option<(Instant, Duration, bool)>,
-}
-
-impl PressureWatch {
-    /// Whether programs waited for a tenth of the last interval.
-    fn is_pressed(&mut self, roots: &Roots) -> bool {
-        let now = Instant::now();
-        if let Some((when, _, was_pressed)) = self.last
-            && now.duration_since(when) < INTERVAL
-        {
-            return was_pressed;
-        }
-        let Some(pressure) = Pressure::read(roots) else { return false };
-        let total = pressure.some.total;
-        let is_pressed = self.last.is_some_and(|(when, waited, _)| {
-            total.saturating_sub(waited).as_secs_f64() > PRESSED * now.duration_since(when).as_secs_f64()
-        });
-        self.last = Some((now, total, is_pressed));
-        is_pressed
     }
 }
