@@ -81,6 +81,39 @@ pub enum PoolDemand {
     Shrink(Node),
 }
 
+impl PoolDemand {
+    const fn node(self) -> Node {
+        match self {
+            Self::Grow(_, node) | Self::Shrink(node) => node,
+        }
+    }
+}
+
+/// A block that is being emptied, as it was before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmptiedBlock {
+    /// What it is emptied for.
+    pub demand: PoolDemand,
+    /// Its pool.
+    pub pool: Pool,
+    /// Its free memory.
+    pub free: Bytes,
+    /// Its memory of programs and of files.
+    pub movable: Bytes,
+}
+
+impl EmptiedBlock {
+    /// How much more each user seems to use while the block is being emptied, in bytes: nobody can get its free memory,
+    /// and in the core, what is about to move counts neither as free nor as that of programs.
+    const fn isolated(self) -> [u64; 2] {
+        match self.pool {
+            Pool::Kernel => [self.free.get() + self.movable.get(), 0],
+            Pool::User => [0, self.free.get()],
+            Pool::Offline => [0, 0],
+        }
+    }
+}
+
 /// A block that goes to another pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolMove {
@@ -160,7 +193,8 @@ impl Pools {
         self.note_rates(&nodes, now);
         for (node, memory) in &nodes {
             if self.searches.note(*node, memory.free(), self.block) {
-                self.rests_until.remove(&PoolDemand::Shrink(*node));
+                // What programs have just given back they may take again at once: it must lie idle first.
+                self.rests_until.insert(PoolDemand::Shrink(*node), now + self.settings.dwell);
             }
         }
         let demands = nodes.iter().flat_map(|node| self.demands_of(node, seen.pressed, now)).collect::<Vec<_>>();
@@ -238,11 +272,14 @@ impl Pools {
         self.rates.soon(node, user).min(self.reserve(node).get() / 4)
     }
 
-    /// Whether a pool of any node needs to grow more urgently than what a demand asks for.
-    pub fn lacks_memory(&mut self, seen: PoolsSeen<'_>, meanwhile: PoolDemand, now: Duration) -> bool {
+    /// Whether a pool of any node needs to grow more urgently than what a block is being emptied for.
+    pub fn lacks_memory(&mut self, seen: PoolsSeen<'_>, meanwhile: EmptiedBlock, now: Duration) -> bool {
         let nodes = self.memory_by_node(seen.zones);
-        self.note_rates(&nodes, now);
-        nodes.iter().any(|node| self.growth(node, seen.pressed).into_iter().any(|demand| demand < meanwhile))
+        for (node, memory) in &nodes {
+            let isolated = if *node == meanwhile.demand.node() { meanwhile.isolated() } else { [0; 2] };
+            self.rates.note_while_emptying(*node, memory, isolated, now);
+        }
+        nodes.iter().any(|node| self.growth(node, seen.pressed).into_iter().any(|demand| demand < meanwhile.demand))
     }
 
     /// Whether a demand is worth a look at all frames: memory for the kernel only once it is short, not ahead of that.

@@ -50,11 +50,23 @@ struct UseRate {
 impl UseRates {
     /// Notes what is in use now.
     pub fn note(&mut self, node: Node, memory: &NodeMemory, now: Duration) {
-        for (user, used) in
-            [(MemoryUser::Kernel, memory.used_by_kernel()), (MemoryUser::Programs, memory.used_by_programs())]
-        {
-            self.0.entry((node, user)).or_insert(UseRate { at: now, used, rate: 0.0 }).note(used, now);
+        for (user, used) in USERS.into_iter().zip(used(memory)) {
+            self.rate(node, user, used, now).note(used, now);
         }
+    }
+
+    /// Notes what is in use while a block is being emptied. Each user seems to use up to so many bytes of it more, which
+    /// is no burst.
+    pub fn note_while_emptying(&mut self, node: Node, memory: &NodeMemory, isolated: [u64; 2], now: Duration) {
+        for ((user, used), isolated) in USERS.into_iter().zip(used(memory)).zip(isolated) {
+            let rate = self.rate(node, user, used, now);
+            // A look before the kernel has isolated the block must not make a burst of the next one.
+            rate.note(rate.used.max(used.saturating_sub(isolated)), now);
+        }
+    }
+
+    fn rate(&mut self, node: Node, user: MemoryUser, used: u64, now: Duration) -> &mut UseRate {
+        self.0.entry((node, user)).or_insert(UseRate { at: now, used, rate: 0.0 })
     }
 
     /// How much will be used up before a block is online, in bytes, if it goes on like this.
@@ -69,6 +81,11 @@ impl UseRates {
         let rate = self.0.get(&(node, user)).map_or(0.0, |rate| rate.rate);
         most.min(Duration::try_from_secs_f64(bytes as f64 / rate).unwrap_or(most))
     }
+}
+
+/// What each user uses, in the order of [`USERS`].
+const fn used(memory: &NodeMemory) -> [u64; 2] {
+    [memory.used_by_kernel(), memory.used_by_programs()]
 }
 
 impl UseRate {
@@ -148,6 +165,21 @@ mod tests {
         grown.kernel.free += 128 * MIB;
         rates.note(NODE, &grown, at(50));
         assert_eq!(soon(&rates), [0, 0]);
+    }
+
+    #[test]
+    fn the_free_memory_of_a_block_that_is_being_emptied_is_no_burst() {
+        let mut rates = UseRates::default();
+        rates.note(NODE, &memory(100, 300), at(0));
+        let emptying = |rates: &mut UseRates, programs, millis| {
+            rates.note_while_emptying(NODE, &memory(100, programs), [0, 60 * MIB], at(millis));
+            soon(rates)
+        };
+        assert_eq!(emptying(&mut rates, 300, 40), [0, 0], "not isolated yet");
+        assert_eq!(emptying(&mut rates, 360, 80), [0, 0], "isolated");
+        assert_eq!(emptying(&mut rates, 370, 120), [0, 50], "programs take 10 MiB in 40 ms besides");
+        rates.note(NODE, &memory(100, 310), at(5000));
+        assert_eq!(soon(&rates), [0, 0], "it is over");
     }
 
     #[test]

@@ -14,7 +14,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rampart_banks::{MemorySurvey, Pool, PoolDemand, PoolMove, PoolSettings, PoolSizes, Pools, PoolsSeen};
+use rampart_banks::{
+    BlockSurvey, EmptiedBlock, MemorySurvey, Pool, PoolDemand, PoolMove, PoolSettings, PoolSizes, Pools, PoolsSeen,
+};
 use rampart_linux::memory_state::{Overcommit, ZoneMemory};
 use rampart_linux::tracing::ReclaimNotice;
 use rampart_linux::{
@@ -43,8 +45,12 @@ const AT_REST: Duration = Duration::from_secs(2);
 /// A look at all frames serves for so many times as long as it took.
 const SURVEY_LASTS: u32 = 20;
 
+fn block_of(survey: &MemorySurvey, number: HotplugBlock) -> &BlockSurvey {
+    survey.blocks.iter().find(|block| block.number == number).expect("a block of the survey")
+}
+
 fn pool_of(survey: &MemorySurvey, number: HotplugBlock) -> Pool {
-    let block = survey.blocks.iter().find(|block| block.number == number).expect("a block of the survey");
+    let block = block_of(survey, number);
     Pool::of(block.state, &block.zones)
 }
 
@@ -273,7 +279,7 @@ impl<'a> Keeper<'a> {
 
     fn carry_out(&mut self, demand: PoolDemand, next: PoolMove, survey: &MemorySurvey) -> Result<bool, Error> {
         let from = pool_of(survey, next.block);
-        let refusal = self.attempt(demand, next, from)?.err();
+        let refusal = self.attempt(demand, next, survey)?.err();
         match &refusal {
             None => {
                 self.pools.moved(next, survey, self.now());
@@ -306,9 +312,17 @@ impl<'a> Keeper<'a> {
         Ok(went)
     }
 
-    fn attempt(&mut self, demand: PoolDemand, next: PoolMove, from: Pool) -> Result<Result<(), HotplugRefusal>, Error> {
-        if from != Pool::Offline
-            && let Err(refusal) = self.empty(demand, next.block)?
+    fn attempt(
+        &mut self,
+        demand: PoolDemand,
+        next: PoolMove,
+        survey: &MemorySurvey,
+    ) -> Result<Result<(), HotplugRefusal>, Error> {
+        let block = block_of(survey, next.block);
+        let pool = Pool::of(block.state, &block.zones);
+        if pool != Pool::Offline
+            && let Err(refusal) = self
+                .empty(next.block, EmptiedBlock { demand, pool, free: block.uses.free, movable: block.uses.movable })?
         {
             return Ok(Err(refusal));
         }
@@ -320,7 +334,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// Takes a block offline, unless memory is needed more urgently meanwhile.
-    fn empty(&mut self, demand: PoolDemand, block: HotplugBlock) -> Result<Result<(), HotplugRefusal>, Error> {
+    fn empty(&mut self, block: HotplugBlock, before: EmptiedBlock) -> Result<Result<(), HotplugRefusal>, Error> {
         let (blocks, _) = self.blocks()?;
         let Some(block) = blocks.blocks.iter().find(|other| other.number == block) else {
             return Ok(Err(HotplugRefusal::Busy));
@@ -337,7 +351,7 @@ impl<'a> Keeper<'a> {
             let (pools, pressure) = &mut *watched;
             let zones = ZoneMemory::read(roots).unwrap_or_default();
             let seen = PoolsSeen { zones: &zones, pressed: pressure.is_pressed(roots) };
-            pools.lacks_memory(seen, demand, began.elapsed())
+            pools.lacks_memory(seen, before, began.elapsed())
         };
         let stops = || stop.load(Ordering::Relaxed) || can_grow && lacks_memory();
         self.mover.take_offline(block, Patience { deadline: self.arguments.deadline, stops: &stops })
