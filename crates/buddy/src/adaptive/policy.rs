@@ -27,7 +27,7 @@ impl<'a, S: Storage<'a>> BankPolicy<'a, S> for AdaptivePools {
     const NAME: &'static str = "AdaptiveBuddy";
     const GROUPING: Grouping = Grouping::ByShelf;
 
-    /// Takes a block of the request's own pool, or of an offline bank [Panwar15, 4.2].
+    /// Takes a block of the request's own pool.
     fn find(
         &mut self,
         memory: &mut BankMemory<'a, S>,
@@ -35,14 +35,21 @@ impl<'a, S: Storage<'a>> BankPolicy<'a, S> for AdaptivePools {
         order: BlockOrder,
         own: Migratetype,
     ) -> Option<u32> {
-        let own = Shelf::of(own);
-        let first = |memory: &BankMemory<'a, S>, shelf| memory.zones[zone].first(shelf as u32, order);
-        first(memory, own).or_else(|| {
-            let slot = first(memory, Shelf::Offline)?;
-            let part = memory.part_at(zone, slot);
-            self.shelve(memory, memory.parts.set_of(part), own);
-            Some(slot)
-        })
+        memory.zones[zone].first(Shelf::of(own) as u32, order)
+    }
+
+    /// Takes a block of an offline bank, which joins the pool [Panwar15, 4.2].
+    fn find_offline(
+        &mut self,
+        memory: &mut BankMemory<'a, S>,
+        zone: usize,
+        order: BlockOrder,
+        own: Migratetype,
+    ) -> Option<u32> {
+        let slot = memory.zones[zone].first(Shelf::Offline as u32, order)?;
+        let part = memory.part_at(zone, slot);
+        self.shelve(memory, memory.parts.set_of(part), Shelf::of(own));
+        Some(slot)
     }
 
     /// Takes a block of the other pool; the kernel takes the whole bank [Panwar15, 4.1.2].

@@ -2,12 +2,15 @@
 
 use core::ops::Range;
 
-use rampart_memory::FrameBlock;
+use rampart_memory::{BlockOrder, FrameBlock, Node};
 
 use super::BankPolicy;
 use super::memory::BankMemory;
 use super::parts::Shelf;
 use crate::{BankSets, BankSize, Error, Migratetype, Request, Storage, Watermarks, Zone};
+
+/// A way in which a policy finds a block in a zone.
+type Find<'a, P, S> = fn(&mut P, &mut BankMemory<'a, S>, usize, BlockOrder, Migratetype) -> Option<u32>;
 
 /// The allocator, for one owner.
 pub struct BankMachine<'a, P, S: Storage<'a>> {
@@ -33,36 +36,45 @@ impl<'a, P: BankPolicy<'a, S>, S: Storage<'a>> BankMachine<'a, P, S> {
         block
     }
 
-    /// Allocates from the first zone of the request's zonelist that keeps `floor` frames free. Programs take room of
-    /// the kernel only if no zone has other memory for them; else they would push it into more banks. The kernel's
-    /// memory stays on its node as long as the node has a block for it.
+    /// Allocates a block if its zone keeps `floor` frames free. Memory stays on its node as long as that has room: in
+    /// the banks in use of all its zones, then in offline ones. Programs take room of the kernel only if no node has
+    /// other memory for them; else they would push it into more banks. The kernel takes banks of programs before it
+    /// leaves its node.
     fn first(&mut self, request: &Request, floor: impl Fn(Watermarks) -> u64) -> Option<FrameBlock> {
+        let is_program = request.migratetype == Migratetype::Movable;
+        let in_node: &[Find<'a, P, S>] =
+            if is_program { &[P::find, P::find_offline] } else { &[P::find, P::find_offline, P::find_among_others] };
         let all = self.memory.zones.len();
         let mut begin = 0;
         while begin < all {
-            let zonelist = &self.memory.map.zonelist(request.node)[begin..];
-            let node = |zone: usize| self.memory.zones[zone].zone.node;
-            let same = zonelist.iter().take_while(|&&zone| node(zone) == node(zonelist[0])).count();
-            let end = if request.migratetype == Migratetype::Movable { all } else { begin + same };
-            let found = self.first_in(begin..end, request, &floor);
+            let end = self.end_of_node(request.node, begin);
+            let found = self.first_in(begin..end, request, &floor, in_node);
             if found.is_some() {
                 return found;
             }
             begin = end;
         }
-        None
+        if is_program { self.first_in(0..all, request, &floor, &[P::find_among_others]) } else { None }
     }
 
-    /// Allocates from the zones at these places of the request's zonelist.
+    /// Returns the end of a node's zones in the zonelist of a request, given where they begin.
+    fn end_of_node(&self, requested: Node, begin: usize) -> usize {
+        let zones = &self.memory.map.zonelist(requested)[begin..];
+        let node = |zone: usize| self.memory.zones[zone].zone.node;
+        begin + zones.iter().take_while(|&&zone| node(zone) == node(zones[0])).count()
+    }
+
+    /// Allocates from the zones at these places of the request's zonelist, by the first way that finds a block in any.
     fn first_in(
         &mut self,
         places: Range<usize>,
         request: &Request,
         floor: &impl Fn(Watermarks) -> u64,
+        ways: &[Find<'a, P, S>],
     ) -> Option<FrameBlock> {
         let Request { order, migratetype, node, .. } = *request;
         let Self { memory, policy } = self;
-        [P::find, P::find_among_others].iter().find_map(|find| {
+        ways.iter().find_map(|find| {
             places.clone().find_map(|place| {
                 let zone = memory.map.zonelist(node)[place];
                 let spare = memory.parts.free_frames(zone).checked_sub(floor(memory.zones[zone].watermarks))?;

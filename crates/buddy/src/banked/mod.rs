@@ -45,8 +45,14 @@ pub trait BankPolicy<'a, S: Storage<'a>>: Send {
     fn find(&mut self, memory: &mut BankMemory<'a, S>, zone: usize, order: BlockOrder, own: Migratetype)
     -> Option<u32>;
 
-    /// Returns one in a bank that is meant for others, once [`BankPolicy::find`] has found none in any zone that the
-    /// request may use as well.
+    /// Returns one in an offline bank, once [`BankPolicy::find`] has found none in any zone of the node. An allocator
+    /// whose `find` looks there itself has none left.
+    fn find_offline(&mut self, _: &mut BankMemory<'a, S>, _: usize, _: BlockOrder, _: Migratetype) -> Option<u32> {
+        None
+    }
+
+    /// Returns one in a bank that is meant for others, once the other two have found none in any zone that the request
+    /// may use as well.
     fn find_among_others(&mut self, _: &mut BankMemory<'a, S>, _: usize, _: BlockOrder, _: Migratetype) -> Option<u32> {
         None
     }

@@ -163,29 +163,37 @@ impl<'a> FullestBank<'a> {
         self.first(request, |marks| marks.low).or_else(|| self.allocate_below_low(request))
     }
 
-    /// Allocates a block if `floor` frames stay free. Programs take room of the kernel only if no zone has other memory
-    /// for them; else they would push the kernel into more banks. The kernel's memory stays on its node as long as the
-    /// node has a block for it.
+    /// Allocates a block if `floor` frames stay free. Memory stays on its node as long as that has room: in the banks in
+    /// use of all its zones, then in offline ones. Programs take room of the kernel only if no node has other memory for
+    /// them, else they would push the kernel into more banks; the kernel takes that of programs before it leaves its
+    /// node.
     fn first(&self, request: &Request, floor: impl Fn(Watermarks) -> u64) -> Option<FrameBlock> {
         let zonelist = self.zonelist(request.node);
+        let node = |zone: u32| self.zones[zone as usize].node();
+        let mut nodes = zonelist.chunk_by(|&zone, &next| node(zone) == node(next));
+        let search = |zones: &[u32], banks: &[Banks]| {
+            banks.iter().find_map(|&banks| self.first_in(zones, request, &floor, banks))
+        };
         match PageUser::of(request.migratetype) {
-            PageUser::Program => self.first_in(zonelist, request, &floor),
-            PageUser::Kernel => {
-                let node = |zone: u32| self.zones[zone as usize].node();
-                let mut nodes = zonelist.chunk_by(|&zone, &next| node(zone) == node(next));
-                nodes.find_map(|zones| self.first_in(zones, request, &floor))
-            }
+            PageUser::Program => nodes
+                .find_map(|zones| search(zones, &[Banks::Own, Banks::Offline]))
+                .or_else(|| search(zonelist, &[Banks::Others])),
+            PageUser::Kernel => nodes.find_map(|zones| search(zones, &[Banks::Own, Banks::Offline, Banks::Others])),
         }
     }
 
-    fn first_in(&self, zones: &[u32], request: &Request, floor: &impl Fn(Watermarks) -> u64) -> Option<FrameBlock> {
+    fn first_in(
+        &self,
+        zones: &[u32],
+        request: &Request,
+        floor: &impl Fn(Watermarks) -> u64,
+        banks: Banks,
+    ) -> Option<FrameBlock> {
         let (user, cpu) = (PageUser::of(request.migratetype), request.cpu.0 as usize);
-        [Banks::Own, Banks::Others].iter().find_map(|&banks| {
-            zones.iter().find_map(|&zone| {
-                let zone = &self.zones[zone as usize];
-                let slot = zone.allocate(request.order, (cpu, user), floor(zone.watermarks()), banks)?;
-                Some(zone.block(slot, request.order))
-            })
+        zones.iter().find_map(|&zone| {
+            let zone = &self.zones[zone as usize];
+            let slot = zone.allocate(request.order, (cpu, user), floor(zone.watermarks()), banks)?;
+            Some(zone.block(slot, request.order))
         })
     }
 

@@ -16,8 +16,10 @@ const FAR: u32 = 2;
 /// In which banks of a zone a search looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Banks {
-    /// In those of the user's own pool, and in offline ones.
+    /// In those of the user's own pool.
     Own,
+    /// In offline ones.
+    Offline,
     /// In those of the other user.
     Others,
 }
@@ -39,6 +41,7 @@ impl FullestZone<'_> {
         let slot = loop {
             let slot = match banks {
                 Banks::Own => self.take_at_hand(order, (cpu, user)).or_else(|| self.search_own(order, (cpu, user))),
+                Banks::Offline => self.note(self.search_offline(order, (cpu, user)), order, (cpu, user)),
                 Banks::Others => self.search_others(order, (cpu, user)),
             }?;
             if self.keep(slot, order) {
@@ -56,8 +59,7 @@ impl FullestZone<'_> {
         let found = self
             .search_near(order, cpu)
             .or_else(|| self.search_pool(own, order, cpu, true))
-            .or_else(|| self.search_pool(own, order, cpu, false))
-            .or_else(|| self.search_offline(order, cpu));
+            .or_else(|| self.search_pool(own, order, cpu, false));
         self.note(found, order, cpu)
     }
 

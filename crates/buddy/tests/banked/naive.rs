@@ -105,9 +105,7 @@ impl Naive {
     pub fn expect(&self, request: Request, watermarks: &[Watermarks]) -> Option<(BankPool, Vec<FreeBlock>)> {
         let by_node: [&[usize]; 2] = if request.node == Node(1) { [&[2], &[1, 0]] } else { [&[1, 0], &[2]] };
         let all = by_node.concat();
-        let is_movable = request.migratetype == Migratetype::Movable;
-        let groups = if is_movable { vec![&all[..]] } else { by_node.to_vec() };
-        let [own, others] = self.reaches(request.migratetype);
+        let [own, offline, others] = self.reaches(request.migratetype);
         let in_zones = |zones: &[usize], pools: &[BankPool], floor: &dyn Fn(Watermarks) -> u64| {
             zones.iter().find_map(|&zone| {
                 let leaves = self.free_of_zone(zone).checked_sub(request.order.frames())?;
@@ -116,8 +114,13 @@ impl Naive {
             })
         };
         let first = |floor: &dyn Fn(Watermarks) -> u64| {
-            let in_group = |zones: &&[usize]| in_zones(zones, &own, floor).or_else(|| in_zones(zones, &others, floor));
-            groups.iter().find_map(in_group)
+            let is_movable = request.migratetype == Migratetype::Movable;
+            let in_node = |zones: &&[usize]| {
+                let block = in_zones(zones, &own, floor).or_else(|| in_zones(zones, &offline, floor));
+                block.or_else(|| if is_movable { None } else { in_zones(zones, &others, floor) })
+            };
+            let anywhere = || if is_movable { in_zones(&all, &others, floor) } else { None };
+            by_node.iter().find_map(in_node).or_else(anywhere)
         };
         first(&|marks| marks.low).or_else(|| first(&|marks| if request.urgent { 0 } else { marks.min }))
     }

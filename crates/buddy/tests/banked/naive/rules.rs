@@ -46,11 +46,14 @@ fn pools(own: Migratetype) -> [BankPool; 3] {
 }
 
 impl Naive {
-    /// Returns the pools in which a request looks in all zones first, and those in which it looks afterwards.
-    pub(super) fn reaches(&self, own: Migratetype) -> [Vec<BankPool>; 2] {
+    /// Returns the pools in which a request looks together: in all zones of a node in the first, then in the second.
+    pub(super) fn reaches(&self, own: Migratetype) -> [Vec<BankPool>; 3] {
         let pools = pools(own);
-        let first = if matches!(self.rule, Rule::Adaptive(_)) { 2 } else { 3 };
-        [pools[..first].to_vec(), pools[first..].to_vec()]
+        if matches!(self.rule, Rule::Adaptive(_)) {
+            pools.map(|pool| vec![pool])
+        } else {
+            [pools.to_vec(), Vec::new(), Vec::new()]
+        }
     }
 
     /// Returns the large enough free blocks of a zone that a request may come from, with the pool that has them, one of
