@@ -11,6 +11,7 @@
 //! [`SurplusAges`]: super::patience::SurplusAges
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use rampart_buddy::{BankPool, BankPools, Cpu, Migratetype, Request};
 use rampart_memory::{BlockOrder, Bytes, FRAME_BYTES, FrameBlock, Node};
@@ -36,27 +37,30 @@ pub struct MigrationCounts {
     pub failed: u64,
 }
 
-/// A bank that is fuller than this share, in eighths, is not worth what must move: it would go offline a little sooner,
-/// and would probably be needed soon again.
-const MOST_USED_EIGHTHS: u64 = 7;
-
 /// Returns the units to empty: the emptiest of the programs', as long as the banks that stay online have room for their
-/// pages and `reserve` frames more, but none that is nearly full.
+/// pages and `reserve` frames more. The room for their pages must be in banks of programs on the same node: elsewhere
+/// they would open an offline bank, and one bank would be emptied only to fill another.
 pub(super) fn units_to_empty(units: &[UnitParts], reserve: u64) -> Vec<usize> {
     let online = units.iter().filter(|unit| unit.pool != BankPool::Offline);
     let mut room = online.map(|unit| unit.free).sum::<u64>();
+    let mut beside = BTreeMap::<Node, u64>::new();
+    for unit in units.iter().filter(|unit| unit.pool == BankPool::User) {
+        *beside.entry(unit.node).or_default() += unit.free;
+    }
     let mut candidates: Vec<usize> = (0..units.len()).filter(|&unit| units[unit].pool == BankPool::User).collect();
     candidates.sort_by_key(|&unit| (units[unit].used(), unit));
+    candidates.retain(|&unit| {
+        let UnitParts { frames, node, .. } = units[unit];
+        let beside = beside.get_mut(&node).expect("the unit is of programs");
+        // The unit's own free frames go with it.
+        let fits = room >= frames + reserve && *beside >= frames;
+        if fits {
+            room -= frames;
+            *beside -= frames;
+        }
+        fits
+    });
     candidates
-        .into_iter()
-        .take_while(|&unit| {
-            // The unit's own free frames go with it.
-            let taken = units[unit].frames;
-            let fits = room >= taken + reserve;
-            room = room.saturating_sub(taken);
-            fits && units[unit].used() * 8 <= taken * MOST_USED_EIGHTHS
-        })
-        .collect()
 }
 
 impl SimulatedBanks<'_> {
@@ -67,7 +71,10 @@ impl SimulatedBanks<'_> {
         passed: u64,
         movable: impl Iterator<Item = &'b mut Held>,
     ) {
-        let units = units_of(pools, &self.units, |part: &BankPart| self.bank_at(part.frames.start()));
+        let units = units_of(pools, &self.units, |part: &BankPart| {
+            let first = part.frames.start();
+            (self.bank_at(first), self.uses.node_of(first))
+        });
         let reserve = self.reserve();
         let chosen = units_to_empty(&units, reserve);
         self.surplus.pass(passed, chosen.len(), units_to_empty(&units, reserve / 2).len());
@@ -143,7 +150,7 @@ impl SimulatedBanks<'_> {
     }
 
     fn move_piece(&mut self, piece: &mut SplitPiece) -> bool {
-        let node = self.uses.node_of(piece.block);
+        let node = self.uses.node_of(piece.block.first());
         let Some(block) = self.take_elsewhere(piece.block.order(), node) else { return false };
         self.note_moved(block.count(), piece.pass);
         self.give_back(piece.block, Migratetype::Movable, Cpu(0));
@@ -153,7 +160,7 @@ impl SimulatedBanks<'_> {
 
     /// Moves a block in pieces, as large as there are, and returns whether there was room for all.
     fn move_split(&mut self, held: &mut Held) -> bool {
-        let (whole, node) = (held.block, self.uses.node_of(held.block));
+        let (whole, node) = (held.block, self.uses.node_of(held.block.first()));
         let (mut pieces, mut left, mut order) = (Vec::new(), whole.count(), whole.order().below());
         while let Some(size) = order.filter(|_| left > 0) {
             let fits = size.frames() <= left;
@@ -181,7 +188,11 @@ mod tests {
     use super::*;
 
     fn unit(number: usize, pool: BankPool, free: u64) -> UnitParts {
-        UnitParts { parts: vec![number], frames: 1024, free, pool }
+        UnitParts { parts: vec![number], frames: 1024, free, pool, node: Node(0) }
+    }
+
+    fn on_node(node: u32, unit: UnitParts) -> UnitParts {
+        UnitParts { node: Node(node), ..unit }
     }
 
     #[test]
@@ -200,10 +211,23 @@ mod tests {
     }
 
     #[test]
-    fn a_bank_that_is_nearly_full_is_not_emptied() {
-        let room = unit(0, BankPool::Kernel, 1024);
-        assert_eq!(units_to_empty(&[room.clone(), unit(1, BankPool::User, 128)], 0), [1]);
-        assert_eq!(units_to_empty(&[room, unit(1, BankPool::User, 127)], 0), [] as [usize; 0]);
+    fn a_bank_goes_only_if_programs_have_room_for_its_pages_beside_it() {
+        let kernel = unit(0, BankPool::Kernel, 1024);
+        let units = |free| [kernel.clone(), unit(1, BankPool::User, 600), unit(2, BankPool::User, free)];
+        assert_eq!(units_to_empty(&units(424), 0), [1]);
+        assert_eq!(units_to_empty(&units(423), 0), [] as [usize; 0], "only the kernel has room");
+    }
+
+    #[test]
+    fn room_on_another_node_counts_for_what_stays_free_only() {
+        let near = [unit(0, BankPool::User, 900), unit(1, BankPool::User, 200), unit(2, BankPool::User, 800)];
+        assert_eq!(units_to_empty(&near, 0), [0]);
+        let [emptiest, full, other] = near;
+        let far = [on_node(1, emptiest), full, other];
+        // The emptiest bank has nowhere to go, the next one has.
+        assert_eq!(units_to_empty(&far, 0), [] as [usize; 0]);
+        let [emptiest, full, other] = far;
+        assert_eq!(units_to_empty(&[emptiest, unit(3, BankPool::User, 224), full, other], 0), [3]);
     }
 
     #[test]

@@ -79,8 +79,21 @@ fn a_large_block_that_finds_no_room_is_split_and_comes_back_whole() {
 fn no_page_moves_out_of_a_bank_that_has_to_keep_a_large_block() {
     let settings = MachineSettings { allocator: AllocatorName::Adaptive, reserve_percent: 0, ..MACHINE };
     let report = on_machine(settings, |machine| {
-        // What is free elsewhere is only just more than what has to move: the watermarks forbid it.
-        let mut held = fill(machine, 56);
+        // The kernel's bank is full.
+        while let Some(page) = machine.allocate(BlockOrder::ZERO, Migratetype::Unmovable, Cpu(0), Node(0)) {
+            if machine.uses.bank_of(page.block) > 0 {
+                machine.free(page, Cpu(0));
+                break;
+            }
+        }
+        let mut held = fill(machine, 45);
+        // What is free in other banks of programs is only just what has to move: the watermarks forbid it.
+        let free = |machine: &SimulatedBanks<'_>, banks: std::ops::Range<usize>| {
+            machine.uses.banks()[banks].iter().map(|bank| 8192 - bank.movable).sum::<u64>()
+        };
+        while free(machine, 2..8) > 8192 - free(machine, 1..2) {
+            held.push(machine.allocate(BlockOrder::ZERO, Migratetype::Movable, Cpu(0), Node(0)).unwrap());
+        }
         let used = machine.uses.used();
         machine.observe(1, held.iter_mut());
         assert_eq!(machine.uses.used(), used);
@@ -95,12 +108,15 @@ fn a_page_that_moves_again_is_counted_and_none_moves_twice_in_a_pass() {
     let report = on_machine(settings, |machine| {
         let mut held: Vec<Held> =
             std::iter::from_fn(|| machine.allocate(BlockOrder::MAX, Migratetype::Movable, Cpu(0), Node(0))).collect();
-        let mut micros = 0;
-        // Whatever bank the last page is in, all others go, and it is pushed on.
-        while held.len() > 1 {
-            let gone = held.remove(held.len() / 2);
-            machine.free(gone, Cpu(0));
-            micros += 1;
+        // The fullest bank always loses a block, so what moved to it is pushed on.
+        for micros in 1.. {
+            let bank = |held: &Held| held.block.first().address() / MACHINE.bank.get();
+            let fullest = |held: &[Held]| {
+                held.iter().map(bank).max_by_key(|of| held.iter().filter(|held| bank(held) == *of).count())
+            };
+            let Some(full) = fullest(&held) else { break };
+            let gone = held.iter().position(|held| bank(held) == full).expect("the bank is of one");
+            machine.free(held.remove(gone), Cpu(0));
             machine.observe(micros, held.iter_mut());
         }
     });

@@ -1,6 +1,7 @@
 //! Units that go offline together: banks, or sets of interleaved ones.
 
 use rampart_buddy::{BankPart, BankPool, BankPools, BankSets};
+use rampart_memory::Node;
 
 /// The units of the machine.
 #[derive(Clone, Debug)]
@@ -69,6 +70,8 @@ pub struct UnitParts {
     pub free: u64,
     /// The pool.
     pub pool: BankPool,
+    /// The node.
+    pub node: Node,
 }
 
 impl UnitParts {
@@ -78,17 +81,23 @@ impl UnitParts {
     }
 }
 
-/// Returns the parts of each unit. `bank` gives the bank of a part.
-pub fn units_of(pools: &dyn BankPools, units: &BankUnits, bank: impl Fn(&BankPart) -> usize) -> Vec<UnitParts> {
-    let empty = UnitParts { parts: Vec::new(), frames: 0, free: 0, pool: BankPool::Offline };
+/// Returns the parts of each unit. `place` gives the bank and the node of a part.
+pub fn units_of(
+    pools: &dyn BankPools,
+    units: &BankUnits,
+    place: impl Fn(&BankPart) -> (usize, Node),
+) -> Vec<UnitParts> {
+    let empty = UnitParts { parts: Vec::new(), frames: 0, free: 0, pool: BankPool::Offline, node: Node(0) };
     let mut all = vec![empty; units.banks.len()];
     for number in 0..pools.parts() {
         let part = pools.part(number);
-        let unit = &mut all[units.of_bank[bank(&part)]];
+        let (bank, node) = place(&part);
+        let unit = &mut all[units.of_bank[bank]];
         unit.parts.push(number);
         unit.frames += part.frames.count();
         unit.free += part.free;
         unit.pool = part.pool;
+        unit.node = node;
     }
     all
 }

@@ -5,7 +5,7 @@
 //! is a sum of these. **Why this way.** No count asks the allocator, so all allocators are counted alike.
 
 use rampart_buddy::{Migratetype, Zone};
-use rampart_memory::{Bytes, FRAME_BYTES, FrameBlock, Node};
+use rampart_memory::{Bytes, FRAME_BYTES, Frame, FrameBlock, Node};
 
 /// The frames of a chunk: 2 MiB.
 const CHUNK: u64 = 512;
@@ -90,7 +90,7 @@ impl MemoryUses {
         }
         let bank = self.bank_of(block);
         of(&mut self.banks[bank], block.count());
-        let zone = self.zone_place(block);
+        let zone = self.zone_place(block.first());
         by(&mut self.zones[zone].used, block.count());
         by(&mut self.used, block.count());
     }
@@ -100,14 +100,14 @@ impl MemoryUses {
         index(block.first().number() / self.bank)
     }
 
-    fn zone_place(&self, block: FrameBlock) -> usize {
-        let place = self.zones.iter().position(|of| block.first() <= of.zone.frames.last());
-        place.expect("a block lies in a zone")
+    fn zone_place(&self, frame: Frame) -> usize {
+        let place = self.zones.iter().position(|of| frame <= of.zone.frames.last());
+        place.expect("a frame lies in a zone")
     }
 
-    /// Returns the node that a block lies in.
-    pub fn node_of(&self, block: FrameBlock) -> Node {
-        self.zones[self.zone_place(block)].zone.node
+    /// Returns the node that a frame lies in.
+    pub fn node_of(&self, frame: Frame) -> Node {
+        self.zones[self.zone_place(frame)].zone.node
     }
 
     /// Returns the use of each bank.
