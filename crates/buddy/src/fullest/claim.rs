@@ -82,6 +82,7 @@ impl FullestZone<'_> {
         was
     }
 
+    #[inline]
     pub(super) fn is_retired(&self, slot: usize) -> bool {
         self.retired_in(slot / WORD_FRAMES).load(SeqCst) & 1 << (slot % WORD_FRAMES) != 0
     }

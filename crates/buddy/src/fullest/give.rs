@@ -4,12 +4,59 @@ use rampart_memory::BlockOrder;
 
 use super::cpu::{CHUNK_WORDS, CpuState};
 use super::part::{CHUNK_FRAMES, CHUNK_ORDER};
-use super::sync::Ordering::SeqCst;
+use super::sync::Ordering::{Relaxed, SeqCst};
 use super::word::{FREE, WORD_FRAMES, run, samples};
 use super::zone::FullestZone;
 use crate::BankPool;
 
 impl FullestZone<'_> {
+    /// Frees a held frame in the usual case: its word has other free frames, and afterwards still a used one. In any
+    /// other case it does nothing and returns false. So the usual case calls no function before its end, and has no
+    /// registers to save.
+    #[inline]
+    pub(super) fn free_frame(&self, slot: usize, cpu: &CpuState) -> bool {
+        let retired = self.retired.load(SeqCst);
+        if retired > 0 && self.is_retired(slot) {
+            return false;
+        }
+        let (word, bit) = (self.word(slot / WORD_FRAMES), 1 << (slot % WORD_FRAMES));
+        let old = word.load(SeqCst);
+        let new = old | bit;
+        if old == 0 || new == old || new == FREE || word.compare_exchange(old, new, SeqCst, Relaxed).is_err() {
+            return false;
+        }
+        self.count_freed(cpu, 1);
+        if samples(bit) > 0 || self.retired.load(SeqCst) != retired {
+            self.finish_free(slot, retired, cpu);
+        }
+        true
+    }
+
+    /// Counts a freed frame if it is sampled, and takes it back if it was retired meanwhile.
+    #[inline(never)]
+    fn finish_free(&self, slot: usize, retired: u64, cpu: &CpuState) {
+        if samples(1 << (slot % WORD_FRAMES)) > 0 {
+            self.count(slot / CHUNK_FRAMES, 1);
+        }
+        if self.retired.load(SeqCst) != retired {
+            self.count_free(cpu, -self.take_late(slot, BlockOrder::ZERO));
+        }
+    }
+
+    /// Frees a held block.
+    #[inline(never)]
+    pub(super) fn free(&self, slot: usize, order: BlockOrder, cpu: &CpuState) {
+        let frames = self.give(slot, order, Some(cpu));
+        self.count_freed(cpu, frames);
+    }
+
+    /// Counts a block that was freed on a CPU, of which so many frames became free.
+    #[inline]
+    fn count_freed(&self, cpu: &CpuState, frames: i64) {
+        self.count_free(cpu, frames);
+        cpu.count_freed();
+    }
+
     /// Gives a held block back, but for its retired frames, and returns how many frames became free. `cpu` is the CPU
     /// on which it is freed, if any: its reserved chunk stays its own.
     #[inline]

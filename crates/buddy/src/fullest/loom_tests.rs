@@ -244,10 +244,11 @@ fn a_bank_is_isolated_while_a_cpu_takes_of_its_own_chunk() {
     isolate_while_taking(0, 0);
 }
 
-#[test]
-fn a_page_is_retired_while_it_is_freed() {
-    explore(|| {
+/// Retires a page while it is freed, beside so many others that are held.
+fn retire_while_freeing(others: usize) {
+    explore(move || {
         let machine = machine(1, 2);
+        let held: Held = (0..others).flat_map(|_| take(machine, 0, Movable, 0)).collect();
         let page = machine.allocate(urgent(0, Movable, 0)).unwrap();
         race(
             machine,
@@ -262,8 +263,18 @@ fn a_page_is_retired_while_it_is_freed() {
             },
         );
         assert_eq!(machine.place(page.first()), FramePlace::Retired);
-        check_and_claim(machine, &[], &[page.first()]);
+        check_and_claim(machine, &held, &[page.first()]);
     });
+}
+
+#[test]
+fn the_last_page_of_a_word_is_retired_while_it_is_freed() {
+    retire_while_freeing(0);
+}
+
+#[test]
+fn a_page_is_retired_while_it_is_freed_beside_another() {
+    retire_while_freeing(1);
 }
 
 #[test]

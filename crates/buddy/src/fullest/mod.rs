@@ -40,7 +40,7 @@ mod unit;
 mod word;
 mod zone;
 
-use rampart_memory::{Frame, FrameBlock, Node};
+use rampart_memory::{BlockOrder, Frame, FrameBlock, Node};
 
 pub use cpu::CpuState;
 pub use group::{ChunkWords, GroupState};
@@ -232,13 +232,11 @@ impl PageAllocator for FullestBank<'_> {
 
     #[inline]
     fn free(&self, block: FrameBlock, cpu: Cpu) {
-        let Some(zone) = self.zone_of(block.first()) else {
-            panic!("the block {block} is given back but lies in no zone");
-        };
-        let state = zone.cpu(cpu);
-        let freed = zone.give(zone.slot(block.first()), block.order(), Some(state));
-        zone.count_free(state, freed);
-        state.count_freed();
+        let Some(zone) = self.zone_of(block.first()) else { lies_in_no_zone(block) };
+        let (slot, cpu) = (zone.slot(block.first()), zone.cpu(cpu));
+        if block.order() > BlockOrder::ZERO || !zone.free_frame(slot, cpu) {
+            zone.free(slot, block.order(), cpu);
+        }
     }
 
     fn claim(&self, block: FrameBlock) -> bool {
@@ -299,6 +297,13 @@ impl BankPools for FullestBank<'_> {
         let (zone, _, part) = self.part_in_zone(part);
         zone.rejoin(part);
     }
+}
+
+/// Panics, in a function of its own: the message keeps the block in memory, which costs every free else.
+#[cold]
+#[inline(never)]
+fn lies_in_no_zone(block: FrameBlock) -> ! {
+    panic!("the block {block} is given back but lies in no zone");
 }
 
 /// Makes the banks of each set one unit. If a set has banks in several zones, no bank of it goes offline, as with a
