@@ -58,23 +58,26 @@ impl PartLists {
         }
     }
 
-    /// Returns units of a pool that may have what is wanted, the fullest or the emptiest first.
+    /// Returns units of a pool that may have what is wanted, at most so many, the fullest or the emptiest first.
     pub fn candidates(
         &self,
         parts: &[PartState],
-        pool: BankPool,
-        fullest: bool,
+        (pool, fullest): (BankPool, bool),
+        most: usize,
         may_have: impl Fn(usize) -> bool,
     ) -> ([u32; CANDIDATES], usize) {
         let (mut found, mut count, mut seen) = ([NONE; CANDIDATES], 0, 0);
         for step in 0..BUCKETS as usize {
             let bucket = if fullest { step } else { BUCKETS as usize - 1 - step };
             let mut part = self.ends[pool as usize][bucket].0;
-            while part != NONE && count < CANDIDATES && seen < SEEN {
+            while part != NONE && seen < SEEN {
                 seen += 1;
                 if may_have(part as usize) {
                     found[count] = part;
                     count += 1;
+                    if count == most {
+                        return (found, count);
+                    }
                 }
                 part = parts[part as usize].next.load(Relaxed);
             }

@@ -98,7 +98,14 @@ impl FullestZone<'_> {
         }
         match size {
             NearSize::Chunk => self.take_in_unit(unit, order, cpu, may),
-            NearSize::Frame => self.take_broken(unit, order, cpu),
+            NearSize::Frame => {
+                let found = self.take_broken(unit, order, cpu);
+                if found.is_none() {
+                    // On its list it would be the first that the search looks at next, in vain.
+                    self.unlist_if_exhausted(unit);
+                }
+                found
+            }
         }
     }
 
@@ -109,8 +116,7 @@ impl FullestZone<'_> {
         cpu: (&CpuState, PageUser),
         fullest: bool,
     ) -> Option<usize> {
-        let (candidates, count) = self.candidates(pool, order, fullest);
-        candidates[..count].iter().find_map(|&unit| {
+        let take = |&unit: &u32| {
             let unit = unit as usize;
             let found = self.take_in_unit(unit, order, cpu, |flags| admits(cpu.1, flags));
             if found.is_none() {
@@ -118,13 +124,23 @@ impl FullestZone<'_> {
                 self.unlist_if_exhausted(unit);
             }
             found
+        };
+        // The first nearly always has a block, and to see one takes less time than to see many, whose cache lines other
+        // CPUs have changed.
+        let (first, count) = self.candidates(pool, order, fullest, 1);
+        if count == 0 {
+            return None;
+        }
+        take(&first[0]).or_else(|| {
+            let (others, count) = self.candidates(pool, order, fullest, CANDIDATES - 1);
+            others[..count].iter().find_map(take)
         })
     }
 
-    /// Returns units of a pool that may have a block of this order.
-    fn candidates(&self, pool: BankPool, order: BlockOrder, fullest: bool) -> ([u32; CANDIDATES], usize) {
+    /// Returns units of a pool that may have a block of this order, at most so many.
+    fn candidates(&self, pool: BankPool, order: BlockOrder, fullest: bool, most: usize) -> ([u32; CANDIDATES], usize) {
         let may_have = |unit: usize| self.may_have(unit, order);
-        self.lists.0.lock().candidates(self.memory.parts, pool, fullest, may_have)
+        self.lists.0.lock().candidates(self.memory.parts, (pool, fullest), most, may_have)
     }
 
     /// Brings units online, the kernel's from below and the programs' from above.
@@ -149,7 +165,7 @@ impl FullestZone<'_> {
     /// Takes the programs' unit with the most free frames for the kernel, as a whole: it cannot be emptied any more
     /// [Panwar15, 4.1.2].
     fn steal(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
-        let (candidates, count) = self.candidates(BankPool::User, order, false);
+        let (candidates, count) = self.candidates(BankPool::User, order, false, CANDIDATES);
         candidates[..count].iter().find_map(|&unit| {
             let unit = unit as usize;
             if !self.has_block(unit, order) || !self.make_kernels(unit) {
@@ -279,13 +295,16 @@ impl FullestZone<'_> {
         }
     }
 
-    /// Takes a unit without a free frame off its list.
+    /// Takes a unit without a free frame off its list, and remembers that it has none: else it would be searched again
+    /// for each single frame that is freed there.
+    #[inline(never)]
     fn unlist_if_exhausted(&self, unit: usize) {
         let is_exhausted = || {
             let mut groups = self.groups_of(unit).map(|group| &self.memory.groups[group]);
             groups.all(|group| group.some() == 0 && group.whole() == 0)
         };
         if is_exhausted() {
+            self.part(unit).remember_lack(BlockOrder::ZERO);
             let mut lists = self.lists.0.lock();
             self.unlink(&mut lists, unit);
             // Whoever frees a frame looks at the list afterwards.

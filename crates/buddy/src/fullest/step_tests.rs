@@ -20,7 +20,7 @@ fn on<T>(frames: u64, cpus: u32, bank: u64, test: impl FnOnce(&FullestBank<'_>) 
 /// Returns the most words that an operation of a thread that is alone looks at. A look at a broken chunk takes at most
 /// 8 + 8 words, and 8 more if it is taken or left: 24 with its bits. A search by hints looks at 128 broken chunks of
 /// 16 units; there are four of them, and one where the CPU was last. The one by bits looks at each chunk twice at most.
-/// Each search walks over the groups and the parts three times, and a bank that changes hands looks at each CPU.
+/// Each search walks over the groups and the parts four times, and a bank that changes hands looks at each CPU.
 /// All of it is done for the low watermark and for the one below.
 fn most_looks(machine: &FullestBank<'_>) -> u64 {
     let memory = machine.zones[0].memory;
