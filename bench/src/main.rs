@@ -31,7 +31,7 @@ type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 const BENCHES: [Bench; 17] = [
     (
         "banks",
-        "[tables|LLFREE] page allocators beside tables 4.2 and 6.1 of Panwar15, and, unless `tables`, LLFree, if the folder of its source is given; or `guests`: what pools take offline on guests; or `figures [draw|NAME...]`: simulations and figures of its chapters 2 and 5, in docs/figures/banks",
+        "[tables|LLFREE [ORDER]] page allocators beside tables 4.2 and 6.1 of Panwar15, and, unless `tables`, LLFree, if the folder of its source is given, with an order only that; or `guests`: what pools take offline on guests; or `figures [draw|NAME...]`: simulations and figures of its chapters 2 and 5, in docs/figures/banks",
         banks::run,
     ),
     ("codes", "speed of the codes of pages beside a plain read and memcpy", codes::run),

@@ -2,9 +2,8 @@
 
 mod loops;
 
-
 use llfree::{Alloc, Classing, FrameId, Init, LLFree, MetaData, Request};
-use loops::{CASES, Pages};
+use loops::Pages;
 
 struct Peer<'a, F: Fn(usize, usize) -> Request + Sync>(LLFree<'a>, F);
 
@@ -31,7 +30,8 @@ fn pin(cpu: u32) {
 
 fn main() {
     let frames: usize = std::env::args().nth(1).and_then(|count| count.parse().ok()).expect("a number of frames");
-    for case in CASES {
+    let order = std::env::args().nth(2).map(|order| order.parse().expect("an order"));
+    for case in loops::cases(order) {
         let (classing, request) = Classing::simple(2);
         let memory = MetaData::alloc(&LLFree::metadata_size(&classing, frames));
         let peer = Peer(LLFree::new(frames, Init::FreeAll, &classing, memory).expect("a good machine"), request);

@@ -3,6 +3,7 @@
 //! Each allocator manages 8 GiB in one zone, with banks of 256 MiB where it knows banks. All take turns. Before that,
 //! [Panwar15, tables 4.2 and 6.1], and how often the cache of `ListBanks` helps.
 
+mod atomics;
 mod cache;
 mod figures;
 mod guests;
@@ -23,7 +24,8 @@ use rampart_linux::cpu::{CpuNumber, bind};
 use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange, Node};
 
 use crate::median::median;
-use loops::{CASES, Pages, Times};
+use atomics::AtomicsPerOperation;
+use loops::{Pages, Times};
 use successive::Successor;
 
 /// Frames of the machine: 8 GiB.
@@ -126,14 +128,19 @@ const SUCCESSIVE: [Successor; 5] = [
     }),
 ];
 
-/// `[tables|guests [FOLDER]|figures|LLFREE]` only what stands beside [Panwar15, tables 4.2 and 6.1], the table of the
-/// files that `tests/qemu/banks` wrote, simulations and their figures, or the folder of LLFree's source.
+/// `[tables|guests [FOLDER]|figures|LLFREE [ORDER]]` only what stands beside [Panwar15, tables 4.2 and 6.1], the table
+/// of the files that `tests/qemu/banks` wrote, simulations and their figures, or the folder of LLFree's source; with an
+/// order, blocks of that alone are measured, and there are no tables.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     match arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
         Some(("guests", folder)) => {
             return guests::print(Path::new(folder.first().map_or("docs/figures/banks/guests", String::as_str)));
         }
         Some(("figures", rest)) => return figures::run(rest),
+        Some((llfree, [order])) => {
+            let order = order.parse().map_err(|_| format!("{order}: an order is a number"))?;
+            return measure(Some(Path::new(llfree)), Some(order));
+        }
         _ => {}
     }
     structures::print();
@@ -147,32 +154,44 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     if arguments.first().is_some_and(|only| only == "tables") {
         return Ok(());
     }
-    let peer = arguments.first().map(|folder| build(Path::new(folder))).transpose()?;
+    measure(arguments.first().map(Path::new), None)
+}
+
+/// Measures the allocators, LLFree too if the folder of its source is given, with blocks of all orders or of one, and
+/// prints the times.
+fn measure(llfree: Option<&Path>, order: Option<u8>) -> Result<(), String> {
+    let cases = loops::cases(order);
+    if cases.is_empty() {
+        return Err(String::from("blocks of order 0 or 9 are measured"));
+    }
+    let atomics = atomics::count()?;
+    let peer = llfree.map(build).transpose()?;
     let mut names = vec!["FullestBank", "Buddy, with lists of CPUs", "buddy_system_allocator"];
     names.extend(peer.is_some().then_some("LLFree"));
-    let mut times = vec![vec![Vec::new(); CASES.len()]; names.len()];
+    let mut times = vec![vec![Vec::new(); cases.len()]; names.len()];
     for turn in 0..TURNS {
-        for (place, case) in CASES.into_iter().enumerate() {
+        for (place, &case) in cases.iter().enumerate() {
             for (allocator, measure) in [fullest, linux, plain].into_iter().enumerate() {
                 times[allocator][place].push(measure(case));
             }
         }
         if let Some(peer) = &peer {
-            for (place, measured) in measure_peer(peer)?.into_iter().enumerate() {
+            for (place, measured) in measure_peer(peer, order)?.into_iter().enumerate() {
                 times[3][place].push(measured);
             }
         }
         eprint!("\r{} of {TURNS} turns", turn + 1);
     }
     eprintln!();
-    print(&names, &times);
+    print(&cases, &names, &times, &atomics);
     Ok(())
 }
 
-fn print(names: &[&str], times: &[Vec<Vec<Times>>]) {
+fn print(cases: &[(u8, u32)], names: &[&str], times: &[Vec<Vec<Times>>], atomics: &[AtomicsPerOperation]) {
     println!("8 GiB, banks of 256 MiB; ns per operation and thread: median [least, most] of {TURNS} turns.");
     println!("Slowest: 99.9 % of allocations between random frees take less, without the time of reading the clock.");
-    for (place, (order, threads)) in CASES.into_iter().enumerate() {
+    println!("Atomics, lines: atomic operations, and cache lines written, of one thread on any machine.");
+    for (place, &(order, threads)) in cases.iter().enumerate() {
         println!("\norder {order}, {threads} {}", if threads == 1 { "thread" } else { "threads" });
         for (name, times) in names.iter().zip(times) {
             let show = |of: fn(&Times) -> f64| {
@@ -182,6 +201,9 @@ fn print(names: &[&str], times: &[Vec<Vec<Times>>]) {
             };
             let (allocate, free, slowest) = (show(|t| t.allocate), show(|t| t.free), show(|t| t.slowest));
             println!("  {name:26} allocate {allocate:24} free {free:24} slowest {slowest}");
+            if *name == "FullestBank" {
+                print_atomics(order, atomics);
+            }
         }
         if let [ours, .., theirs] = times
             && names.contains(&"LLFree")
@@ -197,6 +219,15 @@ fn print(names: &[&str], times: &[Vec<Vec<Times>>]) {
             );
         }
     }
+}
+
+fn print_atomics(order: u8, atomics: &[AtomicsPerOperation]) {
+    print!("  {:26}", "");
+    for of in atomics.iter().filter(|of| of.order == order) {
+        let count = format!("{:.2} atomics, {:.2} lines", of.atomics, of.lines);
+        print!(" {} {count:24}", of.operation);
+    }
+    println!();
 }
 
 /// Builds a program that measures LLFree, from its source.
@@ -232,8 +263,10 @@ fn build(llfree: &Path) -> Result<PathBuf, String> {
     Ok(folder.join("target/release/llfree-driver"))
 }
 
-fn measure_peer(program: &Path) -> Result<Vec<Times>, String> {
-    let output = Command::new(program).arg(FRAMES.to_string()).output().map_err(|error| error.to_string())?;
+fn measure_peer(program: &Path, order: Option<u8>) -> Result<Vec<Times>, String> {
+    let mut measure = Command::new(program);
+    measure.arg(FRAMES.to_string()).args(order.map(|order| order.to_string()));
+    let output = measure.output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let times = |line: &str| {
         let mut numbers = line.split(' ').map(str::parse::<f64>);
@@ -241,5 +274,5 @@ fn measure_peer(program: &Path) -> Result<Vec<Times>, String> {
         Some(Times { allocate: next()?, free: next()?, slowest: next()? })
     };
     let times: Vec<Times> = text.lines().filter_map(times).collect();
-    if times.len() == CASES.len() { Ok(times) } else { Err(format!("LLFree's program failed: {text}")) }
+    if times.len() == loops::cases(order).len() { Ok(times) } else { Err(format!("LLFree's program failed: {text}")) }
 }
