@@ -55,7 +55,7 @@ impl UseRates {
         }
     }
 
-    /// Notes what is in use while a block is being emptied. Each user seems to use up to so many bytes of it more, which
+    /// Notes what is in use while a block is being emptied. Each user seems to use up to `isolated` bytes more, which
     /// is no burst.
     pub fn note_while_emptying(&mut self, node: Node, memory: &NodeMemory, isolated: [u64; 2], now: Duration) {
         for ((user, used), isolated) in USERS.into_iter().zip(used(memory)).zip(isolated) {

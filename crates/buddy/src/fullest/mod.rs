@@ -163,10 +163,10 @@ impl<'a> FullestBank<'a> {
         self.first(request, |marks| marks.low).or_else(|| self.allocate_below_low(request))
     }
 
-    /// Allocates a block if `floor` frames stay free. Memory stays on its node as long as that has room: in the banks in
-    /// use of all its zones, then in offline ones. Programs take room of the kernel only if no node has other memory for
-    /// them, else they would push the kernel into more banks; the kernel takes that of programs before it leaves its
-    /// node.
+    /// Allocates a block if `floor` frames stay free. Memory stays on its node as long as that has room: in the banks
+    /// in use of all its zones, then in offline ones. Programs take room of the kernel only if no node has other memory
+    /// for them, else they would push the kernel into more banks. The kernel takes banks of programs before it leaves
+    /// its node.
     fn first(&self, request: &Request, floor: impl Fn(Watermarks) -> u64) -> Option<FrameBlock> {
         let zonelist = self.zonelist(request.node);
         let node = |zone: u32| self.zones[zone as usize].node();

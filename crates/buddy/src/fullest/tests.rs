@@ -245,6 +245,24 @@ fn programs_take_memory_of_another_node_before_room_of_the_kernel() {
 }
 
 #[test]
+fn a_bank_in_use_in_another_zone_of_the_node_comes_before_an_offline_one() {
+    let zones = [zone(0, Dma, 0, 4096), zone(0, Normal, 4096, 4096), zone(1, Normal, 65_536, 4096)];
+    for migratetype in [Movable, Unmovable] {
+        on(&zones, |allocator| {
+            take(allocator, 0, migratetype, 1);
+            let held = take(allocator, 10, migratetype, 4);
+            let (low, high): (Vec<FrameBlock>, _) = held.into_iter().partition(|block| block.first().number() < 4096);
+            assert!(low.len() == 1 && high.len() == 3, "one bank of the lower zone is in use: {low:?}");
+            let bank = |block: &FrameBlock| block.first().number() / BANK.frames();
+            let whole = high.iter().map(bank).find(|of| high.iter().filter(|block| bank(block) == *of).count() == 2);
+            free(allocator, high.into_iter().filter(|block| Some(bank(block)) == whole));
+            let next = allocator.allocate(urgent(10, migratetype)).unwrap();
+            assert_eq!(bank(&next), bank(&low[0]), "{migratetype:?}");
+        });
+    }
+}
+
+#[test]
 fn the_kernels_memory_stays_on_its_node_while_programs_have_a_bank_there() {
     let zones = [zone(0, Normal, 0, 4096), zone(1, Normal, 65_536, 4096)];
     on(&zones, |allocator| {
