@@ -5,7 +5,9 @@
 //! allocator serve them. **Why this way.** An event takes 16 bytes, so that a machine under load, with 50,000 events a
 //! second, writes less than a megabyte a second, and a trace is read in one pass.
 
+use std::collections::HashSet;
 use std::io::{self, Read};
+use std::ops::Range;
 
 use rampart_buddy::Migratetype;
 use rampart_memory::{BlockOrder, Frame};
@@ -60,6 +62,10 @@ impl PageEvent {
     /// Instead of a process: what allocated it is unknown, as it was in use when the recording began. Numbers of Linux
     /// are below 2^22.
     pub const BEFORE: u32 = (1 << 28) - 1;
+
+    fn frame_numbers(&self) -> Range<u64> {
+        self.frame.number()..self.frame.number() + self.order.frames()
+    }
 
     /// Time is below this.
     pub const TIME_LIMIT: u64 = 1 << ORDER;
@@ -124,6 +130,21 @@ impl PageEvent {
 pub fn warm_start(trace: &[PageEvent]) -> &[PageEvent] {
     let is_warm = |event: &PageEvent| event.process == PageEvent::BEFORE && event.change != PageChange::Freed;
     &trace[..trace.iter().take_while(|event| is_warm(event)).count()]
+}
+
+/// Returns what of its [`warm_start`] was really in use: not the blocks of which the trace allocates a frame before it
+/// frees one. Each free is in a trace, so these were free. They looked like the kernel's memory because they lay ready
+/// for one CPU.
+pub(crate) fn in_use_before(trace: &[PageEvent]) -> Vec<PageEvent> {
+    let warm = warm_start(trace);
+    let mut untouched: HashSet<u64> = warm.iter().flat_map(PageEvent::frame_numbers).collect();
+    let mut free = HashSet::new();
+    for event in &trace[warm.len()..] {
+        let first_touched = event.frame_numbers().filter(|frame| untouched.remove(frame));
+        if event.change == PageChange::Freed { first_touched.for_each(drop) } else { free.extend(first_touched) }
+    }
+    let is_in_use = |event: &&PageEvent| !event.frame_numbers().any(|frame| free.contains(&frame));
+    warm.iter().filter(is_in_use).copied().collect()
 }
 
 /// Reads a trace to its end.
@@ -230,6 +251,36 @@ mod tests {
         let trace = trace.map(|(process, change)| event(process, change));
         assert_eq!(warm_start(&trace).len(), 2);
         assert_eq!(warm_start(&[event(PageEvent::BEFORE, PageChange::Freed)]).len(), 0);
+    }
+
+    /// Frames of 0 to 9 that were in use, of a trace that begins with all of them and goes on with these events.
+    fn in_use_of_ten(events: &[(u64, u8, PageChange)]) -> Vec<u64> {
+        let of = |process, &(frame, order, change): &(u64, u8, PageChange)| PageEvent {
+            micros: 0,
+            frame: Frame::new(frame).unwrap(),
+            order: BlockOrder::new(order).unwrap(),
+            change,
+            cpu: 0,
+            process,
+        };
+        let kernel = PageChange::Allocated(Migratetype::Unmovable);
+        let warm = [(0, 0, kernel), (1, 0, kernel), (2, 1, kernel), (4, 2, kernel), (8, 0, kernel), (9, 0, kernel)];
+        let before = warm.iter().map(|block| of(PageEvent::BEFORE, block));
+        let trace: Vec<PageEvent> = before.chain(events.iter().map(|event| of(7, event))).collect();
+        in_use_before(&trace).iter().flat_map(PageEvent::frame_numbers).collect()
+    }
+
+    #[test]
+    fn a_frame_that_is_allocated_before_it_is_freed_was_not_in_use() {
+        let movable = PageChange::Allocated(Migratetype::Movable);
+        assert_eq!(in_use_of_ten(&[]), (0..10).collect::<Vec<_>>());
+        assert_eq!(in_use_of_ten(&[(0, 0, movable), (9, 0, movable)]), (1..9).collect::<Vec<_>>());
+        assert_eq!(in_use_of_ten(&[(0, 0, PageChange::Freed), (0, 0, movable)]), (0..10).collect::<Vec<_>>());
+        assert_eq!(in_use_of_ten(&[(0, 0, movable), (0, 0, PageChange::Freed)]), (1..10).collect::<Vec<_>>());
+        // A block that the kernel allocates as a whole is in use, or it is not.
+        assert_eq!(in_use_of_ten(&[(5, 0, movable)]), [0, 1, 2, 3, 8, 9]);
+        assert_eq!(in_use_of_ten(&[(0, 2, movable)]), [4, 5, 6, 7, 8, 9]);
+        assert_eq!(in_use_of_ten(&[(2, 1, PageChange::Freed), (0, 2, movable)]), (2..10).collect::<Vec<_>>());
     }
 
     #[test]

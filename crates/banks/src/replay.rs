@@ -6,7 +6,7 @@
 //! by what lies in them. **Why this way.** The allocator alone decides where pages lie, so the count is its doing.
 //!
 //! A trace begins on a machine that has run before, and ends while memory is still in use. It may begin with what was
-//! in use ([`warm_start`]). Then that replaces what the trace before has left: blocks that both have stay where they
+//! in use ([`in_use_before`]). Then that replaces what the trace before has left: blocks that both have stay where they
 //! are. Else what is in use at the end of the trace before goes on living: movable memory, such as cached files, until
 //! the end of this trace, if a quarter of the machine is free; of the kernel's memory a chosen share for good. A tenth
 //! of what the kernel has kept for good comes back at the end of each trace. From one seed.
@@ -21,7 +21,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::Error;
 use crate::live_blocks::LiveBlocks;
-use crate::page_trace::{PageChange, PageEvent, warm_start};
+use crate::page_trace::{PageChange, PageEvent, in_use_before, warm_start};
 use crate::simulated_banks::{CPUS, Held, MachineSettings, ReplayReport, SimulatedBanks, on_machine};
 
 /// The banks are counted so often in each trace.
@@ -77,7 +77,7 @@ struct Replay {
 /// # Errors
 /// [`Error::Banks`], [`Error::Machine`], [`Error::WarmStart`].
 pub fn replay(traces: &[Vec<PageEvent>], settings: ReplaySettings) -> Result<ReplayReport, Error> {
-    let in_use = traces.iter().map(|trace| memory(warm_start(trace))).max().unwrap_or(Bytes::ZERO);
+    let in_use = traces.iter().map(|trace| memory(&in_use_before(trace))).max().unwrap_or(Bytes::ZERO);
     if in_use > settings.machine.memory {
         return Err(Error::WarmStart(in_use, settings.machine.memory));
     }
@@ -114,7 +114,7 @@ impl Replay {
         if warm.is_empty() {
             self.leave(machine);
         } else {
-            self.warm_up(warm, machine);
+            self.warm_up(&in_use_before(trace), machine);
         }
         let events = &trace[warm.len()..];
         let between = events.len().div_ceil(SAMPLES).max(1);

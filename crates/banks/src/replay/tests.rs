@@ -134,6 +134,15 @@ fn a_part_of_a_larger_block_does_not_stay_as_a_block_of_its_own() {
     });
 }
 
+/// Else the kernel's later pages would find room there, and taint no other bank.
+#[test]
+fn free_frames_of_a_cpu_that_looked_like_the_kernels_are_no_memory_of_the_kernel() {
+    let trace = [before(8, 0, UNMOVABLE), before(9, 0, UNMOVABLE), event(1, 9, 0, MOVABLE)];
+    let report = replay(&[trace.to_vec()], SETTINGS).unwrap();
+    assert_eq!((report.requests, report.implied_frees), (2, 0));
+    assert_eq!(report.footprint.kernel.iter().map(|bytes| bytes.get()).sum::<u64>(), 4096);
+}
+
 #[test]
 fn the_banks_are_counted_once_what_was_in_use_is() {
     let warm = (0..1000).map(|frame| before(frame, 0, MOVABLE));
