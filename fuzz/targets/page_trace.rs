@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rampart_banks::{AllocatorName, MachineSettings, ReplayLength, ReplaySettings, read_page_trace, replay};
+use rampart_banks::{AllocatorName, HOLE_END, MachineSettings, ReplayLength, ReplaySettings, read_page_trace, replay};
 use rampart_memory::Bytes;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -21,6 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
                 let machine = MachineSettings {
                     allocator,
                     memory: Bytes::from_mib(32),
+                    low_memory: HOLE_END,
                     bank: Bytes::from_mib(8),
                     nodes: 1,
                     ways: 1,

@@ -41,8 +41,8 @@ pub use record::{OfflineBlock, OfflineRecord};
 pub use recording::{MigratetypeCounts, PageRecording, RecordedCounts};
 pub use replay::{ReplayLength, ReplaySettings, replay};
 pub use simulated_banks::{
-    AllocatorName, AllocatorSteps, BankAverages, BankFootprint, BankMaxima, BankSample, LargeRequests, MachineSettings,
-    MigrationCounts, ReplayReport, UseAverages,
+    AllocatorName, AllocatorSteps, BankAverages, BankFootprint, BankMaxima, BankSample, HOLE_END, LargeRequests,
+    MachineSettings, MigrationCounts, ReplayReport, UseAverages,
 };
 pub use survey::{BlockObstacle, BlockSurvey, MemorySurvey, MemoryTotals, VirtioMemTotals};
 pub use synthetic::{SyntheticLoad, SyntheticSettings, run_synthetic};

@@ -132,17 +132,28 @@ impl Replay {
     }
 
     fn allocate(&mut self, event: &PageEvent, migratetype: Migratetype, machine: &mut SimulatedBanks<'_>) {
-        // Frees that the trace lacks.
+        self.free_implied(event, machine);
+        let cpu = Cpu(u32::from(event.cpu) % CPUS);
+        if let Some(held) = machine.allocate(event.order, migratetype, cpu, Node(0)) {
+            self.live.insert(event.frame, event.order, held);
+        }
+    }
+
+    /// Allocates what was in use in the same frames, and returns whether it could.
+    fn allocate_in_place(&mut self, event: &PageEvent, of: Migratetype, machine: &mut SimulatedBanks<'_>) -> bool {
+        self.free_implied(event, machine);
+        let held = machine.allocate_in_place(event.frame, event.order, of);
+        held.map(|held| self.live.insert(event.frame, event.order, held)).is_some()
+    }
+
+    /// Frees what the trace allocates though it is in use: a free that the trace lacks.
+    fn free_implied(&mut self, event: &PageEvent, machine: &mut SimulatedBanks<'_>) {
         let mut implied = 0;
         self.live.release(event.frame, event.order, |held| {
             machine.free(held, Cpu(0));
             implied += 1;
         });
         machine.report().implied_frees += implied;
-        let cpu = Cpu(u32::from(event.cpu) % CPUS);
-        if let Some(held) = machine.allocate(event.order, migratetype, cpu, Node(0)) {
-            self.live.insert(event.frame, event.order, held);
-        }
     }
 
     fn free(&mut self, event: &PageEvent, machine: &mut SimulatedBanks<'_>) {
@@ -151,7 +162,8 @@ impl Replay {
         }
     }
 
-    /// Makes the machine have in use what a trace begins with. What lies there already stays where it is.
+    /// Makes the machine have in use what a trace begins with. What lies there already stays where it is; the rest gets
+    /// its own frames first, as long as no other block has them.
     fn warm_up(&mut self, warm: &[PageEvent], machine: &mut SimulatedBanks<'_>) {
         let (mut kept, mut missing) = (LiveBlocks::default(), Vec::new());
         for event in warm {
@@ -165,6 +177,7 @@ impl Replay {
         let others = std::mem::replace(&mut self.live, kept).drain();
         let gone = others.chain(self.cached.drain(..)).chain(self.kept.drain(..));
         gone.for_each(|held| machine.free(held, Cpu(0)));
+        missing.retain(|&(event, migratetype)| !self.allocate_in_place(event, migratetype, machine));
         missing.into_iter().for_each(|(event, migratetype)| self.allocate(event, migratetype, machine));
     }
 

@@ -35,6 +35,9 @@ pub use report::{
 /// The CPUs of the simulated machine.
 pub const CPUS: u32 = 2;
 
+/// The end of the hole of PCs in which devices lie.
+pub const HOLE_END: Bytes = Bytes::from_mib(4 << 10);
+
 /// The unit of a footprint, as in [Panwar15, figure 2.4].
 const SECTION: Bytes = Bytes::from_mib(128);
 
@@ -64,6 +67,8 @@ pub struct MachineSettings {
     pub allocator: AllocatorName,
     /// Its memory: whole banks.
     pub memory: Bytes,
+    /// So much of it lies below 4 GiB, where devices may have a hole; the rest is the zone `Normal`. At most 4 GiB.
+    pub low_memory: Bytes,
     /// The size of a bank, a power of two of at least 4 MiB.
     pub bank: Bytes,
     /// Its nodes, each with the same share of the memory.
@@ -166,6 +171,13 @@ impl MachineSettings {
     fn bank_count(&self) -> usize {
         usize::try_from(self.banks()).expect("a machine has few banks")
     }
+
+    /// Returns the frame here that is this one on a machine with the hole.
+    fn without_hole(&self, frame: Frame) -> Option<Frame> {
+        let below = frame.address() < HOLE_END.get();
+        let hole = if below { 0 } else { HOLE_END.get().saturating_sub(self.low_memory.get()) };
+        Frame::new(frame.number() - hole / FRAME_BYTES)
+    }
 }
 
 impl<'a> SimulatedBanks<'a> {
@@ -216,6 +228,17 @@ impl<'a> SimulatedBanks<'a> {
             large.refused += u64::from(block.is_none());
         }
         let block = block?;
+        self.note(block, migratetype);
+        Some(Held::new(block, migratetype))
+    }
+
+    /// Allocates exactly these frames, as a machine with the hole names them, if they are free. It had them in use
+    /// before, so this is where a buddy system put them, or the boot. One that chooses banks would have put them
+    /// elsewhere: `None`.
+    pub fn allocate_in_place(&mut self, first: Frame, order: BlockOrder, migratetype: Migratetype) -> Option<Held> {
+        let first = self.settings.without_hole(first).filter(|_| self.pools.is_none())?;
+        let block = FrameBlock::new(first, order).filter(|&block| self.allocator.claim(block))?;
+        self.report.requests += 1;
         self.note(block, migratetype);
         Some(Held::new(block, migratetype))
     }
@@ -338,7 +361,8 @@ fn unusable(free: u64, in_blocks: u64) -> f64 {
 fn zones(settings: MachineSettings) -> Vec<Zone> {
     let frames = settings.memory.get() / FRAME_BYTES;
     let share = frames / u64::from(settings.nodes);
-    let limits = [(ZoneKind::Dma, 16 << 20), (ZoneKind::Dma32, 4 << 30), (ZoneKind::Normal, u64::MAX)];
+    let low = settings.low_memory.get();
+    let limits = [(ZoneKind::Dma, 16 << 20), (ZoneKind::Dma32, low), (ZoneKind::Normal, u64::MAX)];
     let mut zones = Vec::new();
     for node in 0..settings.nodes {
         let mut start = share * u64::from(node);

@@ -325,13 +325,14 @@ impl World {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::AllocatorName;
+    use crate::{AllocatorName, HOLE_END};
     use rampart_memory::Bytes;
 
     fn run(load: SyntheticLoad, allocator: AllocatorName, seed: u64) -> ReplayReport {
         let machine = MachineSettings {
             allocator,
             memory: Bytes::from_mib(1024),
+            low_memory: HOLE_END,
             bank: Bytes::from_mib(16),
             nodes: 2,
             ways: 1,

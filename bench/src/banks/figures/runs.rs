@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-use rampart_banks::{AllocatorName, MachineSettings, ReplayReport, SyntheticLoad, SyntheticSettings, run_synthetic};
+use rampart_banks::{
+    AllocatorName, HOLE_END, MachineSettings, ReplayReport, SyntheticLoad, SyntheticSettings, run_synthetic,
+};
 use rampart_memory::Bytes;
 
 /// A file has at most so many samples, at equal distances.
@@ -135,6 +137,7 @@ impl BankRun {
         let machine = MachineSettings {
             allocator: self.allocator,
             memory: Bytes::from_mib(self.gib << 10),
+            low_memory: HOLE_END,
             bank: Bytes::from_mib(self.bank_mib),
             nodes: self.nodes,
             ways: self.ways,

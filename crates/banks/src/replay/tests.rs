@@ -134,6 +134,22 @@ fn a_part_of_a_larger_block_does_not_stay_as_a_block_of_its_own() {
     });
 }
 
+#[test]
+fn what_was_in_use_lies_where_it_lay_unless_its_frames_are_taken() {
+    let kernel = |trace: &[PageEvent], allocator| {
+        let machine = MachineSettings { allocator, ..MACHINE };
+        let report = replay(&[trace.to_vec()], ReplaySettings { machine, ..SETTINGS }).unwrap();
+        let sections: Vec<u64> = report.footprint.kernel.iter().map(|bytes| bytes.get() / 4096).collect();
+        sections
+    };
+    let end = event(1, 0, 0, MOVABLE);
+    let apart = [before(8, 3, UNMOVABLE), before(60_000, 0, UNMOVABLE), before(60_001, 0, UNMOVABLE), end];
+    assert_eq!(kernel(&apart, AllocatorName::Buddy), [8, 2]);
+    assert_eq!(kernel(&apart, AllocatorName::Fullest), [10, 0]);
+    // This machine has no such frames.
+    assert_eq!(kernel(&[before(1 << 20, 0, UNMOVABLE), end], AllocatorName::Buddy), [1, 0]);
+}
+
 /// Else the kernel's later pages would find room there, and taint no other bank.
 #[test]
 fn free_frames_of_a_cpu_that_looked_like_the_kernels_are_no_memory_of_the_kernel() {

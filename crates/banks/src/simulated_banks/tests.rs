@@ -5,6 +5,7 @@ use super::*;
 pub const MACHINE: MachineSettings = MachineSettings {
     allocator: AllocatorName::Buddy,
     memory: Bytes::from_mib(256),
+    low_memory: HOLE_END,
     bank: Bytes::from_mib(32),
     nodes: 1,
     ways: 1,
@@ -37,6 +38,33 @@ fn each_node_has_its_share_of_the_memory_and_a_machine_is_made_up_of_whole_banks
     assert!(bank_size(machine).is_ok());
     assert!(bank_size(MachineSettings { memory: Bytes::from_mib(256 * 3), ..machine }).is_err());
     assert!(bank_size(MachineSettings { nodes: 0, ..machine }).is_err());
+}
+
+#[test]
+fn the_zone_above_the_hole_begins_where_the_memory_below_ends() {
+    let machine = MachineSettings { memory: HOLE_END, low_memory: Bytes::from_mib(2 << 10), ..MACHINE };
+    let zones: Vec<(ZoneKind, u64)> =
+        zones(machine).into_iter().map(|zone| (zone.kind, zone.frames.count() * 4 / 1024)).collect();
+    assert_eq!(zones, [(ZoneKind::Dma, 16), (ZoneKind::Dma32, 2032), (ZoneKind::Normal, 2048)]);
+}
+
+#[test]
+fn what_was_in_use_keeps_its_frames_and_above_the_hole_they_follow_those_below() {
+    let low_memory = Bytes::from_mib(128);
+    let above = |mib: u64| Frame::new(((4 << 10) + mib) << 8).unwrap();
+    let place = |machine: &mut SimulatedBanks<'_>, first| {
+        let held = machine.allocate_in_place(first, BlockOrder::MAX, Migratetype::Unmovable);
+        held.map(|held| held.block.first().number() >> 8)
+    };
+    on_machine(MachineSettings { low_memory, ..MACHINE }, |machine| {
+        let below = Frame::new(100 << 8).unwrap();
+        assert_eq!([below, above(0), above(124)].map(|first| place(machine, first)), [Some(100), Some(128), Some(252)]);
+        assert_eq!([below, above(128)].map(|first| place(machine, first)), [None; 2], "in use; beyond the memory");
+        assert_eq!((machine.sample().removable, machine.report().requests), (5, 3));
+    })
+    .unwrap();
+    let adaptive = MachineSettings { allocator: AllocatorName::Adaptive, low_memory, ..MACHINE };
+    on_machine(adaptive, |machine| assert_eq!(place(machine, above(0)), None, "it chooses a bank")).unwrap();
 }
 
 /// Leaves a block of 4 MiB and 56 pages in a bank; of the other banks, each page in so many is free.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use rampart_banks::{AllocatorName, BankPowerState, PowerModel, SyntheticLoad};
+use rampart_banks::{AllocatorName, BankPowerState, HOLE_END, PowerModel, SyntheticLoad};
 use rampart_memory::Bytes;
 
 use crate::parsing::{parse_patience, parse_power_of_two, parse_time};
@@ -246,6 +246,9 @@ pub struct ReplayArguments {
     /// The memory of the simulated machine
     #[arg(long, value_name = "SIZE", default_value = "4GiB")]
     pub memory: Bytes,
+    /// How much of the memory lies below 4GiB, if a hole is there: the rest is another zone, and comes first
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_low_memory)]
+    pub low_memory: Bytes,
     /// The size of a bank, a power of two of at least 4MiB [default: 256MiB, and 128MiB with up to 4GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_power_of_two)]
     pub bank: Option<Bytes>,
@@ -324,6 +327,13 @@ fn parse_buffer(text: &str) -> Result<Bytes, String> {
     let sizes = Bytes::new(64 << 10)..=Bytes::from_mib(1 << 10);
     let size = text.parse().ok().filter(|size| sizes.contains(size));
     size.ok_or_else(|| "give a size from 64KiB to 1GiB, such as 16MiB".to_owned())
+}
+
+/// A part of the first 4 GiB, in whole blocks of the largest order.
+fn parse_low_memory(text: &str) -> Result<Bytes, String> {
+    let block = Bytes::from_mib(4).get();
+    let size = text.parse().ok().filter(|size: &Bytes| *size <= HOLE_END && size.get().is_multiple_of(block));
+    size.ok_or_else(|| "give a multiple of 4MiB up to 4GiB, such as 2GiB".to_owned())
 }
 
 /// A size of at least a byte.

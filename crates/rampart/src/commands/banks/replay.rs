@@ -33,6 +33,7 @@ struct Document<'a> {
 #[derive(Serialize)]
 struct Settings {
     memory: Bytes,
+    low_memory: Bytes,
     nodes: u32,
     interleave: u32,
     load: Option<SyntheticLoad>,
@@ -59,6 +60,7 @@ pub fn run(arguments: &ReplayArguments) -> Result<u8, Error> {
     let machine = MachineSettings {
         allocator: arguments.allocator.into(),
         memory: arguments.memory,
+        low_memory: arguments.low_memory,
         bank: banks.size,
         nodes: arguments.nodes,
         ways: arguments.interleave,
@@ -85,6 +87,7 @@ pub fn run(arguments: &ReplayArguments) -> Result<u8, Error> {
             layout: banks,
             settings: Settings {
                 memory: machine.memory,
+                low_memory: machine.low_memory,
                 nodes: machine.nodes,
                 interleave: machine.ways,
                 load: arguments.load.map(Into::into),
