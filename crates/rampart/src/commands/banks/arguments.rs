@@ -379,4 +379,11 @@ mod tests {
             assert!(target(wrong).is_err(), "{wrong}");
         }
     }
+
+    #[test]
+    fn the_memory_below_the_hole_is_some_of_the_first_4_gib() {
+        let parsed = |text| parse_low_memory(text).ok();
+        assert_eq!(["0B", "2GiB", "4GiB"].map(parsed), [0, 2, 4].map(|gib: u64| Some(Bytes::from_mib(gib << 10))));
+        assert_eq!(["5GiB", "4100MiB", "2MiB", "6MiB", "-4MiB", "two"].map(parsed), [None; 6]);
+    }
 }
