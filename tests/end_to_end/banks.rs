@@ -218,7 +218,8 @@ fn number(value: &serde_json::Value) -> f64 {
 fn a_replay_says_which_share_of_the_energy_is_left_and_what_is_assumed() {
     let rampart = Rampart::new();
     let run = |options: &[&str]| {
-        let machine = ["banks", "replay", "--load", "light", "--for", "20m", "--memory", "512MiB", "--bank", "64MiB"];
+        // Under this load a page moves.
+        let machine = ["banks", "replay", "--load", "medium", "--for", "20m", "--memory", "512MiB", "--bank", "64MiB"];
         rampart.run(&[&machine, options].concat())
     };
     let energy = |options: &[&str]| run(&[&["--json"], options].concat()).json()["energy"].clone();
