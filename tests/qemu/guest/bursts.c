@@ -20,18 +20,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "must.h"
+
 enum { KIB = 1024, MIB = 1024 * KIB, PIPE = MIB, MESSAGE = 64 * KIB, TABLE_SPAN = 2 * MIB };
 enum { TABLE = 4 * KIB, STEP = 256 * KIB };
 /* What slub takes for an inode of tmpfs and its name, as /proc/slabinfo shows it on Debian's kernels. */
 enum { INODE = 736, NAME = 192, FOLDER = 5000 };
 
 static char content[MESSAGE];
-
-static void must(int good, const char *what) {
-    if (good) return;
-    perror(what);
-    exit(1);
-}
 
 static double now(void) {
     struct timespec time;

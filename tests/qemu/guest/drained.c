@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "must.h"
+
 enum { PAGE = 4096, MOST_FRAMES = 8 << 18, MOST_BLOCKS = 256 };
 
 /* Slab, page table, reserved at boot: the kernel cannot move these. */
@@ -21,12 +23,6 @@ enum { PAGE = 4096, MOST_FRAMES = 8 << 18, MOST_BLOCKS = 256 };
 static uint64_t flags[MOST_FRAMES];
 static char zones[1 << 20];
 static int states[MOST_BLOCKS];
-
-static void must(int good, const char *what) {
-    if (good) return;
-    perror(what);
-    exit(1);
-}
 
 static ssize_t read_all(const char *path, void *to, size_t size) {
     int file = open(path, O_RDONLY);

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "must.h"
+
 enum { PER_FOLDER = 20, KIB = 1024, MOST_BYTES = 1024 * KIB, APPENDED = 4 * KIB };
 
 static char content[MOST_BYTES];
@@ -24,12 +26,6 @@ static uint64_t dice(void) {
     state ^= state >> 7;
     state ^= state << 17;
     return state;
-}
-
-static void must(int good, const char *what) {
-    if (good) return;
-    perror(what);
-    exit(1);
 }
 
 static const char *path(long number) {

@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "must.h"
+
 enum { PAGE = 4096, MOST_PROCESSES = 400, MOST_FILES = 400000, FOLDERS = 97, KIB = 1024 };
 
 static uint64_t state;
@@ -35,12 +37,6 @@ static struct { int name; long kib; } files[MOST_FILES];
 static long process_count, process_kib, file_count, file_kib;
 static int names;
 static char content[1024 * KIB];
-
-static void must(int good, const char *what) {
-    if (good) return;
-    perror(what);
-    exit(1);
-}
 
 static void hold(char *memory, long pages, int ready) {
     for (long page = 0; page < pages; page++) memory[page * PAGE] = (char)page;

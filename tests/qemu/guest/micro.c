@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "must.h"
+
 enum { PAGE = 4096, MIB = 1 << 20, BLOCK = 1024, MESSAGE = 512, NAMES = 200 };
 
 static uint64_t sum, state = 88172645463325252;
@@ -25,12 +27,6 @@ static uint64_t dice(void) {
     state ^= state >> 7;
     state ^= state << 17;
     return state;
-}
-
-static void must(int good, const char *what) {
-    if (good) return;
-    perror(what);
-    exit(1);
 }
 
 static void creat_clo(long count) {

@@ -21,6 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "must.h"
+
 enum { WIDTH = 16, CENTRES = 8, FRAME = 3 << 20, BLOCK = 64 << 10, TABLE = 1 << 16 };
 
 static uint64_t state;
@@ -30,12 +32,6 @@ static uint64_t dice(void) {
     state ^= state >> 7;
     state ^= state << 17;
     return state;
-}
-
-static void must(int good, const char *what) {
-    if (good) return;
-    perror(what);
-    exit(1);
 }
 
 static void *memory(size_t bytes) {

@@ -8,13 +8,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, APART = 64, PIPES = 8, SLOTS = 256 };
+#include "must.h"
 
-static void must(int good, const char *what) {
-    if (good) return;
-    perror(what);
-    exit(1);
-}
+enum { PAGE = 4096, APART = 64, PIPES = 8, SLOTS = 256 };
 
 int main(void) {
     size_t size = (size_t)PAGE * APART * PIPES * SLOTS;
