@@ -72,12 +72,28 @@ struct Replay {
     random: ChaCha8Rng,
 }
 
+/// A trace in two parts.
+struct SplitTrace<'a> {
+    /// What was in use at its beginning; `None` if it does not say.
+    in_use: Option<Vec<PageEvent>>,
+    /// What happened then.
+    events: &'a [PageEvent],
+}
+
+impl<'a> SplitTrace<'a> {
+    fn of(trace: &'a [PageEvent]) -> Self {
+        let warm = warm_start(trace).len();
+        Self { in_use: (warm > 0).then(|| in_use_before(trace)), events: &trace[warm..] }
+    }
+}
+
 /// Replays traces.
 ///
 /// # Errors
 /// [`Error::Banks`], [`Error::Machine`], [`Error::WarmStart`].
 pub fn replay(traces: &[Vec<PageEvent>], settings: ReplaySettings) -> Result<ReplayReport, Error> {
-    let in_use = traces.iter().map(|trace| memory(&in_use_before(trace))).max().unwrap_or(Bytes::ZERO);
+    let traces: Vec<SplitTrace<'_>> = traces.iter().map(|trace| SplitTrace::of(trace)).collect();
+    let in_use = traces.iter().filter_map(|trace| trace.in_use.as_deref().map(memory)).max().unwrap_or(Bytes::ZERO);
     if in_use > settings.machine.memory {
         return Err(Error::WarmStart(in_use, settings.machine.memory));
     }
@@ -108,15 +124,13 @@ impl Replay {
         }
     }
 
-    fn run(&mut self, trace: &[PageEvent], machine: &mut SimulatedBanks<'_>) {
+    fn run(&mut self, trace: &SplitTrace<'_>, machine: &mut SimulatedBanks<'_>) {
         let begin = machine.report().micros;
-        let warm = warm_start(trace);
-        if warm.is_empty() {
-            self.leave(machine);
-        } else {
-            self.warm_up(&in_use_before(trace), machine);
+        match &trace.in_use {
+            Some(in_use) => self.warm_up(in_use, machine),
+            None => self.leave(machine),
         }
-        let events = &trace[warm.len()..];
+        let events = trace.events;
         let between = events.len().div_ceil(SAMPLES).max(1);
         for (number, event) in events.iter().enumerate() {
             machine.advance(begin + event.micros);

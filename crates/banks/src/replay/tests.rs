@@ -102,7 +102,7 @@ fn each_replay_begins_with_what_was_in_use_and_what_stays_in_use_stays_where_it_
         let mut replay = Replay::new(SETTINGS);
         let mut places = Vec::new();
         for _ in 0..3 {
-            replay.run(&trace, machine);
+            replay.run(&SplitTrace::of(&trace), machine);
             assert_eq!(machine.frames() - machine.free_frames(), 3 * 1024);
             places.push(replay.live.values_mut().map(|held| held.block).min());
         }
@@ -111,8 +111,8 @@ fn each_replay_begins_with_what_was_in_use_and_what_stays_in_use_stays_where_it_
         assert_eq!(machine.report().requests, (3 + 2) + 2 * (2 + 2));
         assert_eq!((machine.report().unknown_frees, machine.report().implied_frees), (0, 0));
         // What another trace left is no longer there.
-        replay.run(&[event(0, 9000, 10, MOVABLE)], machine);
-        replay.run(&trace, machine);
+        replay.run(&SplitTrace::of(&[event(0, 9000, 10, MOVABLE)]), machine);
+        replay.run(&SplitTrace::of(&trace), machine);
         assert_eq!(machine.frames() - machine.free_frames(), 3 * 1024);
     });
 }
@@ -127,7 +127,7 @@ fn a_part_of_a_larger_block_does_not_stay_as_a_block_of_its_own() {
     ];
     with_machine(|machine| {
         let mut replay = Replay::new(SETTINGS);
-        replay.run(&trace, machine);
+        replay.run(&SplitTrace::of(&trace), machine);
         assert_eq!(machine.frames() - machine.free_frames(), 8);
         replay.warm_up(warm_start(&trace), machine);
         assert_eq!(machine.frames() - machine.free_frames(), 4);
@@ -195,7 +195,7 @@ fn cached_memory_lives_on_only_where_a_quarter_of_the_machine_is_free() {
     let trace: Vec<PageEvent> = (0..52).map(|block| event(block, block * 1024, 10, MOVABLE)).collect();
     with_machine(|machine| {
         let mut replay = Replay::new(SETTINGS);
-        replay.run(&trace, machine);
+        replay.run(&SplitTrace::of(&trace), machine);
         replay.leave(machine);
         let cached: u64 = replay.cached.iter().map(|held| held.block.count()).sum();
         assert!(machine.free_frames() > machine.frames() / 4 && cached > machine.frames() / 2, "{cached}");
@@ -285,7 +285,7 @@ proptest! {
         let first = on_machine(MACHINE, |machine| {
             let mut replay = Replay::new(settings);
             for _ in 0..2 {
-                replay.run(&trace, machine);
+                replay.run(&SplitTrace::of(&trace), machine);
                 let live: u64 = replay.live.values_mut().map(|held| held.block.count()).sum();
                 let left = replay.cached.iter().chain(&replay.kept).map(|held| held.block.count());
                 let held = live + left.sum::<u64>();
