@@ -317,8 +317,7 @@ impl Pools {
     /// Notes that a block went to its pool.
     pub fn moved(&mut self, moved: PoolMove, survey: &MemorySurvey, now: Duration) {
         self.failed.forget(moved.block);
-        let block = survey.blocks.iter().find(|block| block.number == moved.block);
-        let Some(block) = block else { return };
+        let Some(block) = survey.find(moved.block) else { return };
         if block.uses.retired > Bytes::ZERO {
             self.bad.insert(moved.block);
         }

@@ -187,6 +187,12 @@ impl Add for FrameUseBytes {
 }
 
 impl MemorySurvey {
+    /// The block with this number; `None` if there is none.
+    #[must_use]
+    pub fn find(&self, number: HotplugBlock) -> Option<&BlockSurvey> {
+        self.blocks.iter().find(|block| block.number == number)
+    }
+
     /// Surveys the blocks, of unknown origin. `censuses` has the frames of each block by its number; `None` if they
     /// cannot be read.
     #[must_use]

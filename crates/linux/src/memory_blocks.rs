@@ -74,8 +74,14 @@ impl MemoryBlocks {
     /// The block in which a frame lies; `None` in a hole.
     #[must_use]
     pub fn of(&self, frame: Frame) -> Option<&MemoryBlock> {
-        let number = frame.address() / self.size.get();
-        let found = self.blocks.binary_search_by_key(&number, |block| block.number.0.into());
+        let number = u32::try_from(frame.address() / self.size.get()).ok()?;
+        self.find(HotplugBlock(number))
+    }
+
+    /// The block with this number; `None` if there is none.
+    #[must_use]
+    pub fn find(&self, number: HotplugBlock) -> Option<&MemoryBlock> {
+        let found = self.blocks.binary_search_by_key(&number, |block| block.number);
         found.ok().map(|place| &self.blocks[place])
     }
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rampart_banks::{Consolidation, ConsolidationEnd, ConsolidationGoal, MemorySurvey, NextStep};
-use rampart_linux::{HotplugRefusal, HotplugState, MemoryBlock, Patience, Roots, hotplug};
+use rampart_linux::{HotplugRefusal, HotplugState, Patience, Roots, hotplug};
 use rampart_memory::{Bytes, HotplugBlock};
 use serde::Serialize;
 
@@ -55,8 +55,7 @@ struct Attempt {
 
 impl Attempt {
     fn new(survey: &MemorySurvey, block: HotplugBlock, refusal: Option<&HotplugRefusal>) -> Self {
-        let found = survey.blocks.iter().find(|other| other.number == block);
-        let to_move = found.map_or(Bytes::ZERO, |found| found.uses.movable);
+        let to_move = survey.find(block).map_or(Bytes::ZERO, |found| found.uses.movable);
         Self { block, to_move, refusal: refusal.map(ToString::to_string) }
     }
 }
@@ -152,7 +151,7 @@ impl<'a> Application<'a> {
     }
 
     fn attempt(&mut self, seen: &Surveyed, block: HotplugBlock) -> Result<Attempt, Error> {
-        let found = seen.blocks.blocks.iter().find(|other| other.number == block).expect("a block of the survey");
+        let found = seen.blocks.find(block).expect("a block of the survey");
         let patience = Patience { deadline: self.arguments.deadline, stops: &|| self.stop.load(Ordering::Relaxed) };
         let refusal = self.mover.take_offline(found, patience)?.err();
         if refusal.is_some() {
@@ -164,13 +163,8 @@ impl<'a> Application<'a> {
     fn end(mut self, report: &mut ConsolidationReport) -> Result<(), Error> {
         let after = look(self.roots, self.arguments.bank)?;
         report.offline_after = after.survey.totals.offline;
-        let is_back = |block: &HotplugBlock| {
-            after
-                .blocks
-                .blocks
-                .iter()
-                .any(|now: &MemoryBlock| now.number == *block && now.state == HotplugState::Online)
-        };
+        let is_back =
+            |block: &HotplugBlock| after.blocks.find(*block).is_some_and(|now| now.state == HotplugState::Online);
         let went = report.attempts.iter().filter(|attempt| attempt.refusal.is_none()).map(|attempt| attempt.block);
         report.came_back = went.filter(is_back).collect();
         if !report.came_back.is_empty() {

@@ -161,7 +161,7 @@ impl RestoredBlock {
 
 /// The zone of an online block.
 fn zone_of(blocks: &MemoryBlocks, number: HotplugBlock) -> Option<String> {
-    let found = blocks.blocks.iter().find(|block| block.number == number && block.state == HotplugState::Online)?;
+    let found = blocks.find(number).filter(|block| block.state == HotplugState::Online)?;
     Some(match &found.zones {
         BlockZones::In(zone) => zone.clone(),
         BlockZones::Several => "several".to_owned(),

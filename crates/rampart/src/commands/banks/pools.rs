@@ -15,13 +15,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rampart_banks::{
-    BlockSurvey, EmptiedBlock, MemorySurvey, Pool, PoolDemand, PoolMove, PoolSettings, PoolSizes, Pools, PoolsSeen,
+    EmptiedBlock, MemorySurvey, Pool, PoolDemand, PoolMove, PoolSettings, PoolSizes, Pools, PoolsSeen,
 };
 use rampart_linux::memory_state::{Overcommit, ZoneMemory};
 use rampart_linux::tracing::ReclaimNotice;
 use rampart_linux::{
-    HotplugRefusal, HotplugState, MemoryBlock, MemoryBlocks, MemoryOrigins, OnlineUse, Patience, Roots, cpu, hotplug,
-    own_memory,
+    HotplugRefusal, HotplugState, MemoryBlocks, MemoryOrigins, OnlineUse, Patience, Roots, cpu, hotplug, own_memory,
 };
 use rampart_memory::HotplugBlock;
 
@@ -45,12 +44,8 @@ const AT_REST: Duration = Duration::from_secs(2);
 /// A look at all frames serves for so many times as long as it took.
 const SURVEY_LASTS: u32 = 20;
 
-fn block_of(survey: &MemorySurvey, number: HotplugBlock) -> &BlockSurvey {
-    survey.blocks.iter().find(|block| block.number == number).expect("a block of the survey")
-}
-
 fn pool_of(survey: &MemorySurvey, number: HotplugBlock) -> Pool {
-    let block = block_of(survey, number);
+    let block = survey.find(number).expect("a block of the survey");
     Pool::of(block.state, &block.zones)
 }
 
@@ -245,7 +240,7 @@ impl<'a> Keeper<'a> {
 
     /// Notices blocks that something else brought online: offline ones, and those of memory that was added.
     fn notice_returns(&mut self, survey: &MemorySurvey) -> Result<(), Error> {
-        let is_present = |block: &HotplugBlock| survey.blocks.iter().any(|other| other.number == *block);
+        let is_present = |block: &HotplugBlock| survey.find(*block).is_some();
         // What the host took back is no return.
         self.ours.retain(is_present);
         let back = self.ours.extract_if(.., |block| pool_of(survey, *block) != Pool::Offline).collect::<Vec<_>>();
@@ -278,8 +273,10 @@ impl<'a> Keeper<'a> {
     }
 
     fn carry_out(&mut self, demand: PoolDemand, next: PoolMove, survey: &MemorySurvey) -> Result<bool, Error> {
-        let from = pool_of(survey, next.block);
-        let refusal = self.attempt(demand, next, survey)?.err();
+        let block = survey.find(next.block).expect("a block of the survey");
+        let from = Pool::of(block.state, &block.zones);
+        let before = EmptiedBlock { demand, pool: from, free: block.uses.free, movable: block.uses.movable };
+        let refusal = self.attempt(next, before)?.err();
         match &refusal {
             None => {
                 self.pools.moved(next, survey, self.now());
@@ -297,8 +294,7 @@ impl<'a> Keeper<'a> {
             Some(_) => {
                 // It may be online in another zone than it was meant for.
                 let (now, _) = self.blocks()?;
-                let is_it = |block: &&MemoryBlock| block.number == next.block;
-                if now.blocks.iter().find(is_it).is_some_and(|block| block.state != HotplugState::Offline) {
+                if now.find(next.block).is_some_and(|block| block.state != HotplugState::Offline) {
                     self.ours.remove(&next.block);
                 }
                 self.pools.failed(next.block, self.now());
@@ -312,17 +308,9 @@ impl<'a> Keeper<'a> {
         Ok(went)
     }
 
-    fn attempt(
-        &mut self,
-        demand: PoolDemand,
-        next: PoolMove,
-        survey: &MemorySurvey,
-    ) -> Result<Result<(), HotplugRefusal>, Error> {
-        let block = block_of(survey, next.block);
-        let pool = Pool::of(block.state, &block.zones);
-        if pool != Pool::Offline
-            && let Err(refusal) = self
-                .empty(next.block, EmptiedBlock { demand, pool, free: block.uses.free, movable: block.uses.movable })?
+    fn attempt(&mut self, next: PoolMove, before: EmptiedBlock) -> Result<Result<(), HotplugRefusal>, Error> {
+        if before.pool != Pool::Offline
+            && let Err(refusal) = self.empty(next.block, before)?
         {
             return Ok(Err(refusal));
         }
@@ -336,9 +324,7 @@ impl<'a> Keeper<'a> {
     /// Takes a block offline, unless memory is needed more urgently meanwhile.
     fn empty(&mut self, block: HotplugBlock, before: EmptiedBlock) -> Result<Result<(), HotplugRefusal>, Error> {
         let (blocks, _) = self.blocks()?;
-        let Some(block) = blocks.blocks.iter().find(|other| other.number == block) else {
-            return Ok(Err(HotplugRefusal::Busy));
-        };
+        let Some(block) = blocks.find(block) else { return Ok(Err(HotplugRefusal::Busy)) };
         if block.state != HotplugState::Online {
             return Ok(Ok(()));
         }
