@@ -42,7 +42,7 @@ ulimit -n 4096
 lost= grown=0 core=0
 write=1
 while :; do
-  killafter $write "$memory/" rampart banks pools --apply --dwell 1s --for 40s >/tmp/report 2>&1 &
+  killafter $write "$memory/" rampart banks pools --apply --core 20% --dwell 1s --for 40s >/tmp/report 2>&1 &
   killed=$!
   load $killed
   wait $killed || break
