@@ -3,6 +3,7 @@
 # memory: 2G
 
 memory=/sys/devices/system/memory
+tracing=/sys/kernel/tracing
 
 zones() {
   for folder in "$memory"/memory[0-9]*; do
@@ -27,6 +28,11 @@ nobody_was_killed() {
   ! dmesg | grep -iE 'oom-kill|out of memory|killed process|page allocation failure'
 }
 
+# A trace of a process of Rampart that waits for the kernel's reclaimer.
+waits_for_reclaimer() {
+  grep -qx 1 "$tracing"/instances/rampart-*/events/vmscan/mm_vmscan_wakeup_kswapd/enable 2>/dev/null
+}
+
 # rested COUNT: waits until the pools have come to rest so often.
 rested() {
   until [ "$(grep -c '^pools ' /tmp/report)" -ge "$1" ]; do kill -0 $pools || break; done
@@ -46,6 +52,7 @@ pools=$!
 rested 1
 cat /tmp/report
 first=$(offline)
+check "the kernel says when it begins to reclaim" waits_for_reclaimer
 check "most of the idle memory is offline ($first of $all blocks)" test $((first * 2)) -ge "$all"
 free=$(meminfo MemFree)
 check "the reserve is free ($free KiB)" test $((free * 20)) -ge $((all * 131072))
@@ -93,8 +100,10 @@ tail -n 5 /tmp/report
 check "Ctrl-C restores all blocks" test "$code" = 0
 check "it says so" grep -qE '^restored    ([0-9]+) of \1 ' /tmp/report
 check "each block is online in its former zone" as_before
+check "no trace is left" sh -c "! ls $tracing/instances | grep -q rampart"
 
-# A kill leaves the way back.
+# A kill leaves the way back. There is no tracefs, which is said.
+umount $tracing
 rampart banks pools --apply --dwell 2s >/tmp/report 2>&1 &
 pools=$!
 rested 1
@@ -102,6 +111,7 @@ dd if=/dev/zero of=/tmp/data bs=1M count=600 2>/dev/null
 kill -KILL $pools
 wait $pools 2>/dev/null
 rm /tmp/data
+check "without tracefs, it says what that means" grep -q '^note  .*does not say when it begins to reclaim' /tmp/report
 check "a kill leaves blocks offline and for programs" sh -c "[ $(offline) -ge 4 ] && [ $(movable) -ge 2 ]"
 rampart banks restore >/tmp/restored 2>&1
 code=$?

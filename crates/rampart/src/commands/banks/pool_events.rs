@@ -19,6 +19,8 @@ use crate::output::text;
 pub enum PoolEvent {
     /// The kernel refuses requests that it would grant if nothing were offline.
     Overcommit { setting: Overcommit },
+    /// The kernel does not say when it begins to reclaim.
+    NoReclaimNotice { reason: String },
     /// A block is in another pool, or stays.
     Block {
         block: HotplugBlock,
@@ -75,6 +77,10 @@ impl Printer {
 fn shown(event: &PoolEvent) -> String {
     match event {
         PoolEvent::Overcommit { setting } => overcommit(*setting).to_owned(),
+        PoolEvent::NoReclaimNotice { reason } => format!(
+            "note        the kernel does not say when it begins to reclaim, so very fast bursts may find too little \
+             memory online: {reason}\n"
+        ),
         PoolEvent::Block { block, from, to, refusal: None } => format!("block {}: from {from} to {to}\n", block.0),
         PoolEvent::Block { block, from, to, refusal: Some(refusal) } => {
             format!("block {}: stays in {from}, and does not go to {to}: {refusal}\n", block.0)

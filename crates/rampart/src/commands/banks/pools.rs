@@ -142,6 +142,13 @@ impl<'a> Keeper<'a> {
         cpu::be_prompt();
         hotplug::write_back();
         let published = Published::begin(PoolsState::new(pools.whole_reserve()))?;
+        let reclaim = match ReclaimNotice::open(roots) {
+            Ok(notice) => Some(notice),
+            Err(absence) => {
+                printer.print(&PoolEvent::NoReclaimNotice { reason: absence.to_string() })?;
+                None
+            }
+        };
         Ok(Self {
             roots,
             arguments,
@@ -151,7 +158,7 @@ impl<'a> Keeper<'a> {
             printer,
             survey: None,
             pressure: PressureWatch::default(),
-            reclaim: ReclaimNotice::open(roots).ok(),
+            reclaim,
             ours: BTreeSet::new(),
             known: survey.blocks.iter().map(|block| block.number).collect(),
             published,
