@@ -85,6 +85,30 @@ impl PartLists {
         (found, count)
     }
 
+    /// Returns the units of a pool with most free frames, most first, of those for which `free` has a count. After the
+    /// last come [`NONE`]s.
+    pub fn emptiest(
+        &self,
+        parts: &[PartState],
+        pool: BankPool,
+        free: impl Fn(usize) -> Option<i64>,
+    ) -> [u32; CANDIDATES] {
+        let (mut best, mut seen) = ([(i64::MIN, NONE); CANDIDATES], 0);
+        for (mut part, _) in self.ends[pool as usize].iter().rev().copied() {
+            while part != NONE && seen < SEEN {
+                seen += 1;
+                let free = free(part as usize).unwrap_or(i64::MIN);
+                let place = best.partition_point(|(more, _)| *more >= free);
+                if place < CANDIDATES {
+                    best[place..].rotate_right(1);
+                    best[place] = (free, part);
+                }
+                part = parts[part as usize].next.load(Relaxed);
+            }
+        }
+        best.map(|(_, part)| part)
+    }
+
     /// Returns the first or the last empty unit.
     pub fn offline(&self, last: bool) -> Option<u32> {
         let (front, back) = self.ends[BankPool::Offline as usize][BUCKETS as usize - 1];

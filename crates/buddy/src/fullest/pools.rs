@@ -165,8 +165,9 @@ impl FullestZone<'_> {
     /// Takes the programs' unit with the most free frames for the kernel, as a whole: it cannot be emptied any more
     /// [Panwar15, 4.1.2].
     fn steal(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
-        let (candidates, count) = self.candidates(BankPool::User, order, false, CANDIDATES);
-        candidates[..count].iter().find_map(|&unit| {
+        let free = |unit: usize| self.may_have(unit, order).then(|| self.free_samples(unit));
+        let emptiest = self.lists.0.lock().emptiest(self.memory.parts, BankPool::User, free);
+        emptiest.into_iter().take_while(|unit| *unit != NONE).find_map(|unit| {
             let unit = unit as usize;
             if !self.has_block(unit, order) || !self.make_kernels(unit) {
                 return None;

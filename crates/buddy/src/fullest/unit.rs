@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use rampart_memory::BlockOrder;
 
-use super::group::{CHUNK_SAMPLES_SHIFT, GroupState, bits};
+use super::group::{CHUNK_SAMPLES_SHIFT, bits};
 use super::lists::PartLists;
 use super::part::{BUCKETS, CHUNK_FRAMES, CHUNK_ORDER, PartState};
 use super::zone::FullestZone;
@@ -86,13 +86,15 @@ impl FullestZone<'_> {
         self.groups_of(unit).all(|group| self.memory.groups[group].whole() == self.all_chunks())
     }
 
+    /// Returns the sampled free frames of a unit.
+    pub(super) fn free_samples(&self, unit: usize) -> i64 {
+        self.groups_of(unit).map(|group| self.memory.groups[group].free()).sum()
+    }
+
     /// Returns the bucket that a unit belongs to by its counts.
     pub(super) fn fullness(&self, unit: usize) -> u32 {
-        let free_of =
-            |part: usize| -> i64 { self.memory.groups[self.groups_of_part(part)].iter().map(GroupState::free).sum() };
-        let (parts, free) = self.parts_of(unit).fold((0, 0), |(parts, free), part| (parts + 1, free + free_of(part)));
-        let all: i64 = parts << (self.part_shift() + CHUNK_SAMPLES_SHIFT);
-        let bucket = free.max(0) * i64::from(BUCKETS - 1) / all;
+        let all = (self.parts_of(unit).count() as i64) << (self.part_shift() + CHUNK_SAMPLES_SHIFT);
+        let bucket = self.free_samples(unit).max(0) * i64::from(BUCKETS - 1) / all;
         u32::try_from(bucket).map_or(BUCKETS - 1, |bucket| bucket.min(BUCKETS - 1))
     }
 
