@@ -66,8 +66,8 @@ pub struct SyntheticSettings {
     pub machine: MachineSettings,
     /// The load.
     pub load: SyntheticLoad,
-    /// Simulated minutes.
-    pub minutes: u64,
+    /// Simulated time in µs. It ends with the next count, of which there is one every ten seconds.
+    pub micros: u64,
     /// The seed.
     pub seed: u64,
 }
@@ -79,7 +79,7 @@ pub struct SyntheticSettings {
 pub fn run_synthetic(settings: SyntheticSettings) -> Result<ReplayReport, Error> {
     on_machine(settings.machine, |machine| {
         let mut world = World::new(settings);
-        for step in 1..=settings.minutes * MINUTE / STEP_MICROS {
+        for step in 1..=settings.micros.div_ceil(STEP_MICROS).max(1) {
             machine.advance(step * STEP_MICROS);
             world.step(step * STEP_MICROS, machine);
             machine.observe(step * STEP_MICROS, world.movable());
@@ -340,7 +340,8 @@ mod tests {
             migrates: true,
             patience_micros: 0,
         };
-        run_synthetic(SyntheticSettings { machine, load, minutes: 30, seed }).unwrap()
+        // The last count comes after the end.
+        run_synthetic(SyntheticSettings { machine, load, micros: 30 * MINUTE - 1, seed }).unwrap()
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl BankRun {
             migrates: self.migrates,
             patience_micros: PATIENCE_SECONDS * 1_000_000,
         };
-        SyntheticSettings { machine, load: self.load, minutes: self.minutes, seed }
+        SyntheticSettings { machine, load: self.load, micros: self.minutes * 60_000_000, seed }
     }
 
     /// Runs it, and writes its files; at last its row.

@@ -72,7 +72,7 @@ pub fn run(arguments: &ReplayArguments) -> Result<u8, Error> {
         Some(load) => run_synthetic(SyntheticSettings {
             machine,
             load: load.into(),
-            minutes: (arguments.for_.unwrap_or(MADE_UP_TIME).as_secs() / 60).max(1),
+            micros: micros(arguments.for_.unwrap_or(MADE_UP_TIME)),
             seed: arguments.seed,
         })?,
         None => replay_traces(arguments, machine)?,
