@@ -276,8 +276,11 @@ impl Pools {
     pub fn lacks_memory(&mut self, seen: PoolsSeen<'_>, meanwhile: EmptiedBlock, now: Duration) -> bool {
         let nodes = self.memory_by_node(seen.zones);
         for (node, memory) in &nodes {
-            let isolated = if *node == meanwhile.demand.node() { meanwhile.isolated() } else { [0; 2] };
-            self.rates.note_while_emptying(*node, memory, isolated, now);
+            if *node == meanwhile.demand.node() {
+                self.rates.note_while_emptying(*node, memory, meanwhile.isolated(), now);
+            } else {
+                self.rates.note(*node, memory, now);
+            }
         }
         nodes.iter().any(|node| self.growth(node, seen.pressed).into_iter().any(|demand| demand < meanwhile.demand))
     }

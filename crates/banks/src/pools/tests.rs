@@ -607,6 +607,36 @@ fn an_attempt_goes_on_unless_somebody_takes_more_than_the_block_s_own_memory() {
     }
 }
 
+/// What the attempt isolates lies on its own node; on the other one, use that falls and rises again is a burst.
+#[test]
+fn an_attempt_ends_for_a_burst_on_another_node() {
+    let machine = Machine((0..20).map(|number| if number < 10 { kernel(900, 0) } else { user(900) }).collect());
+    let mut survey = machine.survey();
+    survey.blocks.extend(machine.survey().blocks.into_iter().map(|block| {
+        let number = HotplugBlock(block.number.0 + 20);
+        BlockSurvey { node: Some(Node(1)), number, ..block }
+    }));
+    let zones = |other| {
+        let of_other = closed_zones(3000, other).into_iter().map(|zone| ZoneMemory { node: Node(1), ..zone });
+        closed_zones(3000, 3000).into_iter().chain(of_other).collect::<Vec<_>>()
+    };
+    let lacks = |start, looks: &[u64]| {
+        let mut pools = Pools::new(SETTINGS, &survey);
+        pools.demand(PoolsSeen { zones: &zones(start), pressed: false }, at(0));
+        let (free, movable) = (Bytes::ZERO, Bytes::ZERO);
+        let block = EmptiedBlock { demand: PoolDemand::Shrink(Node(0)), pool: Pool::User, free, movable };
+        let times = (1..).map(|look| Duration::from_millis(50 * look));
+        let seen = looks
+            .iter()
+            .zip(times)
+            .map(|(&free, now)| pools.lacks_memory(PoolsSeen { zones: &zones(free), pressed: false }, block, now));
+        seen.last().expect("a look")
+    };
+    assert!(!lacks(400, &[400, 370]), "30 frames in 50 ms make 120 more, of 245 left");
+    assert!(lacks(520, &[520, 370]), "150 would make 600, which count as 250");
+    assert!(lacks(400, &[600, 370]), "what was freed before does not hide it");
+}
+
 #[test]
 fn looks_are_frequent_only_while_memory_is_used_up_fast() {
     // The reserve is 1,000 frames, and the core grows below 125 of them; 900 more are free.
