@@ -53,8 +53,8 @@ pub enum AllocatorName {
     List,
     /// Adaptive-Buddy: a buddy system for each of three pools of banks [Panwar15, 4.2].
     Adaptive,
-    /// The same, but the kernel takes any bank of programs instead of the emptiest: worse than no pools at all
-    /// [Panwar15, 4.1.2].
+    /// The same, but the kernel takes any bank of programs instead of the emptiest: in some cases worse than no pools
+    /// at all [Panwar15, 4.1.2].
     AdaptiveArbitrary,
     /// Ours: it keeps the kernel's pages in few banks and fills the fullest first.
     Fullest,

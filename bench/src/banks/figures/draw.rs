@@ -149,7 +149,7 @@ fn removable(folder: &Path) -> Result<String, String> {
         x: ("simulated hours", 0.0, end(&series[0].points)),
         y: ("% of the banks", 0.0, 100.0),
         series,
-        legend: SeriesLabelPosition::LowerLeft,
+        legend: SeriesLabelPosition::MiddleRight,
     };
     Ok(one(&panel, &captions))
 }

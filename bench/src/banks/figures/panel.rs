@@ -55,9 +55,28 @@ pub struct Panel {
 /// The room below the panels for the caption, in pixels.
 const CAPTION: u32 = 22;
 
+/// A letter of the captions is about so wide, in pixels.
+const LETTER: u32 = 7;
+
+/// Returns the lines of a text, of at most so many letters each unless a word is longer.
+fn wrapped(text: &str, most: u32) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is a first");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > most as usize {
+            lines.push(word.to_owned());
+        } else {
+            *line += if line.is_empty() { "" } else { " " };
+            *line += word;
+        }
+    }
+    lines
+}
+
 /// Draws panels one below the other, and the captions below them.
 pub fn svg(size: (u32, u32), captions: &[String], draw: impl FnOnce(&Area<'_>) -> Result<(), Failure>) -> String {
     let mut text = String::new();
+    let captions: Vec<String> = captions.iter().flat_map(|caption| wrapped(caption, size.0 / LETTER)).collect();
     let lines = u32::try_from(captions.len()).expect("a few lines");
     let root = SVGBackend::with_string(&mut text, (size.0, size.1 + CAPTION * lines + 8)).into_drawing_area();
     let whole = |root: Area<'_>| {
@@ -65,7 +84,7 @@ pub fn svg(size: (u32, u32), captions: &[String], draw: impl FnOnce(&Area<'_>) -
         let (panels, below) = root.split_vertically(size.1);
         draw(&panels)?;
         let style = ("sans-serif", 13).into_font().color(&RGBColor(80, 80, 80));
-        for (line, caption) in (0..).zip(captions) {
+        for (line, caption) in (0..).zip(&captions) {
             below.draw(&Text::new(caption.clone(), (14, 4 + line * CAPTION.cast_signed()), style.clone()))?;
         }
         root.present()?;
@@ -147,4 +166,17 @@ pub fn squares(area: &Area<'_>, title: &str, sections: &[RGBColor], columns: usi
         area.draw(&Rectangle::new([(x, y), (x + side - 1, y + side - 1)], colour.filled()))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_caption_is_broken_between_words() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("one two three", 13), ["one two three"]);
+        assert_eq!(wrapped("a-very-long-word b", 6), ["a-very-long-word", "b"]);
+        assert_eq!(wrapped("", 6), [""]);
+    }
 }
