@@ -7,10 +7,12 @@
 #   # modules: virtio_mem       modules of its kernel, and those on which they depend: guest/init loads them on request
 #   # host: yes                 no virtio-mem, but the host answers
 #
-# The guest asks on its report port, and reads one line as an answer (`host` in guest/init):
+# The guest asks on its report port, and reads one line as an answer (`host` in guest/init). With "# icount: N", a
+# program of the guest asks (guest/host.h), and the guest stands still until the host has answered.
 #
 #   host shrink BYTES           lowers requested-size by BYTES: the answer is "ok"
 #   host request BYTES          sets requested-size: the answer is "ok"
+#   host size                   the answer is "ok requested BYTES actual BYTES"
 #   host memory                 the answer is "ok requested BYTES actual BYTES virtio-mem KIB boot KIB": requested-size
 #                               and what the device has plugged, then what QEMU has resident of each memory
 
@@ -26,6 +28,7 @@ add_host() {
   rm -f "$work/qmp.in" "$work/qmp.out"
   mkfifo "$work/qmp.in" "$work/qmp.out"
   start+=(-chardev "pipe,id=qmp,path=$work/qmp" -mon chardev=qmp,mode=control -pidfile "$work/qemu.pid")
+  [[ -z $(setting "$scenario" icount) ]] || start+=(-device pvpanic -action panic=pause)
   size=$(setting "$scenario" virtio-mem)
   [[ -n $size ]] || return 0
   lent=$(mktemp /dev/shm/rampart-lent.XXXXXX)
@@ -36,10 +39,12 @@ add_host() {
 
 # Answers the guest's requests, one a line, until there are no more.
 obey_as_host() {
-  local work=$1 name bytes reply requested
+  local scenario=$1 work=$2 name bytes reply requested stops
+  stops=$(setting "$scenario" icount)
   exec 6<>"$work/qmp.in" 7<>"$work/qmp.out"
   qmp '{"execute": "qmp_capabilities"}' >/dev/null
   while read -r name bytes; do
+    [[ -z $stops ]] || await_stop
     case $name in
       shrink | request)
         requested=$(device requested-size)
@@ -47,13 +52,19 @@ obey_as_host() {
         reply=$(qmp '{"execute": "qom-set", "arguments": {"path": "/machine/peripheral/vm0", "property": "requested-size", "value": '"$bytes"'}}')
         case $reply in *'"return"'*) echo ok ;; *) echo "error $reply" ;; esac
         ;;
+      size) echo "ok $(sizes)" ;;
       memory)
-        echo "ok requested $(device requested-size) actual $(device size)" \
-          "virtio-mem $(resident "$work" "${lent:-none}") boot $(resident "$work" "$ram")"
+        echo "ok $(sizes)" "virtio-mem $(resident "$work" "${lent:-none}") boot $(resident "$work" "$ram")"
         ;;
       *) echo "error no such request: $name" ;;
     esac
+    [[ -z $stops ]] || qmp '{"execute": "cont"}' >/dev/null
   done
+}
+
+# Waits until the guest has stopped itself, which it does as soon as it has asked.
+await_stop() {
+  until [[ $(qmp '{"execute": "query-status"}') != *'"running": true'* ]]; do sleep 0.01; done
 }
 
 # Has QEMU obey a command of QMP; prints what it returns. Events and the greeting come between.
@@ -64,6 +75,10 @@ qmp() {
     case $line in *'"return"'* | *'"error"'*) break ;; esac
   done
   printf '%s\n' "$line"
+}
+
+sizes() {
+  echo "requested $(device requested-size) actual $(device size)"
 }
 
 # A number of the virtio-mem device, 0 if there is none.
