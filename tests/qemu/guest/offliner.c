@@ -5,13 +5,19 @@
    movablecore   the same, of the blocks of ZONE_MOVABLE, which `movablecore=` made at boot
    auto-movable  as cheapest; `memory_hotplug.online_policy=auto-movable` at boot says where blocks come back
    chmem         as many blocks at once as there is room for, by chmem of util-linux, which begins at the highest
+   virtio-mem    no block: the host takes 128 MiB back by virtio-mem, and the kernel's driver finds them
 
    For all: 5 % of memory stays free as a reserve. As soon as less than three quarters of it are free, which is about
    where `rampart banks pools` does so, a block comes online, the highest one. A block goes offline only if memory was
    idle for 2 s. An attempt that takes longer than 5 s, or during which memory runs short, is ended by a signal. A block
-   that stayed online is not tried for 1 s, then 2 s, 4 s and so on; with chmem, none is. Looks every 50 ms, and is
-   locked in RAM. Prints "block N: from online to offline", "block N: from offline to online", or "block N: stays in
-   online, and does not go to offline: WHY". */
+   that stayed online is not tried for 1 s, then 2 s, 4 s and so on; with chmem and virtio-mem, none is. Looks every
+   50 ms, and is locked in RAM. Prints "block N: from online to offline", "block N: from offline to online", or
+   "block N: stays in online, and does not go to offline: WHY".
+
+   With virtio-mem, an attempt lowers requested-size to the next multiple of 128 MiB. If it fails, what the device has
+   by then is requested: the part that went stays away. As much as the reserve lacks comes back at once, up to a
+   multiple of 128 MiB, and an attempt is made again as soon as memory was idle. N counts the blocks of the device below
+   the one that went or came. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -25,6 +31,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "host.h"
 
 enum { MOST = 512, FRAMES = 32768, BLOCK_KIB = 131072, DEADLINE = 5, DWELL = 2 };
 
@@ -50,14 +58,19 @@ static uint64_t dice(void) {
     return state;
 }
 
-static long free_kib(void) {
+/* A line of /proc/meminfo. */
+static long meminfo_kib(const char *format) {
     char line[128];
     long kib = 0;
     FILE *file = fopen("/proc/meminfo", "r");
-    while (file && fgets(line, sizeof line, file) && sscanf(line, "MemFree: %ld", &kib) != 1) {}
+    while (file && fgets(line, sizeof line, file) && sscanf(line, format, &kib) != 1) {}
     if (file) fclose(file);
     return kib;
 }
+
+static long free_kib(void) { return meminfo_kib("MemFree: %ld"); }
+
+static long total_kib(void) { return meminfo_kib("MemTotal: %ld"); }
 
 static long reserve_kib(void) { return (long)count * BLOCK_KIB / 20; }
 
@@ -217,29 +230,98 @@ static void grow(void) {
     usleep(50000);
 }
 
+/* virtio-mem: what the device had at first, and what is requested of it. */
+static long lent_kib, requested_kib;
+
+static long device_kib(void) {
+    long long requested, actual;
+    must(sscanf(ask_host("size"), "requested %lld actual %lld", &requested, &actual) == 2, "the device's size");
+    return (long)(actual / 1024);
+}
+
+static void request(long kib) {
+    char text[64];
+    snprintf(text, sizeof text, "request %lld", (long long)kib * 1024);
+    ask_host(text);
+    requested_kib = kib;
+}
+
+/* How much the device has of its last block, which is whole unless an attempt has failed. */
+static long last_kib(void) { return requested_kib % BLOCK_KIB ? requested_kib % BLOCK_KIB : BLOCK_KIB; }
+
+/* Has the device shrink by its last block; returns whether it has not. */
+static int shrink(void) {
+    long has = requested_kib, wanted = has - last_kib();
+    const char *why = NULL;
+    double end = now() + DEADLINE;
+    if (has == 0) {
+        usleep(50000);
+        return 0;
+    }
+    request(wanted);
+    for (int looks = 1; has > wanted && !why; looks++) {
+        usleep(5000);
+        if (now() > end) why = "it was not empty in time";
+        else if (is_short()) why = "the attempt was stopped";
+        if (why || looks % 10 == 0) has = device_kib();
+    }
+    if (has <= wanted) {
+        printf("block %ld: from online to offline\n", wanted / BLOCK_KIB);
+        return 0;
+    }
+    printf("block %ld: stays in online, and does not go to offline: %s\n", wanted / BLOCK_KIB, why);
+    request(has);
+    return 1;
+}
+
+/* Has the device grow by what the reserve lacks, and waits until the kernel has that: 1 s at most. */
+static void enlarge(void) {
+    long before = requested_kib, total = total_kib();
+    long wanted = (before + reserve_kib() - free_kib() + BLOCK_KIB - 1) / BLOCK_KIB * BLOCK_KIB;
+    double end = now() + 1;
+    if (wanted > lent_kib) wanted = lent_kib;
+    if (wanted <= before) {
+        usleep(50000);
+        return;
+    }
+    request(wanted);
+    while (total_kib() < total + wanted - before && now() < end) usleep(1000);
+    for (long block = before / BLOCK_KIB; block < wanted / BLOCK_KIB; block++)
+        printf("block %ld: from offline to online\n", block);
+}
+
 int main(int argument_count, char **arguments) {
     double idle_from = 0, rests_until = 0;
-    int failures = 0;
+    int failures = 0, by_host;
     if (argument_count != 2) return 2;
     policy = arguments[1];
+    by_host = !strcmp(policy, "virtio-mem");
     setvbuf(stdout, NULL, _IOLBF, 0);
     mlockall(MCL_CURRENT | MCL_FUTURE);
     find_blocks();
+    if (by_host) lent_kib = requested_kib = device_kib();
     sync();
     for (;;) {
         if (is_short()) {
-            grow();
+            if (by_host) {
+                enlarge();
+                failures = 0;
+                rests_until = 0;
+            } else {
+                grow();
+            }
             idle_from = now() + DWELL;
             continue;
         }
         long spare = (free_kib() - reserve_kib()) / BLOCK_KIB;
-        if (free_kib() < reserve_kib() + BLOCK_KIB || now() < idle_from || now() < rests_until) {
+        long least = by_host ? last_kib() : BLOCK_KIB;
+        if (free_kib() < reserve_kib() + least || now() < idle_from || now() < rests_until) {
             usleep(50000);
             continue;
         }
         look();
-        if (!strcmp(policy, "chmem")) {
-            failures = run_chmem(spare) ? failures + 1 : 0;
+        if (by_host || !strcmp(policy, "chmem")) {
+            failures = (by_host ? shrink() : run_chmem(spare)) ? failures + 1 : 0;
             if (failures) rests_until = now() + (double)(1 << (failures < 11 ? failures - 1 : 10));
             continue;
         }
