@@ -9,10 +9,6 @@
 
 memory=/sys/devices/system/memory
 
-option() {
-  sed -n "s/.*\b$1=\([^ ]*\).*/\1/p" /proc/cmdline
-}
-
 offline_kib() {
   offline_by_zone | awk '{ sum += $2 } END { print sum + 0 }'
 }

@@ -4,10 +4,6 @@
 # memory: 4G
 # icount: 0
 
-option() {
-  sed -n "s/.*\b$1=\([^ ]*\).*/\1/p" /proc/cmdline
-}
-
 removable() {
   rampart banks --json --bank "$1" | sed -n 's/.*"\(removable_banks\|banks\)": \([0-9]*\),*$/\2/p' | tr '\n' ' '
 }

@@ -10,10 +10,6 @@
 
 memory=/sys/devices/system/memory
 
-option() {
-  sed -n "s/.*\b$1=\([^ ]*\).*/\1/p" /proc/cmdline
-}
-
 offline() {
   grep -l offline "$memory"/memory[0-9]*/state | wc -l
 }

@@ -10,10 +10,6 @@
 memory=/sys/devices/system/memory
 all=1610612736
 
-option() {
-  sed -n "s/.*\b$1=\([^ ]*\).*/\1/p" /proc/cmdline
-}
-
 offline_of_virtio_mem() {
   rampart banks --json | awk '/"virtio_mem": \{/ { inside = 1 } inside && $1 == "\"offline\":" { print $2 + 0; exit }'
 }
