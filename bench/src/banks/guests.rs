@@ -29,6 +29,9 @@ struct SeedSums {
     given_up: f64,
     refaults: f64,
     migrated: f64,
+    /// Processes that the kernel killed since the boot, for lack of memory, and allocations of its own that failed.
+    killed: f64,
+    lacked: f64,
 }
 
 /// How the boots of a case ended.
@@ -84,6 +87,8 @@ fn sums(text: &str) -> Result<BTreeMap<Case, BTreeMap<String, SeedSums>>, String
         seed.given_up += number("given_up")?;
         seed.refaults += number("refaults")?;
         seed.migrated += number("migrated")?;
+        seed.killed = seed.killed.max(number("oom_kills")?);
+        seed.lacked = seed.lacked.max(number("allocation_failures")?);
     }
     Ok(all)
 }
@@ -126,19 +131,19 @@ fn shown(seeds: &BTreeMap<String, SeedSums>, share: fn(&SeedSums) -> f64) -> Str
 fn table(sums: &BTreeMap<Case, BTreeMap<String, SeedSums>>, ends: &BTreeMap<Case, Ends>) -> String {
     let mut text = String::from(
         "| kernel, load | policy | seeds, phases | offline, % of optimum | by zone | c, % | attempts that succeeded | given up \
-         | moved, GiB a phase | refaults | boots that failed |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
+         | moved, GiB a phase | refaults | killed, failed allocations | boots that failed |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for (case, ends) in ends {
         let (kernel, load, policy) = case;
         let Some(seeds) = sums.get(case) else {
             text +=
-                &format!("| {kernel}, {load} | `{policy}` | 0 | | | | | | | | {} of {} |\n", ends.failed, ends.boots);
+                &format!("| {kernel}, {load} | `{policy}` | 0 | | | | | | | | | {} of {} |\n", ends.failed, ends.boots);
             continue;
         };
         let sum = |of: fn(&SeedSums) -> f64| seeds.values().map(of).sum::<f64>();
         let tried = sum(|seed| seed.attempts);
         text += &format!(
-            "| {kernel}, {load} | `{policy}` | {}, {} | {} | {} | {} | {} of {tried}{} | {} | {:.2} | {} | {} of {} |\n",
+            "| {kernel}, {load} | `{policy}` | {}, {} | {} | {} | {} | {} of {tried}{} | {} | {:.2} | {} | {}, {} | {} of {} |\n",
             seeds.len(),
             sum(|seed| seed.phases),
             shown(seeds, |seed| seed.within_optimum / seed.optimum),
@@ -153,6 +158,8 @@ fn table(sums: &BTreeMap<Case, BTreeMap<String, SeedSums>>, ends: &BTreeMap<Case
             sum(|seed| seed.given_up),
             sum(|seed| seed.migrated) / PAGES / 1024.0 / sum(|seed| seed.phases),
             sum(|seed| seed.refaults),
+            sum(|seed| seed.killed),
+            sum(|seed| seed.lacked),
             ends.failed,
             ends.boots,
         );
@@ -165,11 +172,12 @@ mod tests {
     use super::*;
 
     const PHASES: &str = "\
-kernel,load,policy,seed,phase,offline,optimum,zone_optimum,free_mib,attempts,failed,given_up,refaults,migrated
-6.12,light,pools,1,0,10,10,8,128,6,1,1,0,262144
-6.12,light,pools,1,1,8,10,8,384,4,1,0,3,0
-6.12,light,pools,2,0,20,20,16,256,10,0,0,0,0
-6.12,light,random,1,0,5,10,10,512,9,8,0,0,0
+kernel,load,policy,seed,phase,offline,optimum,zone_optimum,free_mib,attempts,failed,given_up,refaults,migrated,\
+oom_kills,allocation_failures
+6.12,light,pools,1,0,10,10,8,128,6,1,1,0,262144,0,0
+6.12,light,pools,1,1,8,10,8,384,4,1,0,3,0,2,1
+6.12,light,pools,2,0,20,20,16,256,10,0,0,0,0,3,0
+6.12,light,random,1,0,5,10,10,512,9,8,0,0,0,0,0
 ";
 
     const RUNS: &str = "\
@@ -196,9 +204,9 @@ kernel,load,policy,seed,phases,load_exit,passed
             rows,
             [
                 "| 6.12, light | `pools` | 2, 3 | 95.0 [31.5, 158.5] | 100.0 [100.0, 100.0] | 86.4 [28.6, 144.1] \
-                 | 18 of 20 (90.0 %) | 1 | 0.33 | 3 | 0 of 2 |",
-                "| 6.12, light | `random` | 1, 1 | 50.0 | 50.0 | 55.6 | 1 of 9 (11.1 %) | 0 | 0.00 | 0 | 1 of 1 |",
-                "| 6.12, medium | `random` | 0 | | | | | | | | 1 of 1 |",
+                 | 18 of 20 (90.0 %) | 1 | 0.33 | 3 | 5, 1 | 0 of 2 |",
+                "| 6.12, light | `random` | 1, 1 | 50.0 | 50.0 | 55.6 | 1 of 9 (11.1 %) | 0 | 0.00 | 0 | 0, 0 | 1 of 1 |",
+                "| 6.12, medium | `random` | 0 | | | | | | | | | 1 of 1 |",
             ]
         );
     }
