@@ -2,18 +2,16 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "the machines are small")]
 
+mod checks;
 mod naive;
 mod world;
 
-use std::collections::BTreeMap;
 use std::env;
-use std::ops::Range;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use rampart_buddy::{BankPool, Cpu, FramePlace, Migratetype, StealRule, ZoneIndex};
-use rampart_memory::{Frame, FrameBlock};
+use rampart_buddy::{BankPool, Cpu, StealRule};
 
 use naive::Kind;
 use world::{Setup, Step, World, setup, step};
@@ -63,73 +61,22 @@ proptest! {
     /// request is refused while there is a block that it may have.
     #[test]
     fn pools_and_counts_are_those_of_the_naive_allocator(setup in setup(), steps in steps()) {
-        run_steps(setup, steps, |world| {
-            prop_assert_eq!(world.allocator.parts(), world.naive.parts.len());
-            for (index, part) in world.naive.parts.iter().enumerate() {
-                let state = world.allocator.part(index);
-                let frames = state.frames.start().number()..state.frames.last().number() + 1;
-                prop_assert_eq!((state.zone.0, &frames, state.is_partial), (part.zone, &part.frames, part.is_partial));
-                prop_assert_eq!((state.free, state.pool), (world.naive.free_in(&frames), world.naive.pools[&part.set]));
-            }
-            for (zone, given) in world.naive.zones.iter().enumerate() {
-                prop_assert_eq!(world.allocator.free_frames(ZoneIndex(zone)), world.naive.free_of_zone(zone));
-                prop_assert_eq!(world.allocator.zone(ZoneIndex(zone)), Some(*given));
-            }
-            let counts = world.allocator.statistics();
-            prop_assert_eq!((counts.allocated, counts.refused, counts.freed), (world.allocated, world.refused, world.freed));
-            prop_assert_eq!((counts.steals, counts.retired), (world.naive.stolen_banks, world.naive.retired.len() as u64));
-            Ok(())
-        })?;
+        run_steps(setup, steps, checks::pools_and_counts)?;
     }
 
     #[test]
     fn every_frame_is_in_one_place_and_buddies_are_merged(setup in setup(), steps in steps()) {
-        run_steps(setup, steps, |world| {
-            let mut expected = vec![FramePlace::Absent; 14_000];
-            let mut expect = |frames: Range<u64>, place| expected[frames.start as usize..frames.end as usize].fill(place);
-            for part in &world.naive.parts {
-                expect(part.frames.clone(), FramePlace::Retired);
-                for (first, order) in world.naive.blocks(&part.frames) {
-                    let block = FrameBlock::new(Frame::new(first).unwrap(), order).unwrap();
-                    expect(first..first + order.frames(), FramePlace::Free(block));
-                }
-            }
-            for (held, _) in &world.naive.held {
-                expect(held.first().number()..held.first().number() + held.count(), FramePlace::Held);
-            }
-            for number in (0..14_000).step_by(7).chain(world.naive.retired.iter().copied()) {
-                let place = world.allocator.place(Frame::new(number).unwrap());
-                prop_assert_eq!(place, expected[number as usize], "{}", number);
-            }
-            Ok(())
-        })?;
+        run_steps(setup, steps, checks::places)?;
     }
 
     #[test]
     fn a_bank_of_the_user_pool_has_no_unmovable_page_and_an_offline_one_no_page(setup in setup(), steps in steps()) {
-        run_steps(setup, steps, |world| {
-            for (held, own) in &world.naive.held {
-                let number = held.first().number();
-                let part = world.naive.parts.iter().position(|part| part.frames.contains(&number)).unwrap();
-                let pool = world.allocator.part(part).pool;
-                prop_assert!(pool != BankPool::Offline);
-                prop_assert!(pool == BankPool::Kernel || own.is_none_or(|own| own == Migratetype::Movable));
-            }
-            Ok(())
-        })?;
+        run_steps(setup, steps, checks::pages_of_pools)?;
     }
 
     #[test]
     fn banks_of_a_set_are_in_one_pool_and_partial_ones_in_the_kernels(setup in setup(), steps in steps()) {
-        run_steps(setup, steps, |world| {
-            let mut pools: BTreeMap<u64, BankPool> = BTreeMap::new();
-            for (index, part) in world.naive.parts.iter().enumerate() {
-                let pool = world.allocator.part(index).pool;
-                prop_assert_eq!(*pools.entry(part.set).or_insert(pool), pool);
-                prop_assert!(pool == BankPool::Kernel || !part.is_partial);
-            }
-            Ok(())
-        })?;
+        run_steps(setup, steps, checks::pools_of_sets)?;
     }
 
     /// [Panwar15, 4.1]: O(n). The lists may look at the cached bank twice.

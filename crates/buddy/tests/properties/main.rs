@@ -1,18 +1,20 @@
 //! Random steps on the allocator and on a reference model; all invariants are checked after every step.
 
+mod checks;
 mod naive;
 mod world;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::env;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use rampart_buddy::{Cpu, End, FramePlace, FreeLists, LOCAL_BATCH, LOCAL_HIGH, ListName, ZoneIndex};
-use rampart_memory::{BlockOrder, Frame, FrameBlock};
+use rampart_buddy::{FramePlace, FreeLists};
+use rampart_memory::Frame;
 
-use world::{CPUS, Step, World, step};
+use checks::free;
+use world::{Step, World, step};
 
 fn run_steps(
     steps: Vec<Step>,
@@ -23,11 +25,6 @@ fn run_steps(
         world.step(step)?;
         check(&world)
     })
-}
-
-/// Returns all free blocks, by list.
-fn free(world: &World) -> impl Iterator<Item = (ListName, FrameBlock)> {
-    world.buddy.lists().flat_map(|list| world.buddy.blocks(list, End::Front).map(move |(block, _)| (list, block)))
 }
 
 /// As many operations as the variable `RAMPART_OPERATIONS` says, or a few; `World::step` compares each result.
@@ -57,62 +54,17 @@ proptest! {
     /// `World::step` compares every block and mark that is returned.
     #[test]
     fn it_does_what_the_naive_allocator_does(steps in steps()) {
-        run_steps(steps, |world| {
-            for list in world.buddy.lists() {
-                let model = world.naive[list.zone.0].lists.get(&list).cloned().unwrap_or_default();
-                prop_assert!(world.buddy.blocks(list, End::Front).eq(model.iter().copied()), "{list:?}");
-                prop_assert!(world.buddy.blocks(list, End::Back).eq(model.iter().rev().copied()), "{list:?}");
-                prop_assert_eq!(world.buddy.length(list), model.len() as u64);
-            }
-            for zone in world.zones() {
-                prop_assert_eq!(world.buddy.free_frames(zone), world.naive[zone.0].free_frames());
-                for cpu in (0..CPUS).map(Cpu) {
-                    let model = world.naive[zone.0].local_frames(cpu);
-                    prop_assert_eq!(world.buddy.local_frames(zone, cpu), model as u64);
-                }
-            }
-            Ok(())
-        })?;
+        run_steps(steps, checks::lists_and_counts)?;
     }
 
     #[test]
     fn every_frame_is_in_one_place_and_none_is_lost(steps in steps()) {
-        run_steps(steps, |world| {
-            let mut places: BTreeMap<Frame, FramePlace> = BTreeMap::new();
-            for (_, block) in free(world) {
-                for frame in block.frames() {
-                    prop_assert_eq!(places.insert(frame, FramePlace::Free(block)), None, "two blocks share {}", frame);
-                }
-            }
-            for frame in world.held.iter().flat_map(|(block, _)| block.frames()) {
-                prop_assert_eq!(places.insert(frame, FramePlace::Held), None, "{} is held and free", frame);
-            }
-            let mut local = 0;
-            for &frame in world.known.keys() {
-                let place = world.buddy.place(frame);
-                match places.get(&frame) {
-                    Some(expected) => prop_assert_eq!(place, *expected),
-                    None if place == FramePlace::Local => local += 1,
-                    None => prop_assert_eq!(place, FramePlace::Retired),
-                }
-            }
-            let counted = world.zones().flat_map(|zone| (0..CPUS).map(move |cpu| (zone, Cpu(cpu))));
-            prop_assert_eq!(local, counted.map(|(zone, cpu)| world.buddy.local_frames(zone, cpu)).sum::<u64>());
-            Ok(())
-        })?;
+        run_steps(steps, checks::places)?;
     }
 
     #[test]
     fn no_two_free_blocks_are_buddies(steps in steps()) {
-        run_steps(steps, |world| {
-            let blocks: BTreeSet<(ZoneIndex, FrameBlock)> = free(world).map(|(list, block)| (list.zone, block)).collect();
-            for &(zone, block) in blocks.iter().filter(|(_, block)| block.order() < BlockOrder::MAX) {
-                let buddy = Frame::new(block.first().number() ^ block.count()).unwrap();
-                let buddy = FrameBlock::new(buddy, block.order()).unwrap();
-                prop_assert!(!blocks.contains(&(zone, buddy)), "{} and its buddy are apart", block);
-            }
-            Ok(())
-        })?;
+        run_steps(steps, checks::buddies)?;
     }
 
     /// [Rahman16, 4.1]: a page in the fault map is never allocated again.
@@ -131,17 +83,9 @@ proptest! {
         }
     }
 
-    /// A free empties a full list; a refill, of one migratetype, ignores the lengths of the two others.
     #[test]
     fn the_lists_of_a_cpu_are_bounded(steps in steps()) {
-        run_steps(steps, |world| {
-            for zone in world.zones() {
-                for cpu in (0..CPUS).map(Cpu) {
-                    prop_assert!(world.buddy.local_frames(zone, cpu) < u64::from(LOCAL_HIGH + 2 * LOCAL_BATCH));
-                }
-            }
-            Ok(())
-        })?;
+        run_steps(steps, checks::local_lists)?;
     }
 
     /// Testers may take any block; programs may not.
