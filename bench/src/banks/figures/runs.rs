@@ -163,12 +163,14 @@ impl BankRun {
 
     /// What the figures show of it.
     fn shown(&self, report: &ReplayReport) -> Vec<(&'static str, String)> {
-        match (self.gib, self.load, self.minutes) {
-            (4, ..) => Vec::new(),
-            (256, ..) => vec![("samples", samples(report))],
-            (_, Wide, _) => vec![("use", by_use(report))],
-            (.., QUIET_MINUTE) => vec![("footprint", footprint(report))],
-            _ => vec![("samples", samples(report)), ("footprint", footprint(report))],
+        match (self.load, self.minutes) {
+            (Light, QUIET_MINUTE) => vec![("footprint", footprint(report))],
+            (Wide, _) => vec![("use", by_use(report))],
+            (KernelHeavy, _) => vec![("samples", samples(report))],
+            (Medium, _) if self.gib == 32 && self.ways == 1 => {
+                vec![("samples", samples(report)), ("footprint", footprint(report))]
+            }
+            _ => Vec::new(),
         }
     }
 
