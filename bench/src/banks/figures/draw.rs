@@ -4,8 +4,9 @@ use std::path::Path;
 
 use plotters::prelude::*;
 
-use super::panel::{Area, COLOURS, Drawn, Failure, Panel, Series, squares, svg};
+use super::panel::{Area, COLOURS, Drawn, Failure, Panel, Series, bars, squares, svg};
 use super::table::Csv;
+use crate::median::median;
 
 /// The values of \[Panwar15\], and of LKML.
 const PAPER: &str = "panwar15.csv";
@@ -19,12 +20,13 @@ const GREY: RGBColor = COLOURS[4];
 /// A figure: the name of its file, and how it is drawn.
 type Figure = (&'static str, fn(&Path) -> Result<String, String>);
 
-const FIGURES: [Figure; 8] = [
+const FIGURES: [Figure; 9] = [
     ("figure-2.3.svg", sections),
     ("figures-2.4-5.1.svg", footprints),
     ("figure-5.2.svg", removable),
     ("figures-5.3-5.4.svg", offlined),
     ("figure-5.5.svg", migrated),
+    ("figures-6.1-6.3.svg", programs),
     ("touched.svg", touched),
     ("large-blocks.svg", large_blocks),
     ("tainted-gib.svg", tainted),
@@ -209,6 +211,39 @@ fn migrated(folder: &Path) -> Result<String, String> {
         notes.extend(captions(&file));
     }
     Ok(rows(&panels, &notes))
+}
+
+/// [Panwar15, figures 6.1 to 6.3]: a build and a file server, without pools and with them.
+fn programs(folder: &Path) -> Result<String, String> {
+    let read = |kernel| Ok((kernel, Csv::read(&folder.join(format!("programs-{kernel}.csv")))?));
+    let files: Vec<(&str, Csv)> = ["6.1", "6.12"].into_iter().map(read).collect::<Result<_, String>>()?;
+    let group = |(kernel, file): &(&str, Csv), (program, what, unit): (&str, &str, f64)| {
+        let of = |pools| {
+            let runs = file.numbers_where("instructions", &[("program", program), ("pools", pools)])?;
+            let none = || format!("{program} did not run on {kernel} {pools} pools");
+            if runs.is_empty() { Err(none()) } else { Ok(median(runs) / unit) }
+        };
+        Ok::<_, String>((format!("{kernel}, {what}"), vec![of("without")?, of("with")?]))
+    };
+    let of_kernels = |programs: &[(&str, &str, f64)]| -> Result<Vec<(String, Vec<f64>)>, String> {
+        let all = files.iter().flat_map(|file| programs.iter().map(move |&program| (file, program)));
+        all.map(|(file, program)| group(file, program)).collect()
+    };
+    let builds = of_kernels(&[("build-1", "one job", 1e6), ("build-4", "four jobs", 1e6)])?;
+    let servers = of_kernels(&[
+        ("files-1000", "1,000", 1e6),
+        ("files-10000", "10,000", 1e7),
+        ("files-450000", "450,000", 4.5e8),
+    ])?;
+    let legend = [("without pools", COLOURS[0]), ("with pools, the daemon included", COLOURS[1])];
+    let notes: Vec<String> = files.iter().flat_map(|(_, file)| captions(file)).collect();
+    Ok(svg((900, 680), &notes, |area| {
+        let areas = area.split_evenly((2, 1));
+        let build = "A build of 32 files [Panwar15, figures 6.1 and 6.2]";
+        bars(&areas[0], (build, "10^6 instructions, median", 400.0), &builds, &legend)?;
+        let server = "A file server, by kernel and number of files [Panwar15, figure 6.3]";
+        bars(&areas[1], (server, "10^3 instructions per file, median", 400.0), &servers, &legend)
+    }))
 }
 
 /// The claim of [Panwar15, abstract]: how little memory in use touches every bank.

@@ -153,6 +153,58 @@ fn tick(value: f64) -> String {
     ((value * 100.0).round() / 100.0).to_string()
 }
 
+/// Draws a group of bars for each name, one of each colour, from 0 to `most`.
+pub fn bars(
+    area: &Area<'_>,
+    (title, unit, most): (&str, &str, f64),
+    groups: &[(String, Vec<f64>)],
+    legend: &[(&str, RGBColor)],
+) -> Result<(), Failure> {
+    let name = |place: &f64| {
+        let group = groups.iter().enumerate().find(|(at, _)| (*at as f64 + 0.5 - place).abs() < 0.01);
+        group.map_or_else(String::new, |(_, (name, _))| name.clone())
+    };
+    let mut chart = ChartBuilder::on(area)
+        .caption(title, ("sans-serif", 19))
+        .margin(12)
+        .x_label_area_size(30)
+        .y_label_area_size(66)
+        .build_cartesian_2d(0.0..groups.len() as f64, 0.0..most)?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .light_line_style(WHITE)
+        .bold_line_style(BLACK.mix(0.1))
+        // A tick at each half, of which those in the middle of a group have a name.
+        .x_labels(2 * groups.len() + 1)
+        .x_label_formatter(&name)
+        .y_label_formatter(&|value| tick(*value))
+        .y_desc(unit)
+        .label_style(("sans-serif", 13))
+        .axis_desc_style(("sans-serif", 14))
+        .draw()?;
+    let width = 0.7 / legend.len() as f64;
+    for (place, (name, colour)) in legend.iter().enumerate() {
+        let bar = |(at, (_, values)): (usize, &(String, Vec<f64>))| {
+            let left = at as f64 + 0.15 + place as f64 * width;
+            Rectangle::new([(left, 0.0), (left + width, values[place])], colour.filled())
+        };
+        let colour = *colour;
+        chart
+            .draw_series(groups.iter().enumerate().map(bar))?
+            .label(*name)
+            .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 14, y + 5)], colour.filled()));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE.mix(0.85))
+        .border_style(BLACK.mix(0.2))
+        .label_font(("sans-serif", 13))
+        .draw()?;
+    Ok(())
+}
+
 /// Draws a square for each section, row by row.
 pub fn squares(area: &Area<'_>, title: &str, sections: &[RGBColor], columns: usize) -> Result<(), Failure> {
     let area = area.titled(title, ("sans-serif", 17))?;

@@ -64,6 +64,15 @@ impl Csv {
         row[place].parse().map_err(|_| format!("no number in row {name}"))
     }
 
+    /// Returns the numbers of a column, in the rows that have these values in other columns.
+    pub fn numbers_where(&self, column: &str, wanted: &[(&str, &str)]) -> Result<Vec<f64>, String> {
+        let place = self.place(column)?;
+        let wanted: Vec<(usize, &str)> =
+            wanted.iter().map(|(column, value)| Ok((self.place(column)?, *value))).collect::<Result<_, String>>()?;
+        let rows = self.rows.iter().filter(|row| wanted.iter().all(|&(place, value)| row[place] == value));
+        rows.map(|row| row[place].parse().map_err(|_| format!("no number in column {column}"))).collect()
+    }
+
     /// Returns the rows of `runs.csv`.
     pub fn runs(&self) -> Result<Vec<RunRow>, String> {
         let (name, command) = (self.place("name")?, self.place("command")?);
@@ -86,6 +95,9 @@ mod tests {
         assert_eq!(csv.comments, ["made by", "commit 1"]);
         assert_eq!(csv.numbers("c").unwrap(), [0.5, 0.0]);
         assert_eq!((csv.named("a", "c"), csv.named("b", "c").is_err()), (Ok(0.5), true));
+        assert_eq!(csv.numbers_where("c", &[("name", "a"), ("command", "run a")]), Ok(vec![0.5]));
+        assert_eq!(csv.numbers_where("c", &[("name", "c")]), Ok(Vec::new()));
+        assert!(csv.numbers_where("c", &[("name", "b")]).is_err() && csv.numbers_where("c", &[("d", "a")]).is_err());
         let runs = csv.runs().unwrap();
         assert_eq!((runs[1].name.as_str(), runs[1].command.as_str()), ("b", "run b"));
         assert_eq!((runs[0].number("c"), runs[1].number("c"), runs[0].number("d")), (Some(0.5), None, None));
