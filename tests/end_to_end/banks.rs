@@ -66,6 +66,7 @@ fn a_dry_run_names_the_blocks_that_would_go_and_changes_nothing() {
     }
     let report = planned.json();
     assert_eq!((&report["schema"], &report["applied"]), (&"rampart.consolidation/1".into(), &false.into()));
+    assert!(report["banks"]["source"].is_string(), "{report}");
     let (attempts, ended) = (report["attempts"].as_array().unwrap(), report["ended"].as_str().unwrap());
     let offline = bytes(&report["offline_after"]) - bytes(&report["offline_before"]);
     match planned.code {
@@ -107,7 +108,9 @@ fn a_dry_run_shows_the_pools_and_changes_nothing() {
     let events: Vec<serde_json::Value> =
         planned.out.lines().map(|line| serde_json::from_str(line).expect("one object a line")).collect();
     let (rest, before_rest) = events.split_last().expect("the sizes come last");
-    let (notes, moves): (Vec<_>, Vec<_>) = before_rest.iter().partition(|event| event["event"] == "overcommit");
+    let (first, others) = before_rest.split_first().expect("the banks come first");
+    assert!(first["event"] == "banks" && first["banks"]["source"].is_string(), "{planned:?}");
+    let (notes, moves): (Vec<_>, Vec<_>) = others.iter().partition(|event| event["event"] == "overcommit");
     let overcommit = fs::read_to_string("/proc/sys/vm/overcommit_memory").unwrap();
     assert_eq!(notes.len(), usize::from(overcommit.trim() != "1"), "{planned:?}");
     assert!(events.iter().all(|event| event["schema"] == "rampart.pools/1"), "{planned:?}");

@@ -143,8 +143,14 @@ impl BankLayout {
     /// The set of a bank: itself, or the lowest of the banks that are switched only together with it.
     #[must_use]
     pub fn set_of(&self, bank: Bank) -> Bank {
+        self.shared_set_of(bank).unwrap_or(bank)
+    }
+
+    /// The same; `None` if the bank is alone.
+    #[must_use]
+    pub fn shared_set_of(&self, bank: Bank) -> Option<Bank> {
         let found = self.named.binary_search_by_key(&bank, |named| named.bank);
-        found.ok().and_then(|place| self.named[place].set).unwrap_or(bank)
+        self.named[found.ok()?].set
     }
 
     /// The bank of an address.

@@ -52,6 +52,8 @@ pub struct BlockSurvey {
     pub origin: MemoryOrigin,
     /// The first and the last bank in which it lies.
     pub banks: (Bank, Bank),
+    /// The lowest bank of the set of the first of them that is in one; `None` if all are alone.
+    pub set: Option<Bank>,
     /// The use of its frames; zero where it is unknown or the block is offline.
     #[serde(flatten)]
     pub uses: FrameUseBytes,
@@ -298,6 +300,7 @@ impl BlockSurvey {
             node: block.node,
             origin,
             banks: (*of.start(), *of.end()),
+            set: (of.start().0..=of.end().0).find_map(|bank| banks.shared_set_of(Bank(bank))),
             uses,
             obstacle: obstacle(block, census.is_some(), &uses),
         }

@@ -38,7 +38,8 @@
 //! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `spin` (a lock without an operating
 //! system), `bump-into` (cuts typed arrays from lent bytes, which takes `unsafe`). Only tests use `allocation-counter`
 //! (a global allocator that counts), `loom` (every
-//! schedule of two threads, in the orders of weak machines) and `shuttle` (random schedules of more).
+//! schedule of two or three threads, in the orders of weak machines; where whole banks take part, up to some
+//! preemptions) and `shuttle` (random schedules of more).
 
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]

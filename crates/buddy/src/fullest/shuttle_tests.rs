@@ -253,6 +253,6 @@ fn a_bank_whose_pages_two_threads_free_goes_offline() {
             thread::spawn(move || machine.free(half, Cpu(cpu)))
         });
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        assert_eq!(machine.part(0).pool, crate::BankPool::Offline);
+        assert_eq!(machine.part(0).pool, BankPool::Offline);
     });
 }

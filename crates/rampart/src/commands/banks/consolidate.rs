@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rampart_banks::{Consolidation, ConsolidationEnd, ConsolidationGoal, MemorySurvey, NextStep};
+use rampart_banks::{BankLayout, Consolidation, ConsolidationEnd, ConsolidationGoal, MemorySurvey, NextStep};
 use rampart_linux::{HotplugRefusal, HotplugState, Patience, Roots, hotplug};
 use rampart_memory::{Bytes, HotplugBlock};
 use serde::Serialize;
@@ -28,6 +28,8 @@ const MOMENT: Duration = Duration::from_millis(50);
 struct ConsolidationReport {
     schema: &'static str,
     applied: bool,
+    /// A bank that can go as a whole goes first.
+    banks: BankLayout,
     /// All memory.
     memory: Bytes,
     target: Bytes,
@@ -69,6 +71,7 @@ pub fn run(arguments: &ConsolidateArguments) -> Result<u8, Error> {
     let mut report = ConsolidationReport {
         schema: "rampart.consolidation/1",
         applied: arguments.apply,
+        banks: before.banks.clone(),
         memory,
         target: goal.target,
         reserve_percent: goal.reserve_percent,
@@ -196,6 +199,7 @@ fn shown(report: &ConsolidationReport) -> String {
         "offline     {would}{} of {}; the target is {}",
         report.offline_after, report.memory, report.target
     );
+    let _ = writeln!(text, "banks       {}", report.banks);
     let _ = writeln!(text, "ended       {}", report.ended);
     if report.applied {
         text.push_str("back        `rampart banks restore` brings these blocks online again\n");
@@ -219,6 +223,7 @@ mod tests {
         let mut report = ConsolidationReport {
             schema: "",
             applied: true,
+            banks: BankLayout::assumed(Bytes::from_mib(1024)),
             memory: Bytes::from_mib(1024),
             target: Bytes::from_mib(300),
             reserve_percent: 5,
@@ -237,6 +242,7 @@ mod tests {
                 "     6      3 MiB  stays online: something in it cannot move now",
                 "block 5 came online again: another program, or udev by /rules",
                 "offline     128 MiB of 1 GiB; the target is 300 MiB",
+                "banks       banks of 128 MiB (assumed)",
                 "ended       without another block, too little memory would stay free",
                 "back        `rampart banks restore` brings these blocks online again",
             ]
@@ -245,6 +251,6 @@ mod tests {
         report.attempts.truncate(1);
         report.came_back.clear();
         assert_eq!(lines(&report)[1], "     5      3 MiB  would go offline");
-        assert_eq!(lines(&report)[4], "dry run     nothing was changed: --apply does it");
+        assert_eq!(lines(&report)[5], "dry run     nothing was changed: --apply does it");
     }
 }

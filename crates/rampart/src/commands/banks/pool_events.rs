@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use rampart_banks::{Pool, PoolSizes};
+use rampart_banks::{BankLayout, Pool, PoolSizes};
 use rampart_linux::memory_state::Overcommit;
 use rampart_memory::HotplugBlock;
 use serde::Serialize;
@@ -17,6 +17,8 @@ use crate::output::text;
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum PoolEvent {
+    /// The banks, of which those go first that can go as a whole.
+    Banks { banks: BankLayout },
     /// The kernel refuses requests that it would grant if nothing were offline.
     Overcommit { setting: Overcommit },
     /// The kernel does not say when it begins to reclaim.
@@ -76,6 +78,7 @@ impl Printer {
 
 fn shown(event: &PoolEvent) -> String {
     match event {
+        PoolEvent::Banks { banks } => format!("banks       {banks}\n"),
         PoolEvent::Overcommit { setting } => overcommit(*setting).to_owned(),
         PoolEvent::NoReclaimNotice { reason } => format!(
             "note        the kernel does not say when it begins to reclaim, so very fast bursts may find too little \

@@ -61,6 +61,7 @@ pub fn run(arguments: &PoolsArguments) -> Result<u8, Error> {
         PoolSettings { reserve_percent: arguments.reserve, core_percent: arguments.core, dwell: arguments.dwell };
     let pools = Pools::new(settings, &survey);
     let printer = Printer { json: arguments.json, began: Instant::now() };
+    printer.print(&PoolEvent::Banks { banks: survey.banks.clone() })?;
     if arguments.apply {
         return Keeper::begin(&roots, arguments, pools, &survey, printer)?.run();
     }

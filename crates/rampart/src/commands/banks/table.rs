@@ -74,6 +74,7 @@ fn row(text: &mut String, block: &BlockSurvey) {
         (first, last) if first == last => first.0.to_string(),
         (first, last) => format!("{}-{}", first.0, last.0),
     };
+    let bank = block.set.map_or_else(|| bank.clone(), |set| format!("{bank} set {}", set.0));
     let node = block.node.map_or_else(|| "-".to_owned(), |node| node.0.to_string());
     let uses = block.uses;
     let [free, movable, unmovable] = [uses.free, uses.movable, uses.unmovable].map(|bytes| match block.obstacle {
@@ -154,9 +155,13 @@ mod tests {
     use rampart_linux::{
         Census, CxlWindow, FrameClass, HotplugState, MemoryBlock, MemoryBlocks, MemoryTables, PowerNode,
     };
-    use rampart_memory::{Frame, FrameRange, HotplugBlock, Node};
+    use rampart_memory::{Bank, Frame, FrameRange, HotplugBlock, Node};
 
     fn survey(censuses: Option<&[Census]>) -> MemorySurvey {
+        survey_of(censuses, BankLayout::requested(Bytes::from_mib(256)))
+    }
+
+    fn survey_of(censuses: Option<&[Census]>, banks: BankLayout) -> MemorySurvey {
         let block =
             |number, state, zones| MemoryBlock { number: HotplugBlock(number), state, zones, node: Some(Node(0)) };
         let normal = || BlockZones::In("Normal".to_owned());
@@ -168,7 +173,6 @@ mod tests {
             block(3, HotplugState::Offline, choices),
         ];
         let blocks = MemoryBlocks { size: Bytes::from_mib(128), blocks };
-        let banks = BankLayout::requested(Bytes::from_mib(256));
         MemorySurvey::new(&blocks, censuses, banks)
     }
 
@@ -196,8 +200,11 @@ mod tests {
         let window = FrameRange::new(Frame::new(4 << 15).unwrap(), 2 << 15).unwrap();
         let windows = vec![CxlWindow { frames: window, ways: 4, granularity: Bytes::new(256) }];
         let tables = MemoryTables { nodes: vec![node(0), node(2)], windows, refused: Vec::new() };
-        let seen = MemorySurvey { banks: BankLayout::of_firmware(&tables, Bytes::from_mib(512)), ..survey(None) };
+        let seen = survey_of(None, BankLayout::of_firmware(&tables, Bytes::from_mib(512)));
         let shown = text(&seen, None, &["MPST is wrong".to_owned()]);
+        let banks = |line: usize| shown.lines().nth(line).unwrap().split("  ").filter(|cell| !cell.is_empty()).nth(4);
+        assert_eq!([banks(1), banks(3)], [Some("0 set 0"), Some("2 set 0")], "{shown}");
+        assert_eq!((banks(2), seen.blocks[1].set, seen.blocks[2].set), (Some("1"), None, Some(Bank(0))), "{shown}");
         for line in [
             "3 banks are named by the firmware, elsewhere banks of 128 MiB (assumed)",
             "bank      0 0x0000000000-0x0007ffffff (MPST), goes with all of set 0",
