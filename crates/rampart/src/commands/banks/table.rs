@@ -202,9 +202,9 @@ mod tests {
         let tables = MemoryTables { nodes: vec![node(0), node(2)], windows, refused: Vec::new() };
         let seen = survey_of(None, BankLayout::of_firmware(&tables, Bytes::from_mib(512)));
         let shown = text(&seen, None, &["MPST is wrong".to_owned()]);
-        let banks = |line: usize| shown.lines().nth(line).unwrap().split("  ").filter(|cell| !cell.is_empty()).nth(4);
-        assert_eq!([banks(1), banks(3)], [Some("0 set 0"), Some("2 set 0")], "{shown}");
-        assert_eq!((banks(2), seen.blocks[1].set, seen.blocks[2].set), (Some("1"), None, Some(Bank(0))), "{shown}");
+        let row = |line: usize| shown.lines().nth(line).unwrap();
+        assert!(row(1).contains("  0 set 0  ") && row(3).contains("  2 set 0  ") && !row(2).contains("set"), "{shown}");
+        assert_eq!((seen.blocks[1].set, seen.blocks[2].set), (None, Some(Bank(0))));
         for line in [
             "3 banks are named by the firmware, elsewhere banks of 128 MiB (assumed)",
             "bank      0 0x0000000000-0x0007ffffff (MPST), goes with all of set 0",
