@@ -6,12 +6,6 @@
 # kernel: 6.12
 # icount: 0
 
-memory=/sys/devices/system/memory
-
-offline() {
-  grep -l offline "$memory"/memory[0-9]*/state | wc -l
-}
-
 # rested COUNT: waits until so many blocks are offline again.
 rested() {
   waited=0

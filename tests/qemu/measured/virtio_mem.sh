@@ -7,7 +7,6 @@
 # virtio-mem: 1536M
 # modules: virtio_pci virtio_mem
 
-memory=/sys/devices/system/memory
 all=1610612736
 
 offline_of_virtio_mem() {

@@ -2,19 +2,6 @@
 # its former zone, also after a kill and after Ctrl-C in the midst.
 # memory: 2G
 
-memory=/sys/devices/system/memory
-
-# Each block's state and zone.
-zones() {
-  for folder in "$memory"/memory[0-9]*; do
-    echo "${folder##*memory}" "$(cat "$folder"/state)" "$(cat "$folder"/valid_zones 2>/dev/null)"
-  done | sort -n
-}
-
-offline() {
-  grep -l offline "$memory"/memory[0-9]*/state | wc -l
-}
-
 as_before() {
   zones >/tmp/now
   diff /tmp/before /tmp/now

@@ -3,14 +3,6 @@
 # zone.
 # memory: 1G
 
-memory=/sys/devices/system/memory
-
-zones() {
-  for folder in "$memory"/memory[0-9]*; do
-    echo "${folder##*memory}" "$(cat "$folder"/state)" "$(cat "$folder"/valid_zones 2>/dev/null)"
-  done | sort -n
-}
-
 # restored WHAT: restores, and adds to $lost unless all is as before.
 restored() {
   rampart banks restore >/tmp/restored 2>&1 || { cat /tmp/restored && lost="$lost $1"; }

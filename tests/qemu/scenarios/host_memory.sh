@@ -5,12 +5,6 @@
 # modules: virtio_pci virtio_balloon
 # qemu: -device virtio-balloon-pci,free-page-reporting=on
 
-memory=/sys/devices/system/memory
-
-offline() {
-  grep -l offline "$memory"/memory[0-9]*/state | wc -l
-}
-
 # step NAME: reports what the host has resident, in MiB, as $resident.
 step() {
   host memory || return 1

@@ -6,10 +6,6 @@ between() {
   [ "$1" -ge "$2" ] && [ "$1" -le "$3" ]
 }
 
-nobody_was_killed() {
-  ! dmesg | grep -iE 'oom-kill|out of memory|killed process|page allocation failure'
-}
-
 free=$(meminfo MemAvailable)
 echo "available: $free KiB of $(meminfo MemTotal) KiB"
 check "about 300 MiB are free" between "$free" 280000 330000

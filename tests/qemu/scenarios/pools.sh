@@ -2,18 +2,7 @@
 # back in its former zone after Ctrl-C and, by `rampart banks restore`, after a kill.
 # memory: 2G
 
-memory=/sys/devices/system/memory
 tracing=/sys/kernel/tracing
-
-zones() {
-  for folder in "$memory"/memory[0-9]*; do
-    echo "${folder##*memory}" "$(cat "$folder"/state)" "$(cat "$folder"/valid_zones 2>/dev/null)"
-  done | sort -n
-}
-
-offline() {
-  grep -l offline "$memory"/memory[0-9]*/state | wc -l
-}
 
 core() {
   zones | grep ' online' | grep -vc Movable
@@ -26,10 +15,6 @@ movable() {
 as_before() {
   zones >/tmp/now
   diff /tmp/before /tmp/now
-}
-
-nobody_was_killed() {
-  ! dmesg | grep -iE 'oom-kill|out of memory|killed process|page allocation failure'
 }
 
 # A trace of a process of Rampart that waits for the kernel's reclaimer.

@@ -2,14 +2,6 @@
 # its former zone, and `rampart banks restore` finds nothing to do, even with the record of the boot before.
 # memory: 1G
 
-memory=/sys/devices/system/memory
-
-zones() {
-  for folder in "$memory"/memory[0-9]*; do
-    echo "${folder##*memory}" "$(cat "$folder"/state)" "$(cat "$folder"/valid_zones 2>/dev/null)"
-  done | sort -n
-}
-
 zones >/tmp/zones
 if [ "$boot" = 1 ]; then
   mkdir -p /before

@@ -3,12 +3,6 @@
 # memory: 2G
 # kernel: 6.12
 
-memory=/sys/devices/system/memory
-
-offline() {
-  grep -l offline "$memory"/memory[0-9]*/state | wc -l
-}
-
 # in_zone KEY: a number of pages of the zone `Movable`, in MiB.
 movable() {
   awk -v key="$1" '/^Node/ { zone = $4 } zone == "Movable" && $1 == key { print $NF / 256; exit }' /proc/zoneinfo | cut -d . -f 1
@@ -23,10 +17,6 @@ core() {
 
 migrated() {
   awk '$1 == "pgmigrate_success" { print $2 }' /proc/vmstat
-}
-
-nobody_was_killed() {
-  ! dmesg | grep -iE 'oom-kill|out of memory|killed process|page allocation failure'
 }
 
 # number KEY: a number in the report.

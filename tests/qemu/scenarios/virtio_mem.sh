@@ -4,15 +4,6 @@
 # virtio-mem: 1G
 # modules: virtio_pci virtio_mem
 
-memory=/sys/devices/system/memory
-
-# Which blocks are there, and how.
-zones() {
-  for folder in "$memory"/memory[0-9]*; do
-    echo "${folder##*memory}" "$(cat "$folder"/state)" "$(cat "$folder"/valid_zones 2>/dev/null)"
-  done | sort -n
-}
-
 # What `rampart banks` says of virtio-mem: plugged, offline or can_be_emptied, in bytes.
 of_virtio_mem() {
   rampart banks --json | awk -v key="\"$1\":" '/"virtio_mem": \{/ { inside = 1 } inside && $1 == key { print $2 + 0; exit }'
@@ -37,10 +28,6 @@ settle() {
 
 rested() {
   until [ "$(grep -c '^pools ' /tmp/report)" -ge "$1" ]; do kill -0 $pools || break; done
-}
-
-nobody_was_killed() {
-  ! dmesg | grep -iE 'oom-kill|out of memory|killed process|page allocation failure'
 }
 
 echo online_movable >"$memory"/auto_online_blocks

@@ -74,7 +74,10 @@ fn row(text: &mut String, block: &BlockSurvey) {
         (first, last) if first == last => first.0.to_string(),
         (first, last) => format!("{}-{}", first.0, last.0),
     };
-    let bank = block.set.map_or_else(|| bank.clone(), |set| format!("{bank} set {}", set.0));
+    let bank = match block.set {
+        Some(set) => format!("{bank} set {}", set.0),
+        None => bank,
+    };
     let node = block.node.map_or_else(|| "-".to_owned(), |node| node.0.to_string());
     let uses = block.uses;
     let [free, movable, unmovable] = [uses.free, uses.movable, uses.unmovable].map(|bytes| match block.obstacle {
