@@ -35,7 +35,7 @@ pub use consolidation::{Consolidation, ConsolidationEnd, ConsolidationGoal, Next
 pub use error::Error;
 pub use layout::{BankInterleave, BankLayout, BankSource, FirmwareTable, NamedBank};
 pub use page_trace::{EVENT_BYTES, PageChange, PageEvent, read_page_trace, warm_start};
-pub use pools::{EmptiedBlock, Pool, PoolDemand, PoolMove, PoolSettings, PoolSizes, Pools, PoolsSeen};
+pub use pools::{EmptiedBlock, FrameSearch, Pool, PoolDemand, PoolMove, PoolSettings, PoolSizes, Pools, PoolsSeen};
 pub use power::{BankPowerState, BankTimes, EnergyReport, Joules, MovedPages, PowerModel};
 pub use record::{OfflineBlock, OfflineRecord};
 pub use recording::{MigratetypeCounts, PageRecording, RecordedCounts};

@@ -10,10 +10,11 @@
 //! Each node has pools of its own. Three thresholds of free memory, as parts of the reserve of a node: a pool grows if
 //! less than an eighth is free for it, or less than half in both; a block goes offline only if a quarter stays free for
 //! its pool, and the whole reserve in both. What is free for a pool is what it has above the threshold at which the
-//! kernel reclaims. The distance between these, and a time for which memory must lie idle, keep
-//! blocks from going back and forth. A pool whose memory is used up fast grows earlier ([`rates`]). Programs may also
-//! use free memory of the core, as far as the kernel lets them: it keeps a part back for itself. What they have
-//! there stays there until they free it.
+//! kernel reclaims. The distance between these, and a time for which memory must lie idle, keep blocks from going back
+//! and forth. A pool whose memory is used up fast grows earlier ([`rates`]). Where no block is offline, the kernel gets
+//! a block of programs, and gets it early too if they can spare one that is free. Programs may also use free memory of
+//! the core, as far as the kernel lets them: it keeps a part back for itself. What they have there stays there until
+//! they free it.
 
 mod node;
 mod rates;
@@ -33,13 +34,13 @@ use serde::{Deserialize, Serialize};
 
 use self::node::NodeMemory;
 use self::rates::{MemoryUser, USERS, UseRates};
-use self::searches::VainSearches;
+use self::searches::{SEARCH_SHARE, VainSearches};
 pub use self::sizes::PoolSizes;
 use crate::attempts::FailedAttempts;
 use crate::costs::BankCosts;
 use crate::survey::{BlockSurvey, MemorySurvey};
 
-/// A demand that nobody could meet is not looked at again for this time.
+/// A demand that was given up, or that no block meets, is not looked at again for this time at most.
 const REST: Duration = Duration::from_secs(1);
 
 /// The time between two looks at the zones: while memory is used up slowly, and at least.
@@ -87,6 +88,22 @@ impl PoolDemand {
             Self::Grow(_, node) | Self::Shrink(node) => node,
         }
     }
+
+    const fn grown(self) -> Option<Pool> {
+        match self {
+            Self::Grow(pool, _) => Some(pool),
+            Self::Shrink(_) => None,
+        }
+    }
+}
+
+/// How the use of frames is read, to find the block that meets a demand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameSearch {
+    /// A few frames of each block: it shows which blocks of programs are nearly free, within milliseconds.
+    Sampled,
+    /// All frames: it shows which blocks can be emptied at all.
+    Full,
 }
 
 /// A block that is being emptied, as it was before.
@@ -272,8 +289,8 @@ impl Pools {
         self.rates.soon(node, user).min(self.reserve(node).get() / 4)
     }
 
-    /// Whether a pool of any node needs to grow more urgently than what a block is being emptied for.
-    pub fn lacks_memory(&mut self, seen: PoolsSeen<'_>, meanwhile: EmptiedBlock, now: Duration) -> bool {
+    /// The pool that needs to grow more urgently, on any node, than what a block is being emptied for.
+    pub fn lacks_memory(&mut self, seen: PoolsSeen<'_>, meanwhile: EmptiedBlock, now: Duration) -> Option<Pool> {
         let nodes = self.memory_by_node(seen.zones);
         for (node, memory) in &nodes {
             if *node == meanwhile.demand.node() {
@@ -282,19 +299,29 @@ impl Pools {
                 self.rates.note(*node, memory, now);
             }
         }
-        nodes.iter().any(|node| self.growth(node, seen.pressed).into_iter().any(|demand| demand < meanwhile.demand))
+        let demands = nodes.iter().flat_map(|node| self.growth(node, seen.pressed));
+        demands.filter(|demand| *demand < meanwhile.demand).min().and_then(PoolDemand::grown)
     }
 
-    /// Whether a demand is worth a look at all frames: memory for the kernel only once it is short, not ahead of that.
+    /// The search that a demand is worth if no offline block meets it. The kernel gets a block of programs ahead of its
+    /// need only if they have one to spare.
     #[must_use]
-    pub fn deserves_search(&self, demand: PoolDemand, zones: &[ZoneMemory]) -> bool {
+    pub fn search(&self, demand: PoolDemand, zones: &[ZoneMemory]) -> Option<FrameSearch> {
         match demand {
-            PoolDemand::Shrink(_) => true,
+            PoolDemand::Shrink(_) => Some(FrameSearch::Full),
             PoolDemand::Grow(Pool::Kernel, node) => {
-                self.margin(&(node, NodeMemory::of(node, zones)), MemoryUser::Kernel).is_none()
+                let seen = (node, NodeMemory::of(node, zones));
+                let is_short = self.margin(&seen, MemoryUser::Kernel).is_none();
+                (is_short || self.has_spare_block(&seen)).then_some(FrameSearch::Sampled)
             }
-            PoolDemand::Grow(..) => false,
+            PoolDemand::Grow(..) => None,
         }
+    }
+
+    /// Whether programs would have enough free memory in their pool without a block of it that is free.
+    fn has_spare_block(&self, (node, memory): &(Node, NodeMemory)) -> bool {
+        let floor = memory.user.floor(self.reserve(*node));
+        memory.user.free >= self.block.get() + floor + self.soon(*node, MemoryUser::Programs)
     }
 
     /// Decides which block meets a demand; `None` if none does. Whether a block can be emptied is known only if the
@@ -355,7 +382,7 @@ impl Pools {
     /// Notes that no block meets a demand, after a search of this length.
     pub fn unmet(&mut self, demand: PoolDemand, search: Duration, now: Duration) {
         let rest = match demand {
-            PoolDemand::Grow(..) => REST,
+            PoolDemand::Grow(..) => (search * SEARCH_SHARE).clamp(CALM, REST),
             PoolDemand::Shrink(node) => self.searches.found_nothing(node, search, self.settings.dwell),
         };
         self.rests_until.insert(demand, now + rest);

@@ -22,11 +22,6 @@ waits_for_reclaimer() {
   grep -qx 1 "$tracing"/instances/rampart-*/events/vmscan/mm_vmscan_wakeup_kswapd/enable 2>/dev/null
 }
 
-# rested COUNT: waits until the pools have come to rest so often.
-rested() {
-  until [ "$(grep -c '^pools ' /tmp/report)" -ge "$1" ]; do kill -0 $pools || break; done
-}
-
 zones >/tmp/before
 cat /tmp/before
 all=$(wc -l </tmp/before)
@@ -36,9 +31,7 @@ tail -n 4 /tmp/plan
 check "a dry run shows the pools and changes nothing" sh -c "[ $code = 0 ] && grep -q '^dry run ' /tmp/plan"
 check "nothing is changed" as_before
 
-rampart banks pools --apply --dwell 2s >/tmp/report 2>&1 &
-pools=$!
-rested 1
+keep_pools --dwell 2s
 cat /tmp/report
 first=$(offline)
 check "the kernel says when it begins to reclaim" waits_for_reclaimer
@@ -95,9 +88,7 @@ check "no trace is left" sh -c "! ls $tracing/instances | grep -q rampart"
 
 # A kill leaves the way back. There is no tracefs, which is said.
 umount $tracing
-rampart banks pools --apply --dwell 2s >/tmp/report 2>&1 &
-pools=$!
-rested 1
+keep_pools --dwell 2s
 dd if=/dev/zero of=/tmp/data bs=1M count=600 2>/dev/null
 kill -KILL $pools
 wait $pools 2>/dev/null

@@ -20,19 +20,13 @@ has_kernel_memory() {
     END { exit sum == 0 }' /proc/zoneinfo
 }
 
-rested() {
-  until [ "$(grep -c '^pools ' /tmp/report)" -ge "$1" ]; do kill -0 $pools || break; done
-}
-
 rampart banks >/tmp/banks
 cat /tmp/banks
 check "there are two nodes" test -d "$nodes/node1"
 rampart banks --json >/tmp/json
 check "rampart banks shows the blocks of both" sh -c "grep -q '\"node\": 0' /tmp/json && grep -q '\"node\": 1' /tmp/json"
 
-rampart banks pools --apply --dwell 2s >/tmp/report 2>&1 &
-pools=$!
-rested 1
+keep_pools --dwell 2s
 cat /tmp/report
 for node in 0 1; do
   offline=$(of_node $node offline) online=$(of_node $node online) free=$(free_kib $node)

@@ -26,10 +26,6 @@ settle() {
   report "requested $requested actual $actual resident $resident KiB"
 }
 
-rested() {
-  until [ "$(grep -c '^pools ' /tmp/report)" -ge "$1" ]; do kill -0 $pools || break; done
-}
-
 echo online_movable >"$memory"/auto_online_blocks
 load_modules
 settle
@@ -44,9 +40,7 @@ check "and resident on the host" test "$resident" -ge $((1 << 20))
 mount -o remount,size=100% /tmp
 dd if=/dev/urandom of=/tmp/data bs=1M count=300 2>/dev/null
 sum=$(md5sum </tmp/data)
-rampart banks pools --apply --dwell 2s >/tmp/report 2>&1 &
-pools=$!
-rested 1
+keep_pools --dwell 2s
 cat /tmp/report
 rampart banks | tail -n 4
 can=$(of_virtio_mem offline)

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rampart_memory::{Bytes, Node};
 
 /// Searches that find nothing take at most this part of the time: one in so many.
-const SEARCH_SHARE: u32 = 20;
+pub const SEARCH_SHARE: u32 = 20;
 
 /// The rest doubles so often at most.
 const MOST_DOUBLINGS: u32 = 5;

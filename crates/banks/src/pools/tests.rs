@@ -1,5 +1,7 @@
 //! The pools on machines that the tests make: each rule, then whole days under load from one seed.
 
+mod bursts;
+
 use super::*;
 use crate::BankLayout;
 use proptest::prelude::*;
@@ -558,101 +560,6 @@ fn a_search_in_vain_is_repeated_ever_more_rarely_until_something_changes() {
     assert!(asked(&mut pools, FRAMES / 2, now + 1), "a block has moved");
     pools.unmet(demand, Duration::ZERO, at(now + 1));
     assert_eq!([10, 11].map(|later| asked(&mut pools, FRAMES / 2, now + later)), [false, true]);
-}
-
-#[test]
-fn a_pool_grows_early_if_its_memory_is_used_up_fast() {
-    // 20 blocks, so the reserve is 1,000 frames; 3,000 are free in both pools.
-    let zones = |kernel: u64, user: u64| {
-        let mut zones = closed_zones(kernel, user);
-        zones[0].protected = Bytes::new(PROTECTED * 4096);
-        zones
-    };
-    let machine = Machine((0..20).map(|number| if number < 10 { kernel(900, 0) } else { user(900) }).collect());
-    let wants = |pools: &mut Pools, kernel, user, millis| {
-        pools.demand(PoolsSeen { zones: &zones(kernel, user), pressed: false }, Duration::from_millis(millis))
-    };
-    for (pool, free) in [(Pool::Kernel, [1000, 3000]), (Pool::User, [PROTECTED, 1000])] {
-        let mut pools = pools_of(&machine);
-        let grow = Some(PoolDemand::Grow(pool, Node(0)));
-        let later =
-            |frames: u64| if pool == Pool::Kernel { [free[0] - frames, free[1]] } else { [free[0], free[1] - frames] };
-        assert_ne!(wants(&mut pools, free[0], free[1], 0), grow);
-        // At this rate 400 or 2,200 frames would be used up before a block is online; the latter counts as 250.
-        let [kernel, user] = later(100);
-        assert_ne!(wants(&mut pools, kernel, user, 50), grow, "{pool:?}");
-        let [kernel, user] = later(650);
-        assert_eq!(wants(&mut pools, kernel, user, 100), grow, "{pool:?}");
-        assert_ne!(wants(&mut pools, kernel, user, 2000), grow, "{pool:?}: the burst is over");
-    }
-}
-
-#[test]
-fn an_attempt_goes_on_unless_somebody_takes_more_than_the_block_s_own_memory() {
-    // The reserve is 1,000 frames: a pool grows below 125, or earlier in a burst, which counts for 250 at most.
-    let machine = Machine((0..20).map(|number| if number < 10 { kernel(900, 0) } else { user(900) }).collect());
-    let frames = |frames: u64| Bytes::new(frames * 4096);
-    let lacks = |pool, [free, movable]: [u64; 2], left| {
-        let mut pools = pools_of(&machine);
-        let zones = |free| if pool == Pool::Kernel { closed_zones(free, 3000) } else { closed_zones(3000, free) };
-        pools.demand(PoolsSeen { zones: &zones(500), pressed: false }, at(0));
-        let demand = PoolDemand::Shrink(Node(0));
-        let block = EmptiedBlock { demand, pool, free: frames(free), movable: frames(movable) };
-        pools.lacks_memory(PoolsSeen { zones: &zones(left), pressed: false }, block, Duration::from_millis(50))
-    };
-    for (pool, own) in [(Pool::Kernel, [50, 100]), (Pool::User, [150, 50])] {
-        assert!(!lacks(pool, own, 350), "{pool:?}: 150 frames are the block's own");
-        assert!(lacks(pool, own, 299), "{pool:?}: 51 more in 50 ms make 204 until a block is online, of 174 left");
-        assert!(lacks(pool, [0, 0], 350), "{pool:?}: a burst");
-    }
-}
-
-/// What the attempt isolates lies on its own node; on the other one, use that falls and rises again is a burst.
-#[test]
-fn an_attempt_ends_for_a_burst_on_another_node() {
-    let machine = Machine((0..20).map(|number| if number < 10 { kernel(900, 0) } else { user(900) }).collect());
-    let mut survey = machine.survey();
-    survey.blocks.extend(machine.survey().blocks.into_iter().map(|block| {
-        let number = HotplugBlock(block.number.0 + 20);
-        BlockSurvey { node: Some(Node(1)), number, ..block }
-    }));
-    let zones = |other| {
-        let of_other = closed_zones(3000, other).into_iter().map(|zone| ZoneMemory { node: Node(1), ..zone });
-        closed_zones(3000, 3000).into_iter().chain(of_other).collect::<Vec<_>>()
-    };
-    let lacks = |start, looks: &[u64]| {
-        let mut pools = Pools::new(SETTINGS, &survey);
-        pools.demand(PoolsSeen { zones: &zones(start), pressed: false }, at(0));
-        let (free, movable) = (Bytes::ZERO, Bytes::ZERO);
-        let block = EmptiedBlock { demand: PoolDemand::Shrink(Node(0)), pool: Pool::User, free, movable };
-        let times = (1..).map(|look| Duration::from_millis(50 * look));
-        let seen = looks
-            .iter()
-            .zip(times)
-            .map(|(&free, now)| pools.lacks_memory(PoolsSeen { zones: &zones(free), pressed: false }, block, now));
-        seen.last().expect("a look")
-    };
-    assert!(!lacks(400, &[400, 370]), "30 frames in 50 ms make 120 more, of 245 left");
-    assert!(lacks(520, &[520, 370]), "150 would make 600, which count as 250");
-    assert!(lacks(400, &[600, 370]), "what was freed before does not hide it");
-}
-
-#[test]
-fn looks_are_frequent_only_while_memory_is_used_up_fast() {
-    // The reserve is 1,000 frames, and the core grows below 125 of them; 900 more are free.
-    let machine = Machine((0..20).map(|number| if number < 10 { kernel(900, 0) } else { user(900) }).collect());
-    let mut pools = pools_of(&machine);
-    let mut look = |free, millis| {
-        let zones = closed_zones(free, 3000);
-        pools.demand(PoolsSeen { zones: &zones, pressed: false }, Duration::from_millis(millis));
-        pools.next_look(&zones).as_millis()
-    };
-    assert_eq!(look(1025, 0), 50, "nothing is taken");
-    assert_eq!(look(925, 50), 50, "800 frames last 400 ms at 2,000 a second");
-    assert_eq!(look(725, 100), 37, "600 frames last 150 ms at 4,000 a second");
-    assert_eq!(look(205, 150), 10, "80 frames last 8 ms");
-    assert_eq!(look(100, 200), 10, "it must grow");
-    assert_eq!(look(1000, 2200), 50, "the burst is over");
 }
 
 proptest! {

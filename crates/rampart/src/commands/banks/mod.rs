@@ -17,7 +17,7 @@ mod restore;
 mod table;
 
 use rampart_banks::{BankLayout, MemorySurvey};
-use rampart_linux::{FlagTable, MemoryBlocks, MemoryOrigins, MemoryTables, Roots};
+use rampart_linux::{Census, FlagTable, MemoryBlocks, MemoryOrigins, MemoryTables, Roots};
 use rampart_memory::Bytes;
 use serde::Serialize;
 
@@ -53,11 +53,24 @@ impl Surveyed {
     }
 }
 
-/// Looks at all blocks.
+/// Looks at all blocks and frames.
 fn look(roots: &Roots, bank: Option<Bytes>) -> Result<Surveyed, Error> {
+    survey(roots, bank, |flags, blocks| flags.censuses(blocks.frames()))
+}
+
+/// Looks at all blocks and at a few frames of each: a block that is all but free looks free.
+fn glance(roots: &Roots) -> Result<Surveyed, Error> {
+    survey(roots, None, FlagTable::estimates)
+}
+
+fn survey(
+    roots: &Roots,
+    bank: Option<Bytes>,
+    census: impl FnOnce(&FlagTable, &MemoryBlocks) -> Result<Vec<Census>, rampart_linux::Error>,
+) -> Result<Surveyed, Error> {
     let blocks = MemoryBlocks::read(roots).map_err(Error::NoBlocks)?;
     let (banks, left_out) = banks_of(roots, &blocks, bank);
-    let censuses = FlagTable::open(roots).and_then(|flags| flags.censuses(blocks.frames()));
+    let censuses = FlagTable::open(roots).and_then(|flags| census(&flags, &blocks));
     let survey = MemorySurvey::with_origins(&blocks, censuses.as_deref().ok(), banks, &MemoryOrigins::read(roots));
     Ok(Surveyed { blocks, survey, unknown: censuses.err().map(|error| error.to_string()), left_out })
 }

@@ -3,9 +3,10 @@
 //! **Problem.** Memory must come back online before programs lack it, also while this process empties a block or
 //! searches one. **Idea.** The quick look, at zones, is repeated every 50 ms, or more often while memory is used up
 //! fast, and as soon as the kernel begins to reclaim; an attempt to empty a block ends as soon as it shows that memory
-//! is needed. The slow look, at all frames, is kept for some steps. **Why this way.** When the kernel begins to
-//! reclaim, a fast burst lacks memory a few milliseconds later: the looks before keep most bursts from getting so far.
-//! This process is locked in RAM, comes before others on the CPU, and is killed last, so that it acts even then.
+//! is needed. A block that the kernel can have of programs is found by a glance at a few frames of each. The slow look,
+//! at all frames, is kept for blocks that go offline. **Why this way.** When the kernel begins to reclaim, a fast burst
+//! lacks memory a few milliseconds later: the looks before keep most bursts from getting so far. This process is locked
+//! in RAM, comes before others on the CPU, and is killed last, so that it acts even then.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rampart_banks::{
-    EmptiedBlock, MemorySurvey, Pool, PoolDemand, PoolMove, PoolSettings, PoolSizes, Pools, PoolsSeen,
+    EmptiedBlock, FrameSearch, MemorySurvey, Pool, PoolDemand, PoolMove, PoolSettings, PoolSizes, Pools, PoolsSeen,
 };
 use rampart_linux::memory_state::{Overcommit, ZoneMemory};
 use rampart_linux::tracing::ReclaimNotice;
@@ -29,7 +30,7 @@ use super::culprits::Culprits;
 use super::mover::{BlockMover, RestoredBlock};
 use super::pool_events::{PoolEvent, Printer};
 use super::pressure_watch::PressureWatch;
-use super::{banks_of, look};
+use super::{banks_of, glance, look};
 use crate::error::Error;
 use crate::inputs::pools::{FOLDER, PoolsFile, PoolsState};
 use crate::output::text;
@@ -236,8 +237,11 @@ impl<'a> Keeper<'a> {
         if let Some(next) = self.pools.step(demand, zones, &quick, self.now()) {
             return self.carry_out(demand, next, &quick);
         }
-        if self.pools.deserves_search(demand, zones) {
-            let survey = self.survey()?;
+        if let Some(search) = self.pools.search(demand, zones) {
+            let survey = match search {
+                FrameSearch::Sampled => glance(self.roots)?.known()?,
+                FrameSearch::Full => self.survey()?,
+            };
             if let Some(next) = self.pools.step(demand, zones, &survey, self.now()) {
                 return self.carry_out(demand, next, &survey);
             }
@@ -337,7 +341,7 @@ impl<'a> Keeper<'a> {
             return Ok(Ok(()));
         }
         let (roots, stop, began) = (self.roots, &self.stop, self.printer.began);
-        let can_grow = blocks.blocks.iter().any(|block| block.state == HotplugState::Offline);
+        let any_offline = blocks.blocks.iter().any(|block| block.state == HotplugState::Offline);
         // One thread asks, while this one waits for the kernel.
         let watched = Mutex::new((&mut self.pools, &mut self.pressure));
         let lacks_memory = || {
@@ -345,9 +349,14 @@ impl<'a> Keeper<'a> {
             let (pools, pressure) = &mut *watched;
             let zones = ZoneMemory::read(roots).unwrap_or_default();
             let seen = PoolsSeen { zones: &zones, pressed: pressure.is_pressed(roots) };
-            pools.lacks_memory(seen, before, began.elapsed())
+            match pools.lacks_memory(seen, before, began.elapsed()) {
+                // It can have a block of programs.
+                Some(Pool::Kernel) => true,
+                Some(_) => any_offline,
+                None => false,
+            }
         };
-        let stops = || stop.load(Ordering::Relaxed) || can_grow && lacks_memory();
+        let stops = || stop.load(Ordering::Relaxed) || lacks_memory();
         self.mover.take_offline(block, Patience { deadline: self.arguments.deadline, stops: &stops })
     }
 }
