@@ -77,6 +77,16 @@ check "and their moves" test "$(metric 'rampart_pools_moves_total{from="offline"
 check "no block came online for the daemon ($gone, then $(offline) offline)" test "$(offline)" -ge "$gone"
 check "the kernel core did not grow for it" test "$(core)" -le "$had"
 
+rampart test $quick >/tmp/beside 2>&1
+code=$?
+cat /tmp/beside
+check "a test beside the daemon passes" test "$code" = 0
+check "and says how much of the user pool it reached" \
+  grep -qE '^user pool   [0-9.]+ (MiB|GiB) of [0-9.]+ (MiB|GiB) ' /tmp/beside
+check "no block came online for the two ($gone, then $(offline) offline)" test "$(offline)" -ge "$gone"
+check "the kernel core did not grow for them" test "$(core)" -le "$had"
+check "the daemon still runs" kill -0 $watch
+
 kill -INT $pools
 wait $pools
 check "the pools end, and all blocks come back" sh -c "[ $? = 0 ] && [ $(offline) = 0 ]"
