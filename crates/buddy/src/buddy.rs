@@ -17,10 +17,15 @@ use crate::{
 
 /// The buddy system as in Linux.
 ///
-/// Each operation takes a bounded number of steps, whatever the size of the machine: at most eleven splits or merges, a
-/// batch of [`LOCAL_BATCH`](crate::LOCAL_BATCH) frames, the blocks of one pageblock. The exceptions: a request that
-/// finds nothing and the retirement of a frame on the list of a CPU empty the lists of all CPUs first, and
-/// [`FreeLists::remark`] visits every frame.
+/// Each operation takes a bounded number of steps, whatever the size of the machine, and tests assert the formulas
+/// (`step_tests`). A block of order k is cut, or merged, 10 - k times at most. An allocation looks at 3 (11 - k) lists
+/// of each zone, three times at most, and may move the free blocks of one pageblock to other lists, of which there are
+/// at most 256. One that fills the list of a CPU looks at that many lists for each of
+/// [`LOCAL_BATCH`](crate::LOCAL_BATCH) frames, and at the frames of one pageblock for each; it moves at most 256 blocks
+/// and one per frame. A request that finds nothing, a claim and the retirement of a frame on the list of a CPU empty
+/// the lists of all CPUs, with at most [`LOCAL_HIGH`](crate::LOCAL_HIGH) and two batches of frames for each CPU and
+/// zone. A free of a block with a retired frame looks at each of its 2^k frames once per order. [`FreeLists::remark`]
+/// visits every frame.
 pub struct Buddy<'a, M: Mark, S: Storage<'a> = LentStorage<'a>> {
     zones: S::Array<ZoneAllocator<'a, M, S>>,
     map: ZoneMap<'a, S>,
