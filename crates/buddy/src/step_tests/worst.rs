@@ -42,7 +42,9 @@ fn a_steal_moves_each_free_block_of_a_bank() {
     leave_holes(&pools);
     let (seen, got) = steps(|| pools.allocate(urgent(0, Unmovable)));
     assert_eq!((got.is_some(), pools.statistics().steals), (true, 1));
-    assert!(seen.lists > BANK && seen.frames > BANK * 5 / 2, "{seen:?}");
+    let looks = Steps::new(2 * 11 + 1, 0, 2 * 8 + 8 + 1);
+    let moved = BANK / 2 * Steps::new(2, 3, 0) + Steps::new(0, BANK, 1);
+    assert_eq!(seen, looks + moved + Steps::new(1, 3, 2), "nothing is cut");
     // The bound allows for a search above the low watermark in vain, and for a block to be cut ten times.
     near(seen, bounds(PolicyKind::Pools).allocate(0, Unmovable), Steps::new(95, 99, 43));
 }
@@ -115,19 +117,22 @@ fn a_free_merges_ten_times_and_no_more() {
 /// Every second frame of a block of order 10 was retired while it was held, so its rest is of single frames.
 #[test]
 fn a_free_around_retired_frames_looks_at_each_frame_once_per_order() {
-    let frees = |allocator: &dyn PageAllocator, most: Steps, percent: Steps| {
+    // Three looks at each block of more than one frame, two at each frame, and two more if that is good.
+    let looks = 3 * 1023 + 2 * 1024 + 2 * 512;
+    let frees = |allocator: &dyn PageAllocator, most: Steps, banks: u64| {
         let other = allocator.allocate(urgent(0, Movable)).unwrap();
         let held = allocator.allocate(urgent(10, Movable)).unwrap();
         assert_eq!(other.first().number() / BANK, held.first().number() / BANK, "the bank stays in use");
         held.frames().skip(1).step_by(2).for_each(|frame| _ = allocator.retire(frame));
         let (seen, ()) = steps(|| allocator.free(held, CPU));
-        near(seen, most, percent);
+        assert_eq!(seen, Steps::new(512, 2 + looks, banks));
+        near(seen, most, Steps::new(20, 20, 99));
     };
     let [array, lists, with_pools] =
         [PolicyKind::Array, PolicyKind::List, PolicyKind::Pools].map(|kind| bounds(kind).free(10, true));
-    frees(&ArrayBanks::new(&zone_of(8), bank()).unwrap(), array, Steps::new(100, 34, 99));
-    frees(&ListBanks::new(&zone_of(8), bank()).unwrap(), lists, Steps::new(99, 34, 99));
-    frees(&pools(), with_pools, Steps::new(20, 20, 99));
+    frees(&ArrayBanks::new(&zone_of(8), bank()).unwrap(), array, 512 + 1 + 2);
+    frees(&ListBanks::new(&zone_of(8), bank()).unwrap(), lists, 512 + 1 + 1);
+    frees(&pools(), with_pools, 2 * 512 + 1 + 1);
 }
 
 /// A machine without a lock, with all of its memory held, frame by frame.
@@ -154,6 +159,9 @@ fn a_batch_of_a_cpu_moves_a_pageblock_for_each_frame() {
     assert!(got.is_some() && buddy.statistics().steals == u64::from(LOCAL_BATCH), "{:?}", buddy.statistics());
     // Without the lists of the CPUs, which are empty here.
     let most = BuddyBounds { zones: 1, cpus: 0 }.allocate(0, Reclaimable);
+    let each = Steps::new(33 + 1 + 1, 512 + 2 + 1, 0);
+    let moved = (30 + 256) * Steps::new(2, 3, 0);
+    assert_eq!(seen, u64::from(LOCAL_BATCH) * each + moved + Steps::new(3, 2 + 1, 0));
     near(seen, most, Steps::new(85, 95, 0));
     assert!(seen.within(bounds.allocate(0, Reclaimable)));
 }
