@@ -40,7 +40,17 @@ impl<M: Mark> Buddy<'static, M, HeapStorage> {
     /// # Errors
     /// If there is no zone or no CPU, if zones overlap or are too large.
     pub fn new(zones: &[Zone], cpus: u32, mark: M) -> Result<Self, Error> {
+        check_cpus(cpus)?;
         Self::build(&HeapStorage, zones, cpus, mark)
+    }
+
+    /// Returns such an allocator without lists of the CPUs: single frames come from the global lists too. Any CPU may
+    /// use it. It is there to see what those lists are worth.
+    ///
+    /// # Errors
+    /// If there is no zone, if zones overlap or are too large.
+    pub fn without_local_lists(zones: &[Zone], mark: M) -> Result<Self, Error> {
+        Self::build(&HeapStorage, zones, 0, mark)
     }
 }
 
@@ -50,6 +60,7 @@ impl<'a, M: Mark> Buddy<'a, M> {
     /// # Errors
     /// As `within`.
     pub fn needs(zones: &[Zone], cpus: u32) -> Result<Bytes, Error> {
+        check_cpus(cpus)?;
         StorageNeeds::of(|measure| Buddy::build(measure, zones, cpus, M::UNKNOWN).map(drop))
     }
 
@@ -58,13 +69,13 @@ impl<'a, M: Mark> Buddy<'a, M> {
     /// # Errors
     /// If there is no zone or no CPU, if zones overlap or are too large, if the memory does not suffice.
     pub fn within(memory: &'a mut [MaybeUninit<u8>], zones: &[Zone], cpus: u32, mark: M) -> Result<Self, Error> {
+        check_cpus(cpus)?;
         Self::build(&LentStorage::of(memory), zones, cpus, mark)
     }
 }
 
 impl<'a, M: Mark, S: Storage<'a>> Buddy<'a, M, S> {
     fn build(storage: &S, zones: &[Zone], cpus: u32, mark: M) -> Result<Self, Error> {
-        check_cpus(cpus)?;
         let map = ZoneMap::new(storage, zones)?;
         let machine = zones.iter().map(|zone| zone.frames.count()).sum();
         let allocator = |index: usize| {

@@ -64,6 +64,17 @@ fn an_isolation_moves_each_free_block_of_a_bank() {
     near(seen, bounds(PolicyKind::Pools).isolate(), Steps::new(100, 100, 100));
 }
 
+/// A held block is passed over at once, whatever its size.
+#[test]
+fn a_move_looks_at_each_block_once() {
+    let pools = pools();
+    let held = [9, 6].map(|number| pools.allocate(urgent(number, Movable)).unwrap().first().number());
+    assert_eq!(held, [0, 512]);
+    let (seen, isolated) = steps(|| pools.isolate(0));
+    // Two held blocks, and free ones of order 6, 7, 8 and 10.
+    assert_eq!((isolated, seen), (true, Steps::new(2 * 4, 2 + 4 * 4, 1 + 1)));
+}
+
 /// No bank has two frames beside each other, so all is looked at down to both watermarks.
 #[test]
 fn a_request_of_the_kernel_that_is_refused_looks_at_each_bank_twice() {
@@ -164,6 +175,25 @@ fn a_batch_of_a_cpu_moves_a_pageblock_for_each_frame() {
     assert_eq!(seen, u64::from(LOCAL_BATCH) * each + moved + Steps::new(3, 2 + 1, 0));
     near(seen, most, Steps::new(85, 95, 0));
     assert!(seen.within(bounds.allocate(0, Reclaimable)));
+}
+
+/// A request is refused that looked in vain three times, at last after the lists of the CPUs were emptied.
+#[test]
+fn a_refused_request_looks_at_the_lists_three_times() {
+    let mut buddy = held_buddy(&zone_of(2));
+    // Enough frames are free for both watermarks, but no two of them are buddies.
+    (0..1500).for_each(|place| buddy.put(block(2 * place, 0), (), End::Front));
+    buddy.free(block(3000, 0), CPU, (), End::Front);
+    let (seen, got) = steps(|| buddy.allocate(urgent(9, Movable)));
+    // The frame of the CPU is on the first or a later one of its lists, and has no free buddy.
+    let drained = remove_from_local(seen.lists - 3 * 3 * 2);
+    assert_eq!((got, seen), (None, 3 * Steps::new(3 * 2, 0, 0) + drained));
+}
+
+/// Returns the steps of a frame that goes from the list of a CPU to a global one, with so many steps on lists.
+fn remove_from_local(lists: u64) -> Steps {
+    assert!((3..=5).contains(&lists), "one to three looks, and the two changes: {lists}");
+    Steps::new(lists, 2 + 1 + 1, 0)
 }
 
 /// The frames of a CPU lie in blocks of order 10 of their own, all else of which is free.
