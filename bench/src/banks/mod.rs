@@ -193,7 +193,7 @@ fn measure(llfree: Option<&Path>, order: Option<u8>) -> Result<(), String> {
                 times[allocator][place].push(measure(case));
             }
         }
-        line_passes.push(line_passes::least(pin));
+        line_passes.push(line_passes::measure(pin));
         if let Some(peer) = &peer {
             for (place, measured) in measure_peer(peer, order)?.into_iter().enumerate() {
                 times[OWN.len()][place].push(measured);
