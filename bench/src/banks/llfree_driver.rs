@@ -36,6 +36,6 @@ fn main() {
         let memory = MetaData::alloc(&LLFree::metadata_size(&classing, frames));
         let peer = Peer(LLFree::new(frames, Init::FreeAll, &classing, memory).expect("a good machine"), request);
         let times = loops::measure(&peer, frames, case, pin);
-        println!("{} {} {}", times.allocate, times.free, times.slowest);
+        println!("{}", times.numbers().map(|number| number.to_string()).join(" "));
     }
 }

@@ -23,9 +23,37 @@ pub struct Times {
     pub allocate: f64,
     /// Of a free: the same blocks in random order.
     pub free: f64,
-    /// Of an allocation between random frees, with half of the memory in use: 99.9 % take less. The time of reading the
-    /// clock is subtracted.
-    pub slowest: f64,
+    /// Of an allocation between random frees, with half of the memory in use: 99.9 % take less. The time of an empty
+    /// timed loop is subtracted.
+    pub slowest_allocate: f64,
+    /// Of a free there.
+    pub slowest_free: f64,
+    /// Of the empty loop, with as many threads.
+    pub slowest_nothing: f64,
+}
+
+/// The numbers of [`Times`].
+pub const NUMBERS: usize = 5;
+
+impl Times {
+    /// Returns all numbers, in the order of the fields.
+    pub const fn numbers(&self) -> [f64; NUMBERS] {
+        [self.allocate, self.free, self.slowest_allocate, self.slowest_free, self.slowest_nothing]
+    }
+
+    /// Returns the times of these numbers.
+    pub const fn of(numbers: [f64; NUMBERS]) -> Self {
+        let [allocate, free, slowest_allocate, slowest_free, slowest_nothing] = numbers;
+        Self { allocate, free, slowest_allocate, slowest_free, slowest_nothing }
+    }
+}
+
+/// What a thread of a case works on.
+struct Turns<'a, P> {
+    pages: &'a P,
+    order: u8,
+    cpu: u32,
+    barrier: &'a Barrier,
 }
 
 /// What can be measured: the order, and the number of threads.
@@ -49,17 +77,18 @@ pub fn measure(pages: &impl Pages, frames: usize, (order, threads): (u8, u32), p
     let barrier = Barrier::new(threads as usize);
     let run = |cpu: u32| {
         pin(cpu);
-        thread(pages, order, cpu, blocks, rounds, &barrier)
+        thread(&Turns { pages, order, cpu, barrier: &barrier }, blocks, rounds)
     };
     let times: Vec<Times> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|cpu| scope.spawn(move || run(cpu))).collect();
         handles.into_iter().map(|handle| handle.join().expect("no thread panics")).collect()
     });
-    let mean = |of: fn(&Times) -> f64| times.iter().map(of).sum::<f64>() / f64::from(threads);
-    Times { allocate: mean(|t| t.allocate), free: mean(|t| t.free), slowest: mean(|t| t.slowest) }
+    let mean = |number: usize| times.iter().map(|times| times.numbers()[number]).sum::<f64>() / f64::from(threads);
+    Times::of(std::array::from_fn(mean))
 }
 
-fn thread(pages: &impl Pages, order: u8, cpu: u32, blocks: usize, rounds: usize, barrier: &Barrier) -> Times {
+fn thread(turns: &Turns<'_, impl Pages>, blocks: usize, rounds: usize) -> Times {
+    let Turns { pages, order, cpu, barrier } = *turns;
     let mut held = Vec::with_capacity(blocks);
     let mut random = 0x9e37_79b9_7f4a_7c15 ^ u64::from(cpu);
     let (mut allocate, mut free) = (Duration::ZERO, Duration::ZERO);
@@ -75,38 +104,50 @@ fn thread(pages: &impl Pages, order: u8, cpu: u32, blocks: usize, rounds: usize,
         free += start.elapsed();
     }
     held.extend((0..blocks).map(|_| pages.get(order, cpu).expect("half of the memory is free")));
+    let (slowest_allocate, slowest_free, slowest_nothing) = slowest(turns, &mut held, &mut random);
     barrier.wait();
-    let slowest = slowest(pages, order, cpu, &mut held, &mut random);
     held.drain(..).for_each(|first| pages.put(first, order, cpu));
     let each = |time: Duration| time.as_secs_f64() * 1e9 / (blocks * rounds) as f64;
-    Times { allocate: each(allocate), free: each(free), slowest }
+    Times {
+        allocate: each(allocate),
+        free: each(free),
+        slowest_allocate: (slowest_allocate - slowest_nothing).max(0.0),
+        slowest_free: (slowest_free - slowest_nothing).max(0.0),
+        slowest_nothing,
+    }
 }
 
-/// Frees a random block and times the next allocation, again and again.
-fn slowest(pages: &impl Pages, order: u8, cpu: u32, held: &mut [u64], random: &mut u64) -> f64 {
-    let timed = |mut operation: Box<dyn FnMut() + '_>| {
-        let mut times: Vec<u64> = (0..TIMED)
-            .map(|_| {
-                let start = Instant::now();
-                operation();
-                u64::try_from(start.elapsed().as_nanos()).expect("short")
-            })
-            .collect();
-        times.sort_unstable();
-        times[TIMED - TIMED / 1000] as f64
-    };
-    let empty = timed(Box::new(|| ()));
-    let mut times: Vec<u64> = (0..TIMED)
-        .map(|_| {
-            let place = usize::try_from(next(random) % held.len() as u64).expect("an index");
-            pages.put(held[place], order, cpu);
-            let start = Instant::now();
-            held[place] = pages.get(order, cpu).expect("a block was freed");
-            u64::try_from(start.elapsed().as_nanos()).expect("short")
-        })
-        .collect();
+/// Frees a random block and allocates the next one, again and again, each timed by itself. Returns the time that 99.9 %
+/// of the allocations take, then of the frees, and of an empty timed loop; each thread of the case runs that first.
+fn slowest(turns: &Turns<'_, impl Pages>, held: &mut [u64], random: &mut u64) -> (f64, f64, f64) {
+    let Turns { pages, order, cpu, barrier } = *turns;
+    let nanoseconds = |from: Instant, to: Instant| u64::try_from((to - from).as_nanos()).expect("short");
+    barrier.wait();
+    let nothing = (0..TIMED).map(|_| {
+        let start = Instant::now();
+        nanoseconds(start, black_box(Instant::now()))
+    });
+    let nothing = within(nothing.collect());
+    let (mut allocate, mut free) = (Vec::with_capacity(TIMED), Vec::with_capacity(TIMED));
+    barrier.wait();
+    for _ in 0..TIMED {
+        let place = usize::try_from(next(random) % held.len() as u64).expect("an index");
+        let old = black_box(held[place]);
+        let start = Instant::now();
+        pages.put(old, order, cpu);
+        let middle = Instant::now();
+        held[place] = pages.get(order, cpu).expect("a block was freed");
+        let end = Instant::now();
+        free.push(nanoseconds(start, middle));
+        allocate.push(nanoseconds(middle, end));
+    }
+    (within(allocate), within(free), nothing)
+}
+
+/// Returns the time that 99.9 % of the operations take at most.
+fn within(mut times: Vec<u64>) -> f64 {
     times.sort_unstable();
-    (times[TIMED - TIMED / 1000] as f64 - empty).max(0.0)
+    times[times.len() - times.len() / 1000] as f64
 }
 
 /// Shuffles by Fisher and Yates.

@@ -7,6 +7,7 @@ mod atomics;
 mod cache;
 mod figures;
 mod guests;
+mod line_passes;
 mod loops;
 mod structures;
 mod successive;
@@ -92,6 +93,11 @@ fn fullest(case: (u8, u32)) -> Times {
     loops::measure(&Shared(allocator), FRAMES, case, pin)
 }
 
+fn without_local_lists(case: (u8, u32)) -> Times {
+    let buddy = Buddy::without_local_lists(&zones(), ()).expect("a good machine");
+    loops::measure(&Shared(Locked::new(buddy)), FRAMES, case, pin)
+}
+
 fn linux(case: (u8, u32)) -> Times {
     let buddy = Buddy::new(&zones(), CPUS, ()).expect("a good machine");
     loops::measure(&Shared(Locked::new(buddy)), FRAMES, case, pin)
@@ -157,6 +163,17 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     measure(arguments.first().map(Path::new), None)
 }
 
+/// Measures an allocator of its own with blocks of an order and so many threads.
+type MeasureCase = fn((u8, u32)) -> Times;
+
+/// The allocators of the table, each with how it is measured; LLFree comes last.
+const OWN: [(&str, MeasureCase); 4] = [
+    ("FullestBank", fullest),
+    ("Buddy, with lists of CPUs", linux),
+    ("Buddy, without them", without_local_lists),
+    ("buddy_system_allocator", plain),
+];
+
 /// Measures the allocators, LLFree too if the folder of its source is given, with blocks of all orders or of one, and
 /// prints the times.
 fn measure(llfree: Option<&Path>, order: Option<u8>) -> Result<(), String> {
@@ -166,30 +183,36 @@ fn measure(llfree: Option<&Path>, order: Option<u8>) -> Result<(), String> {
     }
     let atomics = atomics::count()?;
     let peer = llfree.map(build).transpose()?;
-    let mut names = vec!["FullestBank", "Buddy, with lists of CPUs", "buddy_system_allocator"];
+    let mut names = OWN.map(|(name, _)| name).to_vec();
     names.extend(peer.is_some().then_some("LLFree"));
     let mut times = vec![vec![Vec::new(); cases.len()]; names.len()];
+    let mut line_passes = Vec::new();
     for turn in 0..TURNS {
         for (place, &case) in cases.iter().enumerate() {
-            for (allocator, measure) in [fullest, linux, plain].into_iter().enumerate() {
+            for (allocator, (_, measure)) in OWN.into_iter().enumerate() {
                 times[allocator][place].push(measure(case));
             }
         }
+        line_passes.push(line_passes::measure(pin));
         if let Some(peer) = &peer {
             for (place, measured) in measure_peer(peer, order)?.into_iter().enumerate() {
-                times[3][place].push(measured);
+                times[OWN.len()][place].push(measured);
             }
         }
         eprint!("\r{} of {TURNS} turns", turn + 1);
     }
     eprintln!();
+    line_passes::print(line_passes);
     print(&cases, &names, &times, &atomics);
     Ok(())
 }
 
 fn print(cases: &[(u8, u32)], names: &[&str], times: &[Vec<Vec<Times>>], atomics: &[AtomicsPerOperation]) {
     println!("8 GiB, banks of 256 MiB; ns per operation and thread: median [least, most] of {TURNS} turns.");
-    println!("Slowest: 99.9 % of allocations between random frees take less, without the time of reading the clock.");
+    println!(
+        "Slowest: 99.9 % of the operations take less, where each allocation follows a random free. Without 99.9 %"
+    );
+    println!("of an empty timed loop, which as many threads ran at once; that is *nothing*.");
     println!("Atomics, lines: atomic operations, and cache lines written, of one thread on any machine.");
     for (place, &(order, threads)) in cases.iter().enumerate() {
         println!("\norder {order}, {threads} {}", if threads == 1 { "thread" } else { "threads" });
@@ -199,8 +222,10 @@ fn print(cases: &[(u8, u32)], names: &[&str], times: &[Vec<Vec<Times>>], atomics
                 all.sort_unstable_by(f64::total_cmp);
                 format!("{:7.1} [{:.1}, {:.1}]", median(all.clone()), all[0], all[all.len() - 1])
             };
-            let (allocate, free, slowest) = (show(|t| t.allocate), show(|t| t.free), show(|t| t.slowest));
-            println!("  {name:26} allocate {allocate:24} free {free:24} slowest {slowest}");
+            let (allocate, free) = (show(|t| t.allocate), show(|t| t.free));
+            println!("  {name:26} allocate {allocate:24} free {free}");
+            let slowest = [show(|t| t.slowest_allocate), show(|t| t.slowest_free), show(|t| t.slowest_nothing)];
+            println!("  {:26} slowest: allocate {:24} free {:24} nothing {}", "", slowest[0], slowest[1], slowest[2]);
             if *name == "FullestBank" {
                 print_atomics(order, atomics);
             }
@@ -271,7 +296,7 @@ fn measure_peer(program: &Path, order: Option<u8>) -> Result<Vec<Times>, String>
     let times = |line: &str| {
         let mut numbers = line.split(' ').map(str::parse::<f64>);
         let mut next = || numbers.next()?.ok();
-        Some(Times { allocate: next()?, free: next()?, slowest: next()? })
+        Some(Times::of([next()?, next()?, next()?, next()?, next()?]))
     };
     let times: Vec<Times> = text.lines().filter_map(times).collect();
     if times.len() == loops::cases(order).len() { Ok(times) } else { Err(format!("LLFree's program failed: {text}")) }

@@ -28,7 +28,8 @@ impl BankSize {
     /// Returns the number of the bank that a frame lies in, from address 0 on.
     #[must_use]
     pub const fn bank_of(self, frame: Frame) -> u64 {
-        frame.number() / self.0
+        // A shift takes less time than a division, and each allocation and free asks for its bank.
+        frame.number() >> self.0.trailing_zeros()
     }
 }
 

@@ -17,10 +17,15 @@ use crate::{
 
 /// The buddy system as in Linux.
 ///
-/// Each operation takes a bounded number of steps, whatever the size of the machine: at most eleven splits or merges, a
-/// batch of [`LOCAL_BATCH`](crate::LOCAL_BATCH) frames, the blocks of one pageblock. The exceptions: a request that
-/// finds nothing and the retirement of a frame on the list of a CPU empty the lists of all CPUs first, and
-/// [`FreeLists::remark`] visits every frame.
+/// Each operation takes a bounded number of steps, whatever the size of the machine, and tests assert the formulas
+/// (`step_tests`). A block of order k is cut, or merged, 10 - k times at most. An allocation looks at 3 (11 - k) lists
+/// of each zone, three times at most, and may move the free blocks of one pageblock to other lists, of which there are
+/// at most 256. One that fills the list of a CPU looks at that many lists for each of
+/// [`LOCAL_BATCH`](crate::LOCAL_BATCH) frames, and at the frames of one pageblock for each; it moves at most 256 blocks
+/// and one per frame. A request that finds nothing, a claim and the retirement of a frame on the list of a CPU empty
+/// the lists of all CPUs, with at most [`LOCAL_HIGH`](crate::LOCAL_HIGH) and two batches of frames for each CPU and
+/// zone. A free of a block with a retired frame looks at each of its 2^k frames once per order. [`FreeLists::remark`]
+/// visits every frame.
 pub struct Buddy<'a, M: Mark, S: Storage<'a> = LentStorage<'a>> {
     zones: S::Array<ZoneAllocator<'a, M, S>>,
     map: ZoneMap<'a, S>,
@@ -35,7 +40,17 @@ impl<M: Mark> Buddy<'static, M, HeapStorage> {
     /// # Errors
     /// If there is no zone or no CPU, if zones overlap or are too large.
     pub fn new(zones: &[Zone], cpus: u32, mark: M) -> Result<Self, Error> {
+        check_cpus(cpus)?;
         Self::build(&HeapStorage, zones, cpus, mark)
+    }
+
+    /// Returns such an allocator without lists of the CPUs: single frames come from the global lists too. Any CPU may
+    /// use it. It is there to see what those lists are worth.
+    ///
+    /// # Errors
+    /// If there is no zone, if zones overlap or are too large.
+    pub fn without_local_lists(zones: &[Zone], mark: M) -> Result<Self, Error> {
+        Self::build(&HeapStorage, zones, 0, mark)
     }
 }
 
@@ -45,6 +60,7 @@ impl<'a, M: Mark> Buddy<'a, M> {
     /// # Errors
     /// As `within`.
     pub fn needs(zones: &[Zone], cpus: u32) -> Result<Bytes, Error> {
+        check_cpus(cpus)?;
         StorageNeeds::of(|measure| Buddy::build(measure, zones, cpus, M::UNKNOWN).map(drop))
     }
 
@@ -53,13 +69,13 @@ impl<'a, M: Mark> Buddy<'a, M> {
     /// # Errors
     /// If there is no zone or no CPU, if zones overlap or are too large, if the memory does not suffice.
     pub fn within(memory: &'a mut [MaybeUninit<u8>], zones: &[Zone], cpus: u32, mark: M) -> Result<Self, Error> {
+        check_cpus(cpus)?;
         Self::build(&LentStorage::of(memory), zones, cpus, mark)
     }
 }
 
 impl<'a, M: Mark, S: Storage<'a>> Buddy<'a, M, S> {
     fn build(storage: &S, zones: &[Zone], cpus: u32, mark: M) -> Result<Self, Error> {
-        check_cpus(cpus)?;
         let map = ZoneMap::new(storage, zones)?;
         let machine = zones.iter().map(|zone| zone.frames.count()).sum();
         let allocator = |index: usize| {

@@ -63,6 +63,9 @@ mod locked;
 mod mark;
 mod migratetype;
 mod request;
+#[cfg(test)]
+mod step_tests;
+mod steps;
 mod storage;
 #[cfg(test)]
 mod testing;

@@ -74,6 +74,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "migratetype",
             "footprint",
             "storage",
+            "steps",
             "error",
         ],
     ),

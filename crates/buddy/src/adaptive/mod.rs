@@ -41,9 +41,16 @@ pub use policy::StealRule;
 /// With interleaved banks, isolation is that of the whole set, for as long as any of its parts is isolated. So is a
 /// claim in an offline bank: its set joins the user pool.
 ///
-/// An operation takes at most eleven splits or merges, with three exceptions. A set that changes its pool takes time in
-/// proportion to its frames, at worst. A steal looks at each bank of the zone, as in [Panwar15, 4.1.2]. A free in a
-/// block of the largest order that has a retired frame searches the freed frames.
+/// The steps of an operation on a block of order k are bounded, and tests assert the formulas (`step_tests`):
+/// - A block is cut, or merged, 10 - k times at most.
+/// - An allocation looks at 3 (11 - k) lists of each zone. For the kernel it also looks at each bank, once for its pool
+///   and once for its room, and compares the free frames of each set of the zone as in [Panwar15, 4.1.2]. It does all
+///   that twice at most, for two watermarks.
+/// - A set of F frames that changes its pool, once in an operation, takes at most F looks at frames and F/2 blocks from
+///   one list to another. That is the worst case by far: if every second frame of a bank of 256 MiB is free, a steal
+///   moves 32,768 blocks. A set that goes offline has only F/1024 blocks, unless frames of it are retired.
+/// - A free in a block of the largest order that has a retired frame looks at the 2^k freed frames, and if one of these
+///   is retired, at each once per order.
 pub type AdaptiveBuddy<'a, S = LentStorage<'a>> = BankAllocator<'a, AdaptivePools, S>;
 
 #[cfg(feature = "alloc")]

@@ -29,8 +29,10 @@ use crate::{BankSets, BankSize, End, Error, LentStorage, Migratetype, Storage, Z
 ///
 /// Its statistics count no steals: the kernel's pages may lie beside any.
 ///
-/// An allocation looks at no more than the banks of each zone, and takes at most eleven splits; a free takes at most
-/// eleven merges, unless a frame nearby is retired.
+/// An allocation of order k looks at no more than the banks of each zone, twice for two watermarks, and takes at most
+/// 10 - k splits; a free takes at most 10 - k merges. A free in a block of the largest order that has a retired frame
+/// looks at the 2^k freed frames, and if one of these is retired, at each once per order. Tests assert the formulas
+/// (`step_tests`).
 pub type ArrayBanks<'a, S = LentStorage<'a>> = BankAllocator<'a, BankArray, S>;
 
 #[cfg(feature = "alloc")]

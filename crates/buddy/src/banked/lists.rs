@@ -6,6 +6,7 @@
 
 use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange};
 
+use crate::steps::{StepKind, step};
 use crate::zone::links::{Head, Links};
 use crate::zone::slots::{Slots, span};
 use crate::zone::state::{Begins, State};
@@ -54,7 +55,14 @@ impl<'a, S: Storage<'a>> GroupLists<'a, S> {
     /// Returns what is known of a slot.
     #[inline]
     pub fn state(&self, slot: u32) -> State {
+        step(StepKind::Frame);
         self.states[slot as usize]
+    }
+
+    #[inline]
+    fn set(&mut self, slot: u32, state: State) {
+        step(StepKind::Frame);
+        self.states[slot as usize] = state;
     }
 
     /// Returns the first of the smallest blocks of a group that are large enough.
@@ -68,7 +76,7 @@ impl<'a, S: Storage<'a>> GroupLists<'a, S> {
     #[inline]
     pub fn push(&mut self, slot: u32, order: BlockOrder, group: u32, end: End) {
         // Any type will do: whose block it is follows from its bank.
-        self.states[slot as usize] = State::free(Migratetype::Movable, order);
+        self.set(slot, State::free(Migratetype::Movable, order));
         self.links.push(self.list(group, order), slot, end);
     }
 
@@ -77,7 +85,7 @@ impl<'a, S: Storage<'a>> GroupLists<'a, S> {
     pub fn pull(&mut self, slot: u32) -> BlockOrder {
         let Begins::Free(_, order) = self.state(slot).begins() else { panic!("no free block begins here") };
         self.links.remove(slot);
-        self.states[slot as usize] = State::INSIDE;
+        self.set(slot, State::INSIDE);
         order
     }
 
@@ -116,7 +124,7 @@ impl<'a, S: Storage<'a>> GroupLists<'a, S> {
     #[inline]
     pub fn hold(&mut self, slot: u32, order: BlockOrder, is_movable: bool) -> FrameBlock {
         let held = State::held(order);
-        self.states[slot as usize] = if is_movable { held } else { held.unmovable() };
+        self.set(slot, if is_movable { held } else { held.unmovable() });
         self.slots.block(slot, order)
     }
 
@@ -126,21 +134,25 @@ impl<'a, S: Storage<'a>> GroupLists<'a, S> {
         let slot = self.slots.slot(block.first());
         let state = self.state(slot);
         assert!(state.is_held_block_of(block.order()), "the block {block} is given back but not held");
-        self.states[slot as usize] = if state.is_retired() { State::GONE } else { State::INSIDE };
+        self.set(slot, if state.is_retired() { State::GONE } else { State::INSIDE });
         (slot, !state.is_unmovable())
     }
 
     /// Marks a frame as retired.
     pub fn set_retired(&mut self, slot: u32) {
-        self.states[slot as usize] = self.state(slot).retired();
+        self.set(slot, self.state(slot).retired());
         self.retired_near[(slot / span(BlockOrder::MAX)) as usize] += 1;
     }
 
     /// Whether no frame of a block is retired.
     pub fn is_good(&self, slot: u32, order: BlockOrder) -> bool {
+        step(StepKind::Frame);
         let states = slot as usize..(slot + span(order)) as usize;
         self.retired_near[(slot / span(BlockOrder::MAX)) as usize] == 0
-            || !self.states[states].iter().any(|state| state.is_retired())
+            || !self.states[states].iter().any(|state| {
+                step(StepKind::Frame);
+                state.is_retired()
+            })
     }
 
     #[inline]

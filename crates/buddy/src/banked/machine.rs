@@ -9,9 +9,6 @@ use super::memory::BankMemory;
 use super::parts::Shelf;
 use crate::{BankSets, BankSize, Error, Migratetype, Request, Storage, Watermarks, Zone};
 
-/// A way in which a policy finds a block in a zone.
-type Find<'a, P, S> = fn(&mut P, &mut BankMemory<'a, S>, usize, BlockOrder, Migratetype) -> Option<u32>;
-
 /// The allocator, for one owner.
 pub struct BankMachine<'a, P, S: Storage<'a>> {
     pub(super) memory: BankMemory<'a, S>,
@@ -42,19 +39,31 @@ impl<'a, P: BankPolicy<'a, S>, S: Storage<'a>> BankMachine<'a, P, S> {
     /// leaves its node.
     fn first(&mut self, request: &Request, floor: impl Fn(Watermarks) -> u64) -> Option<FrameBlock> {
         let is_program = request.migratetype == Migratetype::Movable;
-        let in_node: &[Find<'a, P, S>] =
-            if is_program { &[P::find, P::find_offline] } else { &[P::find, P::find_offline, P::find_among_others] };
         let all = self.memory.zones.len();
         let mut begin = 0;
         while begin < all {
             let end = self.end_of_node(request.node, begin);
-            let found = self.first_in(begin..end, request, &floor, in_node);
+            // Each way is named where it is used, so that the usual one is compiled into its caller.
+            let found = self
+                .first_in(begin..end, request, &floor, P::find)
+                .or_else(|| self.first_in(begin..end, request, &floor, P::find_offline))
+                .or_else(|| if is_program { None } else { self.first_among_others(begin..end, request, &floor) });
             if found.is_some() {
                 return found;
             }
             begin = end;
         }
-        if is_program { self.first_in(0..all, request, &floor, &[P::find_among_others]) } else { None }
+        if is_program { self.first_among_others(0..all, request, &floor) } else { None }
+    }
+
+    #[cold]
+    fn first_among_others(
+        &mut self,
+        places: Range<usize>,
+        request: &Request,
+        floor: &impl Fn(Watermarks) -> u64,
+    ) -> Option<FrameBlock> {
+        self.first_in(places, request, floor, P::find_among_others)
     }
 
     /// Returns the end of a node's zones in the zonelist of a request, given where they begin.
@@ -64,23 +73,22 @@ impl<'a, P: BankPolicy<'a, S>, S: Storage<'a>> BankMachine<'a, P, S> {
         begin + zones.iter().take_while(|&&zone| node(zone) == node(zones[0])).count()
     }
 
-    /// Allocates from the zones at these places of the request's zonelist, by the first way that finds a block in any.
+    /// Allocates from the zones at these places of the request's zonelist, from the first in which a block is found.
+    #[inline]
     fn first_in(
         &mut self,
         places: Range<usize>,
         request: &Request,
         floor: &impl Fn(Watermarks) -> u64,
-        ways: &[Find<'a, P, S>],
+        mut find: impl FnMut(&mut P, &mut BankMemory<'a, S>, usize, BlockOrder, Migratetype) -> Option<u32>,
     ) -> Option<FrameBlock> {
         let Request { order, migratetype, node, .. } = *request;
         let Self { memory, policy } = self;
-        ways.iter().find_map(|find| {
-            places.clone().find_map(|place| {
-                let zone = memory.map.zonelist(node)[place];
-                let spare = memory.parts.free_frames(zone).checked_sub(floor(memory.zones[zone].watermarks))?;
-                let slot = if spare < order.frames() { None } else { find(policy, memory, zone, order, migratetype) }?;
-                Some(memory.carve(memory.part_at(zone, slot), slot, slot, order, migratetype))
-            })
+        places.into_iter().find_map(|place| {
+            let zone = memory.map.zonelist(node)[place];
+            let spare = memory.parts.free_frames(zone).checked_sub(floor(memory.zones[zone].watermarks))?;
+            let slot = if spare < order.frames() { None } else { find(policy, memory, zone, order, migratetype) }?;
+            Some(memory.carve(memory.part_at(zone, slot), slot, slot, order, migratetype))
         })
     }
 

@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use rampart_memory::{BlockOrder, Frame, FrameRange};
 
+use crate::steps::{StepKind, step};
 use crate::zone::slots::span;
 use crate::{BankPart, BankPool, BankSets, BankSize, Error, Footprint, Migratetype, Storage, Zone, ZoneIndex};
 
@@ -242,12 +243,14 @@ impl<'a, S: Storage<'a>> Parts<'a, S> {
     /// Returns where a set is.
     #[inline]
     pub fn shelf(&self, set: usize) -> Shelf {
+        step(StepKind::Bank);
         self.sets[set].shelf
     }
 
     /// Returns where the set of a part is.
     #[inline]
     pub fn shelf_of(&self, part: usize) -> Shelf {
+        step(StepKind::Bank);
         self.sets[self.set_of(part)].shelf
     }
 
@@ -256,6 +259,7 @@ impl<'a, S: Storage<'a>> Parts<'a, S> {
         let Self { parts, sets, members, free, .. } = self;
         let before = core::mem::replace(&mut sets[set].shelf, shelf);
         for &part in &members[sets[set].members()] {
+            step(StepKind::Bank);
             let part = &mut parts[part as usize];
             if before == Shelf::Isolated {
                 free[part.zone as usize] += u64::from(part.free);
@@ -270,6 +274,7 @@ impl<'a, S: Storage<'a>> Parts<'a, S> {
     /// Counts a block that goes on a list.
     #[inline]
     pub fn count_in(&mut self, part: usize, order: BlockOrder) {
+        step(StepKind::Bank);
         let part = &mut self.parts[part];
         part.blocks[order.index()] += 1;
         part.orders |= 1 << order.number();
@@ -282,6 +287,7 @@ impl<'a, S: Storage<'a>> Parts<'a, S> {
     /// Counts a block that leaves its list.
     #[inline]
     pub fn count_out(&mut self, part: usize, order: BlockOrder) {
+        step(StepKind::Bank);
         let part = &mut self.parts[part];
         part.blocks[order.index()] -= 1;
         if part.blocks[order.index()] == 0 {
@@ -296,6 +302,7 @@ impl<'a, S: Storage<'a>> Parts<'a, S> {
     /// Counts a block that was given out.
     #[inline]
     pub fn hold(&mut self, part: usize, order: BlockOrder, is_movable: bool) {
+        step(StepKind::Bank);
         let set = &mut self.sets[self.parts[part].set as usize];
         set.held += span(order);
         set.unmovable += if is_movable { 0 } else { span(order) };
@@ -304,6 +311,7 @@ impl<'a, S: Storage<'a>> Parts<'a, S> {
     /// Counts a block that came back.
     #[inline]
     pub fn end_hold(&mut self, part: usize, order: BlockOrder, is_movable: bool) {
+        step(StepKind::Bank);
         let set = &mut self.sets[self.parts[part].set as usize];
         set.held -= span(order);
         set.unmovable -= if is_movable { 0 } else { span(order) };
@@ -312,22 +320,26 @@ impl<'a, S: Storage<'a>> Parts<'a, S> {
     /// Whether no frame of a set is held, and none of its parts keeps it in the kernel's pool.
     #[inline]
     pub fn can_go_offline(&self, set: usize) -> bool {
+        step(StepKind::Bank);
         self.sets[set].held == 0 && !self.sets[set].is_pinned
     }
 
     /// Whether all pages in a set can move, and none of its parts keeps it in the kernel's pool.
     pub fn is_movable(&self, set: usize) -> bool {
+        step(StepKind::Bank);
         self.sets[set].unmovable == 0 && !self.sets[set].is_pinned
     }
 
     /// Whether a part has a free block of this order or larger.
     #[inline]
     pub fn has_block(&self, part: usize, order: BlockOrder) -> bool {
+        step(StepKind::Bank);
         self.parts[part].orders >> order.number() != 0
     }
 
     /// Returns the free frames of a part.
     pub fn free_of(&self, part: usize) -> u64 {
+        step(StepKind::Bank);
         u64::from(self.parts[part].free)
     }
 
@@ -343,7 +355,10 @@ impl<'a, S: Storage<'a>> Parts<'a, S> {
 
     /// Whether a part of a set is isolated.
     pub fn any_isolated(&self, set: usize) -> bool {
-        self.of_set(set).any(|part| self.parts[part].is_isolated)
+        self.of_set(set).any(|part| {
+            step(StepKind::Bank);
+            self.parts[part].is_isolated
+        })
     }
 
     /// Returns a part as others see it.

@@ -20,13 +20,32 @@ pub struct AtomicCounts {
 std::thread_local! {
     static COUNTS_NOW: Cell<bool> = const { Cell::new(false) };
     static COUNTS: Cell<AtomicCounts> = const { Cell::new(AtomicCounts { looks: 0, changes: 0, lines: 0 }) };
+    static TOUCHED: RefCell<Vec<LineTouch>> = const { RefCell::new(Vec::new()) };
     static WRITTEN: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A look at a word of this cache line, or a change of it.
+#[derive(Clone, Copy, Debug)]
+pub struct LineTouch {
+    pub line: usize,
+    pub writes: bool,
+}
+
+/// Returns the looks and changes of the last counted operation, one after the other.
+pub fn touched() -> Vec<LineTouch> {
+    TOUCHED.take()
+}
+
+fn touch<T>(at: &T, writes: bool) {
+    let line = core::ptr::from_ref(at).addr() / 64;
+    TOUCHED.with_borrow_mut(|touched| touched.push(LineTouch { line, writes }));
 }
 
 /// Returns what an operation on this thread does, and its result.
 pub fn counted<T>(operation: impl FnOnce() -> T) -> (AtomicCounts, T) {
     COUNTS.set(AtomicCounts::default());
     WRITTEN.with_borrow_mut(Vec::clear);
+    TOUCHED.with_borrow_mut(Vec::clear);
     COUNTS_NOW.set(true);
     let result = operation();
     COUNTS_NOW.set(false);
@@ -39,8 +58,9 @@ pub fn counted<T>(operation: impl FnOnce() -> T) -> (AtomicCounts, T) {
 }
 
 #[inline]
-fn look() {
+fn look<T>(at: &T) {
     if COUNTS_NOW.get() {
+        touch(at, false);
         count_look();
     }
 }
@@ -54,6 +74,7 @@ fn count_look() {
 #[inline]
 fn write<T>(at: &T, changes: bool) {
     if COUNTS_NOW.get() {
+        touch(at, true);
         count_write(core::ptr::from_ref(at).addr() / 64, changes);
     }
 }
@@ -82,7 +103,7 @@ macro_rules! counted_atomic {
             }
 
             pub fn load(&self, ordering: Ordering) -> $number {
-                look();
+                look(self);
                 self.0.load(ordering)
             }
 
@@ -149,7 +170,7 @@ macro_rules! counted_atomic {
                 failure: Ordering,
                 change: impl FnMut($number) -> Option<$number>,
             ) -> Result<$number, $number> {
-                look();
+                look(self);
                 self.0.fetch_update(success, failure, change).inspect(|_| write(self, true))
             }
         }

@@ -349,6 +349,8 @@ mod loom_tests;
 #[cfg(all(test, loom))]
 mod loom_threes;
 #[cfg(all(test, not(any(loom, shuttle))))]
+mod pass_tests;
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod set_tests;
 #[cfg(all(test, shuttle))]
 mod shuttle_tests;

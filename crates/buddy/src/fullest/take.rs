@@ -59,6 +59,17 @@ impl FullestZone<'_> {
         Some(first * WORD_FRAMES)
     }
 
+    /// Takes the first frame of a broken chunk if it is free, without a look at it before. Its cache line often is
+    /// another CPU's; like this, it passes to this CPU once, where a look and then a change would let it pass twice.
+    fn take_first_frame(&self, chunk: usize) -> Option<usize> {
+        let word = self.words_of(chunk).start;
+        let is_taken = self.word(word).fetch_and(!1, SeqCst) & 1 != 0;
+        is_taken.then(|| {
+            self.count_taken(word, 1);
+            chunk * CHUNK_FRAMES
+        })
+    }
+
     /// Takes a block of an order below 9 from the beginning of a whole chunk, which is broken by that.
     fn take_from_whole(&self, chunk: usize, order: BlockOrder, user: PageUser) -> Option<usize> {
         let (group, bit) = self.group(chunk);
@@ -160,7 +171,8 @@ impl FullestZone<'_> {
     pub(super) fn take_broken(&self, unit: usize, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
         let broken = |group: usize| self.chunks_in(group, self.memory.groups[group].some());
         for chunk in self.groups_for(cpu.0.number(), unit).flat_map(broken).take(MOST_BROKEN) {
-            if let Some(slot) = self.take_in_chunk(chunk, order) {
+            let first = if order == BlockOrder::ZERO { self.take_first_frame(chunk) } else { None };
+            if let Some(slot) = first.or_else(|| self.take_in_chunk(chunk, order)) {
                 let slot = self.keep_in_unit(slot, order, cpu.1)?;
                 self.reserve(slot, order, cpu);
                 return Some(slot);

@@ -48,8 +48,10 @@ pub use cache::BankCache;
 /// Its statistics count as steals the banks that the kernel took from the user list.
 ///
 /// In a zone of n banks, an allocation looks at most at n + 1 of them, as each is on one list and the cached one may be
-/// looked at twice: O(n), as in [Panwar15, 4.1.2]. It takes at most eleven splits; a free looks at no bank and takes at
-/// most eleven merges, unless a frame nearby is retired. No block changes its lists with its bank.
+/// looked at twice: O(n), as in [Panwar15, 4.1.2]; twice for two watermarks. Of order k, it takes at most 10 - k
+/// splits; a free looks at no other bank and takes at most 10 - k merges. No block changes its lists with its bank. A
+/// free in a block of the largest order that has a retired frame looks at the 2^k freed frames, and if one of these is
+/// retired, at each once per order. Tests assert the formulas (`step_tests`).
 pub type ListBanks<'a, S = LentStorage<'a>> = BankAllocator<'a, BankLists<'a, S>, S>;
 
 #[cfg(feature = "alloc")]

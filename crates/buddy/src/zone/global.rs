@@ -24,7 +24,7 @@ impl<'a, M: Mark, S: Storage<'a>> ZoneAllocator<'a, M, S> {
         if spare < order.frames() {
             return None;
         }
-        let (slot, mark, from) = if order == BlockOrder::ZERO {
+        let (slot, mark, from) = if self.is_local(order) {
             let (slot, mark) = self.allocate_local(cpu, migratetype, spare)?;
             (slot, mark, AllocationOrigin::Local(cpu))
         } else {

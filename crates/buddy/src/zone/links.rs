@@ -5,6 +5,7 @@
 //! heads of the lists are slots behind those of the frames, and each list is a ring through its head, as in Linux. So
 //! an element can be removed without knowing its list, and no end is a special case.
 
+use crate::steps::{StepKind, step};
 use crate::{End, Error, Footprint, Storage};
 
 /// A slot of the array: a frame or the head of a list.
@@ -54,24 +55,30 @@ impl<'a, S: Storage<'a>> Links<'a, S> {
 
     #[inline]
     pub fn is_empty(&self, list: Head) -> bool {
+        step(StepKind::List);
         self.links[list.0 as usize].next == list.0
     }
 
     /// Returns the element at an end.
     #[inline]
     pub fn at(&self, list: Head, end: End) -> Option<u32> {
-        self.element(self.step(list.0, end))
+        step(StepKind::List);
+        self.element(self.neighbour(list.0, end))
     }
 
     /// Returns all elements, from an end on.
     pub fn from(&self, list: Head, end: End) -> impl Iterator<Item = u32> {
-        core::iter::successors(self.at(list, end), move |&slot| self.element(self.step(slot, end)))
+        core::iter::successors(self.at(list, end), move |&slot| {
+            step(StepKind::List);
+            self.element(self.neighbour(slot, end))
+        })
     }
 
     /// Puts an element that is on no list at an end of a list.
     #[inline]
     pub fn push(&mut self, list: Head, slot: u32, end: End) {
-        let neighbour = self.step(list.0, end);
+        step(StepKind::List);
+        let neighbour = self.neighbour(list.0, end);
         let (previous, next) = match end {
             End::Front => (list.0, neighbour),
             End::Back => (neighbour, list.0),
@@ -84,13 +91,14 @@ impl<'a, S: Storage<'a>> Links<'a, S> {
     /// Removes an element from its list.
     #[inline]
     pub fn remove(&mut self, slot: u32) {
+        step(StepKind::List);
         let Link { next, previous } = self.links[slot as usize];
         self.links[previous as usize].next = next;
         self.links[next as usize].previous = previous;
     }
 
     #[inline]
-    fn step(&self, slot: u32, end: End) -> u32 {
+    fn neighbour(&self, slot: u32, end: End) -> u32 {
         let link = self.links[slot as usize];
         match end {
             End::Front => link.next,

@@ -4,6 +4,7 @@ use rampart_memory::{BlockOrder, Bytes};
 
 use super::links::{Head, Link, Links};
 use super::state::{Begins, State};
+use crate::steps::{StepKind, step};
 use crate::{Cpu, End, Error, Footprint, Mark, Migratetype, Storage};
 
 /// The global lists of a zone, one per order and migratetype, followed by the lists of the CPUs, one per CPU and
@@ -52,6 +53,7 @@ impl<'a, M: Mark, S: Storage<'a>> Lists<'a, M, S> {
     }
 
     pub fn state(&self, slot: u32) -> State {
+        step(StepKind::Frame);
         self.states[slot as usize]
     }
 
@@ -61,6 +63,7 @@ impl<'a, M: Mark, S: Storage<'a>> Lists<'a, M, S> {
     }
 
     pub fn set(&mut self, slot: u32, state: State) {
+        step(StepKind::Frame);
         self.states[slot as usize] = state;
     }
 
@@ -76,7 +79,10 @@ impl<'a, M: Mark, S: Storage<'a>> Lists<'a, M, S> {
     /// Whether a frame of the block at `slot` is retired.
     pub fn any_retired(&self, slot: u32, order: BlockOrder) -> bool {
         let first = slot as usize;
-        self.states[first..first + (1 << order.number())].iter().any(|state| state.is_retired())
+        self.states[first..first + (1 << order.number())].iter().any(|state| {
+            step(StepKind::Frame);
+            state.is_retired()
+        })
     }
 
     /// Returns the number of frames on the global lists.
@@ -112,7 +118,7 @@ impl<'a, M: Mark, S: Storage<'a>> Lists<'a, M, S> {
     /// Puts a block that is on no list on a global one.
     #[inline]
     pub fn insert(&mut self, slot: u32, order: BlockOrder, migratetype: Migratetype, mark: M, end: End) {
-        self.states[slot as usize] = State::free(migratetype, order);
+        self.set(slot, State::free(migratetype, order));
         self.marks[slot as usize] = mark;
         self.links.push(self.global(order, migratetype), slot, end);
         self.counts[order.index()][migratetype.index()].length += 1;
@@ -124,7 +130,7 @@ impl<'a, M: Mark, S: Storage<'a>> Lists<'a, M, S> {
     pub fn remove(&mut self, slot: u32) -> (BlockOrder, Migratetype, M) {
         let Begins::Free(migratetype, order) = self.state(slot).begins() else { panic!("no free block begins here") };
         self.links.remove(slot);
-        self.states[slot as usize] = State::INSIDE;
+        self.set(slot, State::INSIDE);
         self.counts[order.index()][migratetype.index()].length -= 1;
         self.free -= order.frames();
         (order, migratetype, self.marks[slot as usize])
@@ -134,7 +140,7 @@ impl<'a, M: Mark, S: Storage<'a>> Lists<'a, M, S> {
     /// later.
     #[inline]
     pub fn insert_local(&mut self, slot: u32, list: Head, mark: M, end: End, later: End) {
-        self.states[slot as usize] = State::local(later);
+        self.set(slot, State::local(later));
         self.marks[slot as usize] = mark;
         self.links.push(list, slot, end);
     }
@@ -145,7 +151,7 @@ impl<'a, M: Mark, S: Storage<'a>> Lists<'a, M, S> {
         let slot = self.links.at(list, end)?;
         let Begins::Local(later) = self.state(slot).begins() else { panic!("a frame of a CPU's list says so") };
         self.links.remove(slot);
-        self.states[slot as usize] = State::INSIDE;
+        self.set(slot, State::INSIDE);
         Some((slot, self.marks[slot as usize], later))
     }
 

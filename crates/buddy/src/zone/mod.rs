@@ -44,7 +44,7 @@ pub struct ZoneAllocator<'a, M: Mark, S: Storage<'a>> {
     /// Retired frames in each block of the largest order, so that a free block is searched for them only if there are
     /// any.
     retired_near: S::Array<u16>,
-    /// Frames on the lists of each CPU.
+    /// Frames on the lists of each CPU; empty if the CPUs have no lists.
     local: S::Array<u32>,
     watermarks: Watermarks,
     statistics: AllocatorStatistics,
@@ -107,7 +107,13 @@ impl<'a, M: Mark, S: Storage<'a>> ZoneAllocator<'a, M, S> {
     }
 
     pub fn local_frames(&self, cpu: Cpu) -> u64 {
-        u64::from(self.local[cpu.0 as usize])
+        if self.local.is_empty() { 0 } else { u64::from(self.local[cpu.0 as usize]) }
+    }
+
+    /// Whether programs get blocks of this order from the lists of the CPUs, and free them there.
+    #[inline]
+    fn is_local(&self, order: BlockOrder) -> bool {
+        order == BlockOrder::ZERO && !self.local.is_empty()
     }
 
     pub fn marks_mut(&mut self) -> &mut [M] {
@@ -165,7 +171,7 @@ impl<'a, M: Mark, S: Storage<'a>> ZoneAllocator<'a, M, S> {
     pub fn free(&mut self, block: FrameBlock, cpu: Cpu, mark: M, end: End) {
         let slot = self.end_hold(block);
         self.statistics.freed += 1;
-        if block.order() > BlockOrder::ZERO {
+        if !self.is_local(block.order()) {
             self.give_good(slot, block.order(), mark, end);
         } else if !self.lists.state(slot).is_retired() {
             self.free_local(slot, cpu, mark, end);

@@ -7,6 +7,7 @@ use rampart_memory::{BlockOrder, Frame};
 
 use super::state::{Begins, State};
 use super::{ZoneAllocator, span};
+use crate::steps::{StepKind, step};
 use crate::{End, FramePlace, Mark, Storage};
 
 impl<'a, M: Mark, S: Storage<'a>> ZoneAllocator<'a, M, S> {
@@ -41,6 +42,7 @@ impl<'a, M: Mark, S: Storage<'a>> ZoneAllocator<'a, M, S> {
 
     /// Gives a block that is on no list to the global lists, in the largest parts without a retired frame.
     pub(super) fn give_good(&mut self, slot: u32, order: BlockOrder, mark: M, end: End) {
+        step(StepKind::Frame);
         let clean =
             self.retired_near[(slot / span(BlockOrder::MAX)) as usize] == 0 || !self.lists.any_retired(slot, order);
         if clean {

@@ -6,6 +6,7 @@
 use rampart_memory::BlockOrder;
 
 use super::slots::span;
+use crate::steps::{StepKind, step};
 use crate::{End, Migratetype};
 
 /// One frame's byte: whether it is retired, and the block that begins with it.
@@ -105,6 +106,7 @@ impl State {
     /// A block begins at a multiple of its size, so eleven slots are checked, that of the smallest block first.
     pub fn beginning(states: &[Self], slot: u32) -> Option<(u32, Begins)> {
         BlockOrder::all().find_map(|order| {
+            step(StepKind::Frame);
             let first = slot & !(span(order) - 1);
             let begins = states[first as usize].begins();
             let reaches = match begins {

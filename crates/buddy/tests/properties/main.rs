@@ -34,7 +34,7 @@ fn many_operations_do_what_the_naive_buddy_system_does() {
     let mut runner = TestRunner::deterministic();
     let (mut operations, mut steals, mut machines) = (0, 0, 0);
     while operations < wanted {
-        let mut world = World::new();
+        let mut world = if machines % 4 == 3 { World::without_local_lists() } else { World::new() };
         let steps = prop::collection::vec(step(), 100).new_tree(&mut runner).expect("steps").current();
         steps.into_iter().try_for_each(|step| world.step(step)).unwrap();
         (operations, machines) = (operations + world.operations, machines + 1);
@@ -55,6 +55,18 @@ proptest! {
     #[test]
     fn it_does_what_the_naive_allocator_does(steps in steps()) {
         run_steps(steps, checks::lists_and_counts)?;
+    }
+
+    #[test]
+    fn without_lists_of_cpus_it_does_what_the_naive_allocator_does(steps in steps()) {
+        let mut world = World::without_local_lists();
+        for step in steps {
+            world.step(step)?;
+            checks::lists_and_counts(&world)?;
+            checks::buddies(&world)?;
+            checks::places(&world)?;
+        }
+        prop_assert_eq!((world.buddy.statistics().refills, world.buddy.drain()), (0, 0));
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub struct Naive {
     pub lists: BTreeMap<ListName, Blocks>,
     pub local: BTreeMap<(Cpu, Migratetype), LocalFrames>,
     pub retired: BTreeSet<Frame>,
+    /// Whether the CPUs have lists.
+    has_local: bool,
     pageblocks: BTreeMap<u64, Migratetype>,
 }
 
@@ -31,9 +33,9 @@ fn pop<T>(deque: &mut VecDeque<T>, end: End) -> Option<T> {
 }
 
 impl Naive {
-    pub fn new(index: ZoneIndex, zone: Zone, mark: Tested) -> Self {
+    pub fn new(index: ZoneIndex, zone: Zone, mark: Tested, has_local: bool) -> Self {
         let (lists, local) = (BTreeMap::new(), BTreeMap::new());
-        let mut naive = Self { index, lists, local, retired: BTreeSet::new(), pageblocks: BTreeMap::new() };
+        let mut naive = Self { index, lists, local, retired: BTreeSet::new(), has_local, pageblocks: BTreeMap::new() };
         let end = zone.frames.last().number() + 1;
         let mut first = zone.frames.start().number();
         while first < end {
@@ -104,7 +106,7 @@ impl Naive {
     }
 
     pub fn free(&mut self, block: FrameBlock, cpu: Cpu, mark: Tested, end: End) {
-        if block.order() > BlockOrder::ZERO || self.retired.contains(&block.first()) {
+        if !self.has_local || block.order() > BlockOrder::ZERO || self.retired.contains(&block.first()) {
             self.put(block, mark, end);
             return;
         }
@@ -140,7 +142,7 @@ impl Naive {
         floor: u64,
     ) -> Option<(FrameBlock, Tested)> {
         let spare = self.free_frames().checked_sub(floor).filter(|spare| *spare >= order.frames())?;
-        if order > BlockOrder::ZERO {
+        if !self.has_local || order > BlockOrder::ZERO {
             return self.find(order, own);
         }
         if self.local.entry((cpu, own)).or_default().is_empty() {

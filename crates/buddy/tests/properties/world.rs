@@ -74,6 +74,15 @@ pub struct World {
 impl World {
     /// Returns two nodes and three zones, none of which begins or ends with a large block.
     pub fn new() -> Self {
+        Self::of(|zones, mark| Buddy::new(zones, CPUS, mark).unwrap(), true)
+    }
+
+    /// Returns the same without lists of the CPUs.
+    pub fn without_local_lists() -> Self {
+        Self::of(|zones, mark| Buddy::without_local_lists(zones, mark).unwrap(), false)
+    }
+
+    fn of(buddy: fn(&[Zone], Tested) -> Buddy<'static, Tested, HeapStorage>, has_local: bool) -> Self {
         let zone = |node, kind, start, count| Zone {
             node: Node(node),
             kind,
@@ -85,10 +94,11 @@ impl World {
             zone(1, ZoneKind::Normal, 4196, 900),
         ];
         let start = tested(1);
-        let naive = zones.iter().enumerate().map(|(index, &zone)| Naive::new(ZoneIndex(index), zone, start)).collect();
+        let naive = |(index, &zone)| Naive::new(ZoneIndex(index), zone, start, has_local);
+        let naive = zones.iter().enumerate().map(naive).collect();
         let frames = zones.iter().flat_map(|zone| zone.frames.start().number()..=zone.frames.last().number());
         let known = frames.map(|number| (Frame::new(number).unwrap(), start)).collect();
-        Self { buddy: Buddy::new(&zones, CPUS, start).unwrap(), naive, held: Vec::new(), known, now: 2, operations: 0 }
+        Self { buddy: buddy(&zones, start), naive, held: Vec::new(), known, now: 2, operations: 0 }
     }
 
     /// Performs a step on both and compares the results.
