@@ -103,7 +103,9 @@ impl Consolidation {
         let spared = candidates.into_iter().filter(|block| self.leaves_enough(survey, block));
         let Some((next, block)) = spared
             .map(|block| (self.failed.next(block.number).max(now), block))
-            .min_by_key(|(next, block)| (*next, costs.of_block(block), Reverse(block.number)))
+            .min_by_key(|(next, block)| {
+                (*next, self.failed.count(block.number), costs.of_block(block), Reverse(block.number))
+            })
         else {
             return NextStep::End(ConsolidationEnd::Reserve);
         };

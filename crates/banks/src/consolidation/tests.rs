@@ -150,6 +150,10 @@ fn while_one_block_rests_another_is_tried() {
     let mut consolidation = Consolidation::new(goal(blocks(1), 5));
     consolidation.failed(HotplugBlock(1), Duration::from_millis(5));
     assert_eq!(consolidation.next(&machine, CALM, Duration::from_millis(5)), offline(2));
+    let after_the_rest = Duration::from_secs(60);
+    assert_eq!(consolidation.next(&machine, CALM, after_the_rest), offline(2), "one that has not failed comes first");
+    consolidation.failed(HotplugBlock(2), Duration::from_secs(2));
+    assert_eq!(consolidation.next(&machine, CALM, after_the_rest), offline(1), "then the cheaper one");
 }
 
 /// A wait of exactly the limit is permitted. What is not known ends nothing, and what is reached comes first.

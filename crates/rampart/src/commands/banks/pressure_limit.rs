@@ -42,7 +42,7 @@ impl<'a> PressureLimit<'a> {
     pub fn most(&self) -> Option<f64> {
         let mut seen = self.seen.as_ref().ok()?.lock().expect("nobody panics with this lock");
         let (watch, most) = &mut *seen;
-        *most = watch.share(self.roots).unwrap_or(0.0).max(*most);
+        *most = watch.share_at_least(self.roots).unwrap_or(0.0).max(*most);
         Some(*most)
     }
 

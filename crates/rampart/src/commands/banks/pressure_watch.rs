@@ -54,6 +54,19 @@ impl PressureWatch {
         self.share_at(Instant::now(), || Some(Pressure::read(roots)?.some.total))
     }
 
+    /// The larger of that share and of what the present interval will have at least: what programs waited in it
+    /// already. `None` if the kernel does not say.
+    pub fn share_at_least(&mut self, roots: &Roots) -> Option<f64> {
+        let waited = Pressure::read(roots)?.some.total;
+        Some(self.share_at_least_at(Instant::now(), waited))
+    }
+
+    fn share_at_least_at(&mut self, at: Instant, waited: Duration) -> f64 {
+        let share = self.share_at(at, || Some(waited)).unwrap_or(0.0);
+        let last = self.last.expect("it was just read");
+        (waited.saturating_sub(last.waited).as_secs_f64() / self.interval.as_secs_f64()).min(1.0).max(share)
+    }
+
     fn share_at(&mut self, at: Instant, waited: impl FnOnce() -> Option<Duration>) -> Option<f64> {
         if let Some(last) = self.last
             && at.duration_since(last.at) < self.interval
@@ -111,6 +124,27 @@ mod tests {
         let mut watch = PressureWatch::begin(&Pressure { some, full: some }, MILLISECOND * 1000);
         let began = watch.last.expect("it has begun").at;
         ask(&mut watch, began, &[(999, Some(600), Some(12)), (1000, Some(600), Some(10)), (2500, Some(600), Some(0))]);
+    }
+
+    /// A second of 10 %, in which programs then wait for 300 ms, and one of which they wait for 20 ms.
+    #[test]
+    fn what_programs_waited_in_the_present_interval_counts_before_its_end() {
+        let (mut watch, began) = (PressureWatch::default(), Instant::now());
+        watch.interval = MILLISECOND * 1000;
+        for (at, waited, percent) in [
+            (0, 500, 0),
+            (1000, 600, 10),
+            (1050, 640, 10),
+            (1300, 900, 30),
+            (1999, 900, 30),
+            (2000, 900, 30),
+            (2500, 920, 30),
+            (3000, 920, 2),
+            (3500, 4000, 100),
+        ] {
+            let share = watch.share_at_least_at(began + MILLISECOND * at, MILLISECOND * waited);
+            assert_eq!(format!("{:.0}", share * 100.0), percent.to_string(), "at {at} ms");
+        }
     }
 
     #[test]
