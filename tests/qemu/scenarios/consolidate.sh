@@ -149,7 +149,7 @@ check "and how long they waited" awk '$1 == "\"most_percent\":" { exit $2 + 0 <=
 check "the attempt that was under way is taken back" test "$(offline)" = "$gone"
 check "what is pinned stays" kill -0 $pinned
 kill $pinned
-until awk '$1 == "some" { sub("avg10=", "", $2); exit $2 <= 15 }' /proc/pressure/memory; do kill -0 $waiting || break; done
+until awk '$1 == "some" { sub("avg10=", "", $2); exit $2 + 0 <= 15 }' /proc/pressure/memory; do kill -0 $waiting || break; done
 rampart banks consolidate --target 90% --apply >/tmp/report 2>&1
 code=$?
 cat /tmp/report
