@@ -101,9 +101,8 @@ impl Consolidation {
         }
         let costs = BankCosts::of(survey);
         let spared = candidates.into_iter().filter(|block| self.leaves_enough(survey, block));
-        let Some((next, block)) = spared
-            .map(|block| (self.failed.next(block.number).max(now), block))
-            .min_by_key(|(next, block)| {
+        let Some((next, block)) =
+            spared.map(|block| (self.failed.next(block.number).max(now), block)).min_by_key(|(next, block)| {
                 (*next, self.failed.count(block.number), costs.of_block(block), Reverse(block.number))
             })
         else {

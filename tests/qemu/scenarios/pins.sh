@@ -160,3 +160,32 @@ code=$?
 tail -n 1 /tmp/report
 check "Ctrl-C restores all blocks" test "$code" = 0
 check "each block is online in its former zone" as_before
+
+# Pools end while pages of the user pool are pinned: their blocks cannot go back to their zone, which is said, and can
+# once the pins are gone.
+rampart banks pools --apply --dwell 1h --deadline 1s >/tmp/report 2>&1 &
+pools=$!
+until grep -q '^pools ' /tmp/report; do kill -0 $pools || break; done
+dd if=/dev/zero of=/tmp/data bs=1M count=800 2>/dev/null
+check "pipes pin pages of the user pool again" begin pinned
+pinned=$held
+rm /tmp/data
+movable=$(zones | grep -c 'online Movable')
+began=$(seconds)
+kill -INT $pools
+wait $pools
+code=$?
+took=$(($(seconds) - began))
+tail -n 8 /tmp/report
+astray=$(zones | grep -c 'online Movable')
+check "pools end nevertheless, after $took s for $movable blocks of the user pool" test $took -le $((movable * 9 + 30))
+check "all memory is online" test "$(offline)" = 0
+check "some blocks stay for programs only ($astray), which is said" \
+  sh -c "[ $astray -ge 1 ] && [ $code = 2 ] && [ $astray = $(grep -c '^block .* is in Movable: ' /tmp/report) ]"
+check "what is pinned stays" kill -0 $pinned
+kill $pinned
+rampart banks restore >/tmp/restored 2>&1
+code=$?
+cat /tmp/restored
+check "without the pins, restore succeeds" test "$code" = 0
+check "each block is online in its former zone" as_before
