@@ -117,7 +117,12 @@ grep '"event":"block"' /tmp/report |
   sed 's/.*"seconds":\([0-9.]*\),.*"block":\([0-9]*\),"from":"\([a-z]*\)","to":"\([a-z]*\)","refusal":\(.*\)}/\1 \2 \3 \4 \5/' >/tmp/moves
 grep -v ' null$' /tmp/moves
 failed=$(grep -c 'user offline "it was not empty in time"' /tmp/moves)
-check "idle blocks go offline beside those that are pinned ($(offline) of $first)" test "$(offline)" -ge $((used + 4))
+# The blocks of the user pool that are online and were not tried in vain.
+left=$(zones | awk '
+  NR == FNR { if (/user offline "/) stays[$2] = 1; next }
+  /online Movable/ && !($1 in stays) { print $1 }' /tmp/moves -)
+check "all idle blocks go offline but those that are pinned ($used, then $(offline) of $first${left:+; not $left})" \
+  sh -c "[ -z '$left' ] && [ $(offline) -gt $used ]"
 check "attempts on these end ($failed)" test "$failed" -ge 2
 check "by their deadline ($longest s at most)" test "$longest" -le $patience
 check "and come ever more rarely" awk '
@@ -129,6 +134,20 @@ check "and come ever more rarely" awk '
   END { exit early }' /tmp/moves
 check "nobody was killed" nobody_was_killed
 
+# register small|huge: a further program that registers 64 MiB, one of $held. It has a minute; $got counts those that
+# got it.
+register() {
+  : >/tmp/said.$program
+  registered "$1" 64 >/tmp/said.$program 2>&1 &
+  held="$held $!"
+  waited=0
+  until grep -q . /tmp/said.$program || [ $waited -ge 60 ]; do
+    sleep 1
+    waited=$((waited + 1))
+  done
+  grep -q registered /tmp/said.$program && got=$((got + 1))
+}
+
 # io_uring pins 64 MiB for each of several programs: together 256 MiB more than is free in the kernel core.
 kill $pinned
 before=$(core)
@@ -136,10 +155,7 @@ free=$(awk '/^Node/ { zone = $4 } /pages free/ && zone != "Movable" { sum += $3 
 programs=$((free / 64 + 4))
 got=0 held=
 for program in $(seq $programs); do
-  registered 64 >/tmp/said.$program 2>&1 &
-  held="$held $!"
-  until grep -q . /tmp/said.$program; do sleep 1; done
-  grep -q registered /tmp/said.$program && got=$((got + 1))
+  register small
 done
 cat /tmp/said.* | sort | uniq -c
 tail -n 8 /tmp/report
@@ -154,6 +170,23 @@ rm -r /tmp/many
 # Several words.
 # shellcheck disable=SC2086
 kill $held
+
+# With pages of 2 MiB, Linux may wait for ever in the program's own call, for pages which that call itself isolated
+# (too_many_isolated in mm/compaction.c). Whether it does is reported, not asserted; nobody else may be harmed by it.
+got=0 held=
+for program in 1 2 3 4; do
+  register huge
+done
+report "$got of 4 programs pin 64 MiB in pages of 2 MiB"
+check "the kernel gets memory beside those that wait" sh -c "mkdir /tmp/few && cd /tmp/few && seq 20000 | xargs touch"
+check "programs too" dd if=/dev/zero of=/tmp/data bs=1M count=300
+rm -r /tmp/few /tmp/data
+# Several words.
+# shellcheck disable=SC2086
+kill $held
+sleep 1
+check "who waits can be ended" sh -c "! pidof registered"
+check "nobody was killed by the kernel" nobody_was_killed
 kill -INT $pools
 wait $pools
 code=$?

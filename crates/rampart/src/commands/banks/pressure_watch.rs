@@ -151,7 +151,7 @@ mod tests {
     fn programs_that_wait_for_more_than_a_tenth_are_pressed() {
         let folder = tempfile::tempdir().unwrap();
         let roots = Roots::new(folder.path(), folder.path());
-        let mut pressed_after = |percent: f64| {
+        let pressed_after = |percent: f64| {
             let some = rampart_linux::memory_state::Stall { avg10: percent, total: Duration::ZERO };
             PressureWatch::begin(&Pressure { some, full: some }, MILLISECOND * 60_000).is_pressed(&roots)
         };
