@@ -26,6 +26,7 @@ fn the_blocks_of_this_machine_are_shown_and_make_up_its_memory() {
     for block in online.clone().filter(|_| report["uses_known"] == true) {
         let uses = ["free", "movable", "unmovable", "retired", "hole"].map(|use_| bytes(&block[use_]));
         assert_eq!(uses.iter().sum::<u64>(), size, "{block}");
+        assert_eq!(bytes(&block["used"]), uses[1] + uses[2], "{block}");
         let can_go = block["obstacle"].is_null();
         assert!(!can_go || uses[2] == 0 && uses[4] == 0, "{block}");
     }
@@ -58,7 +59,17 @@ fn states() -> Vec<(std::path::PathBuf, String)> {
 fn a_dry_run_names_the_blocks_that_would_go_and_changes_nothing() {
     let rampart = Rampart::new();
     let before = states();
-    let planned = rampart.run(&["banks", "consolidate", "--target", "1B", "--reserve", "0%", "--json"]);
+    let planned = rampart.run(&[
+        "banks",
+        "consolidate",
+        "--target",
+        "1B",
+        "--reserve",
+        "0%",
+        "--pressure-limit",
+        "100%",
+        "--json",
+    ]);
     assert_eq!(states(), before);
     if planned.out.is_empty() {
         assert_eq!((planned.code, planned.err.lines().count()), (Some(2), 1), "{planned:?}");
@@ -67,6 +78,9 @@ fn a_dry_run_names_the_blocks_that_would_go_and_changes_nothing() {
     let report = planned.json();
     assert_eq!((&report["schema"], &report["applied"]), (&"rampart.consolidation/1".into(), &false.into()));
     assert!(report["banks"]["source"].is_string(), "{report}");
+    let pressure = &report["pressure"];
+    assert_eq!(pressure["limit_percent"], 100, "{report}");
+    assert_ne!(pressure["most_percent"].is_null(), pressure["unknown_because"].is_null(), "{report}");
     let (attempts, ended) = (report["attempts"].as_array().unwrap(), report["ended"].as_str().unwrap());
     let offline = bytes(&report["offline_after"]) - bytes(&report["offline_before"]);
     match planned.code {
@@ -74,7 +88,8 @@ fn a_dry_run_names_the_blocks_that_would_go_and_changes_nothing() {
         _ => assert!(ended == "no_candidate" || ended == "reserve", "{report}"),
     }
     assert_eq!(attempts.is_empty(), offline == 0, "{report}");
-    assert!(attempts.iter().all(|attempt| attempt["refusal"].is_null()), "{report}");
+    let planned = |attempt: &serde_json::Value| attempt["refusal"].is_null() && attempt["seconds"].is_null();
+    assert!(attempts.iter().all(planned), "{report}");
     let text = rampart.run(&["banks", "consolidate", "--target", "0%"]);
     assert!(text.code == Some(0) && text.out.contains("dry run     nothing was changed"), "{text:?}");
 }
@@ -88,6 +103,8 @@ fn what_a_consolidation_cannot_use_is_refused_before_anything_happens() {
         &["--target", "30%", "--apply", "--dry-run"],
         &["--target", "30%", "--reserve", "2GiB"],
         &["--target", "30%", "--deadline", "soon"],
+        &["--target", "30%", "--pressure-limit", "101%"],
+        &["--target", "30%", "--pressure-limit", "0.5"],
         &["--apply"],
     ] {
         let refused = rampart.run(&[&["banks", "consolidate"], wrong].concat());

@@ -7,6 +7,8 @@
 //! one block offline at a time and chooses itself where pages go, so a longer plan would be out of date at once.
 //!
 //! Blocks of banks with retired frames go first: memory that failed once is the best to be without.
+//!
+//! Programs that wait for memory end it, whatever seems to be free: the reserve is a forecast, their wait is a fact.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -29,6 +31,8 @@ pub struct ConsolidationGoal {
     pub target: Bytes,
     /// This share of each node's memory stays free, in per cent.
     pub reserve_percent: u32,
+    /// It ends once programs wait for memory for more than this share of the time, in per cent.
+    pub pressure_percent: u32,
 }
 
 /// A consolidation under way: the goal, and the attempts that failed.
@@ -55,12 +59,22 @@ pub enum NextStep {
 pub enum ConsolidationEnd {
     /// the target is reached
     TargetReached,
+    /// programs waited for memory for longer than the limit permits
+    Pressure,
     /// without another block, too little memory would stay free
     Reserve,
     /// no other block can be emptied
     NoCandidate,
     /// stopped by a signal
     Stopped,
+}
+
+impl ConsolidationGoal {
+    /// Whether programs wait for memory for too large a share of the time; no if that is not known.
+    #[must_use]
+    pub fn is_pressed(&self, waited: Option<f64>) -> bool {
+        waited.is_some_and(|share| share * 100.0 > f64::from(self.pressure_percent))
+    }
 }
 
 impl Consolidation {
@@ -70,11 +84,15 @@ impl Consolidation {
         Self { goal, failed: FailedAttempts::default() }
     }
 
-    /// Decides what to do next. `now` is the time since the beginning.
+    /// Decides what to do next. `waited` is the largest share of the time, up to 1, for which programs waited for
+    /// memory so far; `None` if the kernel does not say. `now` is the time since the beginning.
     #[must_use]
-    pub fn next(&self, survey: &MemorySurvey, now: Duration) -> NextStep {
+    pub fn next(&self, survey: &MemorySurvey, waited: Option<f64>, now: Duration) -> NextStep {
         if survey.totals.offline >= self.goal.target {
             return NextStep::End(ConsolidationEnd::TargetReached);
+        }
+        if self.goal.is_pressed(waited) {
+            return NextStep::End(ConsolidationEnd::Pressure);
         }
         let may_go = |block: &&BlockSurvey| block.obstacle.is_none() && self.failed.count(block.number) < MOST_ATTEMPTS;
         let candidates: Vec<&BlockSurvey> = survey.blocks.iter().filter(may_go).collect();
@@ -83,9 +101,10 @@ impl Consolidation {
         }
         let costs = BankCosts::of(survey);
         let spared = candidates.into_iter().filter(|block| self.leaves_enough(survey, block));
-        let Some((next, block)) = spared
-            .map(|block| (self.failed.next(block.number).max(now), block))
-            .min_by_key(|(next, block)| (*next, costs.of_block(block), Reverse(block.number)))
+        let Some((next, block)) =
+            spared.map(|block| (self.failed.next(block.number).max(now), block)).min_by_key(|(next, block)| {
+                (*next, self.failed.count(block.number), costs.of_block(block), Reverse(block.number))
+            })
         else {
             return NextStep::End(ConsolidationEnd::Reserve);
         };

@@ -61,8 +61,9 @@ pub struct BlockSurvey {
     pub obstacle: Option<BlockObstacle>,
 }
 
-/// Memory by use. The sum is the block, without its holes.
+/// Memory by use. The sum is the block. Reports have [`Self::used`] too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(into = "ReportedUses")]
 pub struct FrameUseBytes {
     /// Free.
     pub free: Bytes,
@@ -78,21 +79,41 @@ pub struct FrameUseBytes {
     pub hole: Bytes,
 }
 
+/// [`FrameUseBytes`] as reports have it.
+#[derive(Serialize)]
+struct ReportedUses {
+    used: Bytes,
+    movable: Bytes,
+    unmovable: Bytes,
+    free: Bytes,
+    retired: Bytes,
+    unplugged: Bytes,
+    hole: Bytes,
+}
+
+impl From<FrameUseBytes> for ReportedUses {
+    fn from(uses: FrameUseBytes) -> Self {
+        let used = uses.used();
+        let FrameUseBytes { free, movable, unmovable, retired, unplugged, hole } = uses;
+        Self { used, movable, unmovable, free, retired, unplugged, hole }
+    }
+}
+
 /// What prevents that a block is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, displaydoc::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockObstacle {
-    /// offline already
+    /// offline
     Offline,
-    /// going offline now
+    /// going offline
     GoingOffline,
     /// it has a hole
     Hole,
-    /// it lies in several zones
+    /// several zones
     SeveralZones,
-    /// memory of the kernel lies in it
+    /// kernel memory
     Unmovable,
-    /// the use of its frames is unknown
+    /// use unknown
     Unknown,
 }
 

@@ -1,5 +1,5 @@
 # `rampart banks consolidate` takes memory offline up to its target. `rampart banks restore` brings each block back in
-# its former zone, also after a kill and after Ctrl-C in the midst.
+# its former zone, also after a kill and after Ctrl-C in the midst. Programs that wait for memory end it early.
 # memory: 2G
 
 as_before() {
@@ -16,7 +16,7 @@ all_come_back() {
 }
 
 # One block is for movable memory only: it must come back so.
-block=$(rampart banks | awk '/ yes: / { block = $1 } END { print block }')
+block=$(rampart banks | awk '/ yes$/ { block = $1 } END { print block }')
 echo offline >"$memory/memory$block/state"
 echo online_movable >"$memory/memory$block/state"
 zones >/tmp/before
@@ -42,7 +42,7 @@ check "it reaches its target" test "$code" = 0
 check "40 % of the blocks are offline ($gone of $all)" test $((gone * 100)) -ge $((all * 40))
 check "and not two blocks more" test $(((gone - 2) * 100)) -lt $((all * 40))
 check "the data are what they were" test "$(md5sum </tmp/data)" = "$sum"
-check "rampart banks shows them" test "$(rampart banks | grep -c ' no: offline already')" = "$gone"
+check "rampart banks shows them" test "$(rampart banks | grep -c ' no: offline$')" = "$gone"
 all_come_back "a consolidation"
 check "restore has nothing to do a second time" sh -c "rampart banks restore | grep -q '^nothing to bring back'"
 
@@ -66,6 +66,13 @@ check "in one line" test "$(wc -l </tmp/second)" = 1
 check "some blocks are offline" test "$(offline)" -ge 2
 all_come_back "a kill"
 
+# What the unit of `pools` does when it is started and stopped after that.
+begin KILL
+check "a second kill leaves blocks offline" test "$(offline)" -ge 2
+rampart banks pools --apply --for 2s >/tmp/report 2>&1
+tail -n 1 /tmp/report
+check "the end of pools brings back what a killed consolidation took" as_before
+
 begin INT
 check "Ctrl-C ends it before its target" test "$code" = 2
 check "and it says so" grep -q '^ended .*stopped' /tmp/report
@@ -73,7 +80,7 @@ check "some blocks are offline, as it says" test "$(grep -c ' offline$' /tmp/rep
 all_come_back "Ctrl-C"
 
 # A target that nobody can reach ends at the reserve, and harms nobody.
-rampart banks consolidate --target 99% --reserve 10% --apply >/tmp/report 2>&1
+rampart banks consolidate --target 99% --reserve 10% --pressure-limit 100% --apply >/tmp/report 2>&1
 code=$?
 cat /tmp/report
 check "a target out of reach is not reached" test "$code" = 2
@@ -87,7 +94,7 @@ rm /tmp/data
 pinned >/tmp/pinned &
 pinned=$!
 until grep -q pinned /tmp/pinned; do kill -0 $pinned || break; done
-rampart banks consolidate --target 90% --reserve 0% --deadline 500ms --apply >/tmp/report 2>&1
+rampart banks consolidate --target 90% --reserve 0% --deadline 500ms --pressure-limit 100% --apply >/tmp/report 2>&1
 code=$?
 cat /tmp/report
 check "pages that cannot move keep it from its target" test "$code" = 2
@@ -96,3 +103,67 @@ check "it tries each such block three times" sh -c \
 check "what is pinned stays" kill -0 $pinned
 kill $pinned
 all_come_back "an obstacle"
+
+# A program that waits for memory, though the machine has enough: it takes more than its group may have.
+mkdir /tmp/groups
+mount -t cgroup2 none /tmp/groups
+echo +memory >/tmp/groups/cgroup.subtree_control
+mkdir /tmp/groups/small
+echo 8M >/tmp/groups/small/memory.high
+
+# wait_for_memory: begins to wait as soon as /tmp/wait exists; its process is $waiting.
+wait_for_memory() {
+  sh -c 'echo $$ >/tmp/groups/small/cgroup.procs; until [ -e /tmp/wait ]; do sleep 1; done; exec dd if=/dev/zero of=/tmp/more bs=64k count=10000' 2>/dev/null &
+  waiting=$!
+}
+
+end_wait() {
+  kill -KILL $waiting
+  wait $waiting 2>/dev/null
+  rm -f /tmp/more /tmp/wait
+}
+
+# Pinned pages: the attempt that is under way when the program begins to wait would last for an hour.
+pinned >/tmp/pinned &
+pinned=$!
+until grep -q pinned /tmp/pinned; do kill -0 $pinned || break; done
+wait_for_memory
+rampart banks consolidate --target 90% --reserve 0% --deadline 1h --apply --json >/tmp/report 2>&1 &
+consolidation=$!
+waited=0
+until [ $waited -ge 2 ]; do
+  sleep 1
+  waited=$((waited + 1))
+  grep -lq going-offline "$memory"/memory[0-9]*/state || waited=0
+  kill -0 $consolidation || break
+done
+check "a block that can never be emptied is tried" kill -0 $consolidation
+gone=$(grep -lx offline "$memory"/memory[0-9]*/state | wc -l)
+touch /tmp/wait
+wait $consolidation
+code=$?
+cat /tmp/report /proc/pressure/memory
+check "programs that wait for memory end it" test "$code" = 2
+check "it says why" grep -q '"ended": "pressure"' /tmp/report
+check "and how long they waited" awk '$1 == "\"most_percent\":" { exit $2 + 0 <= 10 } END { if (!NR) exit 1 }' /tmp/report
+check "the attempt that was under way is taken back" test "$(offline)" = "$gone"
+check "what is pinned stays" kill -0 $pinned
+kill $pinned
+until awk '$1 == "some" { sub("avg10=", "", $2); exit $2 + 0 <= 15 }' /proc/pressure/memory; do kill -0 $waiting || break; done
+rampart banks consolidate --target 90% --apply >/tmp/report 2>&1
+code=$?
+cat /tmp/report
+check "while they wait, it does not begin" sh -c "[ $code = 2 ] && [ $(offline) = $gone ] && ! grep -q ' offline$' /tmp/report"
+check "in one line" test "$(grep -c '^ended .*programs waited for memory for longer than the limit' /tmp/report)" = 1
+check "a dry run says so too" sh -c "rampart banks consolidate --target 90% | grep -q '^ended .*waited for memory'"
+end_wait
+all_come_back "programs that waited"
+
+mount -t tmpfs none /proc/pressure
+rampart banks consolidate --target 20% --apply >/tmp/report 2>&1
+code=$?
+cat /tmp/report
+umount /proc/pressure
+check "without figures of pressure it goes on" test "$code" = 0
+check "and says that there is no limit" grep -q '^pressure    unknown, so it has no limit: /proc/pressure/memory does not exist' /tmp/report
+all_come_back "a consolidation without figures of pressure"

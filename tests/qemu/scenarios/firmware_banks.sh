@@ -18,7 +18,7 @@ check "a node is a bank" grep -q '0x0010000000-0x001fffffff (MPST)$' /tmp/banks
 check "two ranges of a node are a set" \
   test "$(grep -c '(MPST), goes with all of set 3$' /tmp/banks)" = 2
 check "a window is interleaved" grep -q '(CEDT), interleaved 2 ways by 8 KiB$' /tmp/banks
-check "blocks 2 and 3 lie in one bank" test "$(awk '$1 == 2 || $1 == 3 { print $6 }' /tmp/banks | sort -u | wc -l)" = 1
+check "blocks 2 and 3 lie in one bank" test "$(awk '$1 == 2 || $1 == 3 { print $5 }' /tmp/banks | sort -u | wc -l)" = 1
 check "their blocks name the set" test "$(grep -c ' 3 set 3 \| 5 set 3 ' /tmp/banks)" = 2
 rampart banks --json >/tmp/json
 check "as JSON too" grep -q '"source": "firmware"' /tmp/json

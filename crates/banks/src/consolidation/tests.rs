@@ -12,6 +12,9 @@ use rampart_linux::{BlockZones, Census, FrameClass, MemoryBlock, MemoryBlocks, M
 const FRAMES: u64 = 1000;
 const BLOCK: Bytes = Bytes::new(FRAMES * 4096);
 
+/// Nobody waited for memory.
+const CALM: Option<f64> = Some(0.0);
+
 /// A block of the machine: its node, its zone, and frames in use by class.
 #[derive(Clone, Debug)]
 struct Made {
@@ -54,9 +57,12 @@ fn blocks(count: u64) -> Bytes {
     Bytes::new(count * BLOCK.get())
 }
 
+fn goal(target: Bytes, reserve_percent: u32) -> ConsolidationGoal {
+    ConsolidationGoal { target, reserve_percent, pressure_percent: 10 }
+}
+
 fn next(made: &[Made], per_bank: u64, target: Bytes, reserve_percent: u32) -> NextStep {
-    let goal = ConsolidationGoal { target, reserve_percent };
-    Consolidation::new(goal).next(&survey(made, per_bank), Duration::ZERO)
+    Consolidation::new(goal(target, reserve_percent)).next(&survey(made, per_bank), CALM, Duration::ZERO)
 }
 
 fn offline(number: u32) -> NextStep {
@@ -86,10 +92,10 @@ fn what_the_host_can_have_back_goes_before_what_is_cheaper() {
     let bad = online("Normal", &[(FrameClass::Anonymous, 5), (FrameClass::Poisoned, 1)]);
     let mut survey = survey(&[kernel(), anonymous(1), anonymous(9), bad], 1);
     survey.blocks[2].origin = MemoryOrigin::VirtioMem;
-    let goal = ConsolidationGoal { target: blocks(1), reserve_percent: 5 };
-    assert_eq!(Consolidation::new(goal).next(&survey, Duration::ZERO), offline(3), "bad memory before all");
+    let goal = goal(blocks(1), 5);
+    assert_eq!(Consolidation::new(goal).next(&survey, CALM, Duration::ZERO), offline(3), "bad memory before all");
     survey.blocks.pop();
-    assert_eq!(Consolidation::new(goal).next(&survey, Duration::ZERO), offline(2));
+    assert_eq!(Consolidation::new(goal).next(&survey, CALM, Duration::ZERO), offline(2));
 }
 
 #[test]
@@ -126,24 +132,54 @@ fn no_node_is_left_without_memory_for_the_kernel() {
 #[test]
 fn a_block_that_failed_rests_longer_each_time_and_is_given_up() {
     let machine = survey(&[kernel(), anonymous(1), kernel()], 1);
-    let mut consolidation = Consolidation::new(ConsolidationGoal { target: blocks(1), reserve_percent: 5 });
+    let mut consolidation = Consolidation::new(goal(blocks(1), 5));
     let at = Duration::from_secs;
-    assert_eq!(consolidation.next(&machine, at(0)), offline(1));
+    assert_eq!(consolidation.next(&machine, CALM, at(0)), offline(1));
     consolidation.failed(HotplugBlock(1), at(10));
-    assert_eq!(consolidation.next(&machine, at(10)), NextStep::Wait(at(11)));
-    assert_eq!(consolidation.next(&machine, at(11)), offline(1));
+    assert_eq!(consolidation.next(&machine, CALM, at(10)), NextStep::Wait(at(11)));
+    assert_eq!(consolidation.next(&machine, CALM, at(11)), offline(1));
     consolidation.failed(HotplugBlock(1), at(12));
-    assert_eq!(consolidation.next(&machine, at(12)), NextStep::Wait(at(14)));
+    assert_eq!(consolidation.next(&machine, CALM, at(12)), NextStep::Wait(at(14)));
     consolidation.failed(HotplugBlock(1), at(14));
-    assert_eq!(consolidation.next(&machine, at(99)), NextStep::End(ConsolidationEnd::NoCandidate));
+    assert_eq!(consolidation.next(&machine, CALM, at(99)), NextStep::End(ConsolidationEnd::NoCandidate));
 }
 
 #[test]
 fn while_one_block_rests_another_is_tried() {
     let machine = survey(&[kernel(), anonymous(1), anonymous(2)], 1);
-    let mut consolidation = Consolidation::new(ConsolidationGoal { target: blocks(1), reserve_percent: 5 });
+    let mut consolidation = Consolidation::new(goal(blocks(1), 5));
     consolidation.failed(HotplugBlock(1), Duration::from_millis(5));
-    assert_eq!(consolidation.next(&machine, Duration::from_millis(5)), offline(2));
+    assert_eq!(consolidation.next(&machine, CALM, Duration::from_millis(5)), offline(2));
+    let after_the_rest = Duration::from_secs(60);
+    assert_eq!(consolidation.next(&machine, CALM, after_the_rest), offline(2), "one that has not failed comes first");
+    consolidation.failed(HotplugBlock(2), Duration::from_secs(2));
+    assert_eq!(consolidation.next(&machine, CALM, after_the_rest), offline(1), "then the cheaper one");
+}
+
+/// A wait of exactly the limit is permitted. What is not known ends nothing, and what is reached comes first.
+#[test]
+fn programs_that_wait_for_memory_for_longer_than_the_limit_end_it() {
+    let machine = survey(&[kernel(), anonymous(1), anonymous(2)], 1);
+    let pressed = NextStep::End(ConsolidationEnd::Pressure);
+    for (limit, waited, next) in [
+        (10, None, offline(1)),
+        (10, Some(0.0), offline(1)),
+        (10, Some(0.1), offline(1)),
+        (10, Some(0.1001), pressed),
+        (10, Some(1.0), pressed),
+        (0, Some(0.0), offline(1)),
+        (0, Some(0.000_1), pressed),
+        (100, Some(1.0), offline(1)),
+    ] {
+        let goal = ConsolidationGoal { pressure_percent: limit, ..goal(blocks(1), 5) };
+        let decided = Consolidation::new(goal).next(&machine, waited, Duration::ZERO);
+        assert_eq!(decided, next, "{waited:?} with a limit of {limit} %");
+    }
+    let mut resting = Consolidation::new(goal(blocks(1), 5));
+    [1, 2].into_iter().for_each(|block| resting.failed(HotplugBlock(block), Duration::ZERO));
+    assert_eq!(resting.next(&machine, Some(0.2), Duration::ZERO), pressed, "no wait for blocks that rest");
+    let reached = Consolidation::new(goal(blocks(0), 5)).next(&machine, Some(1.0), Duration::ZERO);
+    assert_eq!(reached, NextStep::End(ConsolidationEnd::TargetReached));
 }
 
 fn made() -> impl Strategy<Value = Made> {
@@ -179,7 +215,8 @@ fn empty(machine: &mut [Made], block: usize) -> bool {
 
 proptest! {
     /// A whole consolidation, with attempts that fail at random: it ends, programs keep their memory, each node its
-    /// reserve and memory for the kernel, and no block is tried more often or earlier than it may.
+    /// reserve and memory for the kernel, and no block is tried more often or earlier than it may. Once programs wait
+    /// for memory for too long, no further block is tried.
     #[test]
     fn a_consolidation_ends_and_spares_what_it_must(
         mut machine in proptest::collection::vec(made(), 1..40),
@@ -187,14 +224,18 @@ proptest! {
         reserve_percent in 0..60_u32,
         per_bank in 1..4_u64,
         failures in proptest::collection::vec(any::<bool>(), 200),
+        waits in proptest::collection::vec(0..12_u32, 200),
     ) {
-        let goal = ConsolidationGoal { target: blocks(target), reserve_percent };
+        let goal = goal(blocks(target), reserve_percent);
+        let (mut waits, mut waited) = (waits.into_iter(), 0);
         let mut consolidation = Consolidation::new(goal);
         let (mut now, mut failures) = (Duration::ZERO, failures.into_iter());
         let mut tried: BTreeMap<HotplugBlock, Vec<Duration>> = BTreeMap::new();
         let end = loop {
             let seen = survey(&machine, per_bank);
-            let block = match consolidation.next(&seen, now) {
+            // Rarely 11 %: most consolidations end for another reason.
+            waited = waited.max(waits.next().filter(|percent| *percent < 11 || tried.len() > 8).unwrap_or(0));
+            let block = match consolidation.next(&seen, Some(f64::from(waited) / 100.0), now) {
                 NextStep::Offline(block) => block,
                 NextStep::Wait(until) => {
                     prop_assert!(until > now);
@@ -203,6 +244,7 @@ proptest! {
                 }
                 NextStep::End(end) => break end,
             };
+            prop_assert!(waited <= 10, "programs wait");
             let attempts = tried.entry(block).or_default();
             if let Some(last) = attempts.last() {
                 prop_assert!(now >= *last + FIRST_REST * (1 << (attempts.len() - 1)), "too early");
@@ -223,6 +265,7 @@ proptest! {
         };
         let offline = survey(&machine, per_bank).totals.offline;
         prop_assert_eq!(end == ConsolidationEnd::TargetReached, offline >= goal.target);
+        prop_assert_eq!(end == ConsolidationEnd::Pressure, waited > 10 && offline < goal.target);
         prop_assert!(tried.is_empty() || offline.get() < goal.target.get() + BLOCK.get(), "no more than was asked");
     }
 }

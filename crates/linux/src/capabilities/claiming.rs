@@ -42,11 +42,8 @@ pub(super) fn frame_flags(roots: &Roots) -> Result<String, Absence> {
 }
 
 pub(super) fn memory_pressure(roots: &Roots) -> Result<String, Absence> {
-    let path = roots.proc("pressure/memory");
-    let text = text(&path).map_err(|cause| Absence::of_file(&path, &cause, "CONFIG_PSI, and boot it with psi=1"))?;
-    Pressure::parse(&text)
+    Pressure::require(roots)
         .map(|pressure| format!("some {:.2} %, full {:.2} %", pressure.some.avg10, pressure.full.avg10))
-        .ok_or_else(|| Absence::new(format!("{} is not understood", path.display()), "report this kernel's version"))
 }
 
 pub(super) fn transparent_huge_pages(roots: &Roots) -> Result<String, Absence> {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::Roots;
 use crate::roots::text;
+use crate::{Absence, Roots};
 
 /// Time in which tasks waited for memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -31,7 +31,20 @@ impl Pressure {
     /// This machine's; `None` on a kernel without PSI or with it switched off.
     #[must_use]
     pub fn read(roots: &Roots) -> Option<Self> {
-        Self::parse(&text(&roots.proc("pressure/memory")).ok()?)
+        Self::require(roots).ok()
+    }
+
+    /// This machine's.
+    ///
+    /// # Errors
+    /// Why it is not known.
+    pub fn require(roots: &Roots) -> Result<Self, Absence> {
+        let path = roots.proc("pressure/memory");
+        let text =
+            text(&path).map_err(|cause| Absence::of_file(&path, &cause, "CONFIG_PSI, and boot it with psi=1"))?;
+        let not_understood =
+            || Absence::new(format!("{} is not understood", path.display()), "report this kernel's version");
+        Self::parse(&text).ok_or_else(not_understood)
     }
 
     /// Reads the text of `/proc/pressure/memory`; `None` if it is malformed.

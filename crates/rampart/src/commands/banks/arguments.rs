@@ -58,6 +58,9 @@ pub struct ConsolidateArguments {
     /// How much of each node's memory stays free
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = parse_part)]
     pub reserve: u32,
+    /// End once programs wait for memory for more than this share of the time (`some` of the kernel's PSI)
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse_limit)]
+    pub pressure_limit: u32,
     /// How long to try each block; then it is left, and tried twice more later
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
     pub deadline: Duration,
@@ -349,6 +352,14 @@ fn parse_some_bytes(text: &str) -> Result<Bytes, String> {
 fn parse_watts(text: &str) -> Result<f64, String> {
     let watts = text.parse().ok().filter(|watts| (1e-6..=1e6).contains(watts));
     watts.ok_or_else(|| "give watts from 0.000001 to 1000000, such as 1.3".to_owned())
+}
+
+/// A share of the time, from 0% to 100%, which is no limit.
+fn parse_limit(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.parse().ok());
+    number
+        .filter(|percent| *percent <= 100)
+        .ok_or_else(|| "give whole per cent from 0% to 100%, such as 10%".to_owned())
 }
 
 /// A part of a whole, from 0% to 99%.

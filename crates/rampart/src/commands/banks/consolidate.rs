@@ -1,4 +1,4 @@
-//! `rampart banks consolidate`: takes memory offline, block by block, until a target is met.
+//! `rampart banks consolidate`: takes memory offline, block by block, until a target is met or programs wait too long.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::arguments::ConsolidateArguments;
 use super::culprits::Culprits;
 use super::mover::BlockMover;
+use super::pressure_limit::{PressureLimit, PressureReport};
 use super::{Surveyed, look};
 use crate::error::Error;
 use crate::output::progress::StepProgress;
@@ -34,6 +35,7 @@ struct ConsolidationReport {
     memory: Bytes,
     target: Bytes,
     reserve_percent: u32,
+    pressure: PressureReport,
     offline_before: Bytes,
     offline_after: Bytes,
     ended: ConsolidationEnd,
@@ -53,12 +55,15 @@ struct Attempt {
     to_move: Bytes,
     /// Why the block stayed; `None` if it went.
     refusal: Option<String>,
+    /// How long it took; `None` in a dry run.
+    seconds: Option<f64>,
 }
 
 impl Attempt {
-    fn new(survey: &MemorySurvey, block: HotplugBlock, refusal: Option<&HotplugRefusal>) -> Self {
+    /// An attempt that would succeed.
+    fn planned(survey: &MemorySurvey, block: HotplugBlock) -> Self {
         let to_move = survey.find(block).map_or(Bytes::ZERO, |found| found.uses.movable);
-        Self { block, to_move, refusal: refusal.map(ToString::to_string) }
+        Self { block, to_move, refusal: None, seconds: None }
     }
 }
 
@@ -67,7 +72,12 @@ pub fn run(arguments: &ConsolidateArguments) -> Result<u8, Error> {
     let roots = Roots::default();
     let before = look(&roots, arguments.bank)?.known()?;
     let memory = Bytes::new(before.totals.online.get() + before.totals.offline.get());
-    let goal = ConsolidationGoal { target: arguments.target.of(memory), reserve_percent: arguments.reserve };
+    let goal = ConsolidationGoal {
+        target: arguments.target.of(memory),
+        reserve_percent: arguments.reserve,
+        pressure_percent: arguments.pressure_limit,
+    };
+    let pressure = PressureLimit::begin(&roots);
     let mut report = ConsolidationReport {
         schema: "rampart.consolidation/1",
         applied: arguments.apply,
@@ -75,6 +85,7 @@ pub fn run(arguments: &ConsolidateArguments) -> Result<u8, Error> {
         memory,
         target: goal.target,
         reserve_percent: goal.reserve_percent,
+        pressure: pressure.report(goal.pressure_percent),
         offline_before: before.totals.offline,
         offline_after: before.totals.offline,
         ended: ConsolidationEnd::NoCandidate,
@@ -83,10 +94,11 @@ pub fn run(arguments: &ConsolidateArguments) -> Result<u8, Error> {
         culprits: Culprits::default(),
     };
     if arguments.apply {
-        Application::begin(&roots, arguments, goal)?.run(&mut report)?;
+        Application::begin(&roots, arguments, goal, &pressure)?.run(&mut report)?;
     } else {
-        plan(before, goal, &mut report);
+        plan(before, goal, &pressure, &mut report);
     }
+    report.pressure = pressure.report(goal.pressure_percent);
     if arguments.json {
         text::print_json(&report)?;
     } else {
@@ -96,12 +108,17 @@ pub fn run(arguments: &ConsolidateArguments) -> Result<u8, Error> {
 }
 
 /// What would be done if every attempt succeeded.
-fn plan(mut survey: MemorySurvey, goal: ConsolidationGoal, report: &mut ConsolidationReport) {
+fn plan(
+    mut survey: MemorySurvey,
+    goal: ConsolidationGoal,
+    pressure: &PressureLimit<'_>,
+    report: &mut ConsolidationReport,
+) {
     let consolidation = Consolidation::new(goal);
     report.ended = loop {
-        match consolidation.next(&survey, Duration::ZERO) {
+        match consolidation.next(&survey, pressure.most(), Duration::ZERO) {
             NextStep::Offline(block) => {
-                report.attempts.push(Attempt::new(&survey, block, None));
+                report.attempts.push(Attempt::planned(&survey, block));
                 survey = survey.without(block);
             }
             NextStep::Wait(_) => unreachable!("no attempt has failed"),
@@ -115,6 +132,8 @@ fn plan(mut survey: MemorySurvey, goal: ConsolidationGoal, report: &mut Consolid
 struct Application<'a> {
     roots: &'a Roots,
     arguments: &'a ConsolidateArguments,
+    goal: ConsolidationGoal,
+    pressure: &'a PressureLimit<'a>,
     consolidation: Consolidation,
     mover: BlockMover<'a>,
     stop: Arc<AtomicBool>,
@@ -122,11 +141,17 @@ struct Application<'a> {
 }
 
 impl<'a> Application<'a> {
-    fn begin(roots: &'a Roots, arguments: &'a ConsolidateArguments, goal: ConsolidationGoal) -> Result<Self, Error> {
+    fn begin(
+        roots: &'a Roots,
+        arguments: &'a ConsolidateArguments,
+        goal: ConsolidationGoal,
+        pressure: &'a PressureLimit<'a>,
+    ) -> Result<Self, Error> {
         let mover = BlockMover::open(roots)?;
         let stop = signals::stop_flag()?;
         hotplug::write_back();
-        Ok(Self { roots, arguments, consolidation: Consolidation::new(goal), mover, stop, began: Instant::now() })
+        let consolidation = Consolidation::new(goal);
+        Ok(Self { roots, arguments, goal, pressure, consolidation, mover, stop, began: Instant::now() })
     }
 
     /// Takes blocks offline until there is nothing more to do.
@@ -143,7 +168,7 @@ impl<'a> Application<'a> {
                 usize::try_from(more).unwrap_or(usize::MAX)
             };
             progress.set(blocks(seen.survey.totals.offline), blocks(report.target));
-            match self.consolidation.next(&seen.survey, now) {
+            match self.consolidation.next(&seen.survey, self.pressure.most(), now) {
                 NextStep::Offline(block) => report.attempts.push(self.attempt(&seen, block)?),
                 NextStep::Wait(until) => thread::sleep((until - now).min(MOMENT)),
                 NextStep::End(end) => break end,
@@ -155,12 +180,17 @@ impl<'a> Application<'a> {
 
     fn attempt(&mut self, seen: &Surveyed, block: HotplugBlock) -> Result<Attempt, Error> {
         let found = seen.blocks.find(block).expect("a block of the survey");
-        let patience = Patience { deadline: self.arguments.deadline, stops: &|| self.stop.load(Ordering::Relaxed) };
+        let (stop, goal, pressure) = (&self.stop, self.goal, self.pressure);
+        let stops = || stop.load(Ordering::Relaxed) || goal.is_pressed(pressure.most());
+        let began = Instant::now();
+        let patience = Patience { deadline: self.arguments.deadline, stops: &stops };
         let refusal = self.mover.take_offline(found, patience)?.err();
+        let seconds = Some(began.elapsed().as_secs_f64());
         if refusal.is_some() {
             self.consolidation.failed(block, self.began.elapsed());
         }
-        Ok(Attempt::new(&seen.survey, block, refusal.as_ref()))
+        let refusal = refusal.as_ref().map(HotplugRefusal::to_string);
+        Ok(Attempt { refusal, seconds, ..Attempt::planned(&seen.survey, block) })
     }
 
     fn end(mut self, report: &mut ConsolidationReport) -> Result<(), Error> {
@@ -200,6 +230,7 @@ fn shown(report: &ConsolidationReport) -> String {
         report.offline_after, report.memory, report.target
     );
     let _ = writeln!(text, "banks       {}", report.banks);
+    let _ = writeln!(text, "pressure    {}", report.pressure);
     let _ = writeln!(text, "ended       {}", report.ended);
     if report.applied {
         text.push_str("back        `rampart banks restore` brings these blocks online again\n");
@@ -219,6 +250,7 @@ mod tests {
             block: HotplugBlock(block),
             to_move: Bytes::from_mib(3),
             refusal: refusal.map(str::to_owned),
+            seconds: Some(0.5),
         };
         let mut report = ConsolidationReport {
             schema: "",
@@ -227,6 +259,7 @@ mod tests {
             memory: Bytes::from_mib(1024),
             target: Bytes::from_mib(300),
             reserve_percent: 5,
+            pressure: PressureReport { limit_percent: 10, most_percent: Some(2.0), unknown_because: None },
             offline_before: Bytes::ZERO,
             offline_after: Bytes::from_mib(128),
             ended: ConsolidationEnd::Reserve,
@@ -243,6 +276,7 @@ mod tests {
                 "block 5 came online again: another program, or udev by /rules",
                 "offline     128 MiB of 1 GiB; the target is 300 MiB",
                 "banks       banks of 128 MiB (assumed)",
+                "pressure    programs waited for memory for at most 2.0 % of the time; the limit is 10 %",
                 "ended       without another block, too little memory would stay free",
                 "back        `rampart banks restore` brings these blocks online again",
             ]
@@ -251,6 +285,6 @@ mod tests {
         report.attempts.truncate(1);
         report.came_back.clear();
         assert_eq!(lines(&report)[1], "     5      3 MiB  would go offline");
-        assert_eq!(lines(&report)[5], "dry run     nothing was changed: --apply does it");
+        assert_eq!(lines(&report)[6], "dry run     nothing was changed: --apply does it");
     }
 }

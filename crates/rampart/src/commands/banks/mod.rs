@@ -8,6 +8,7 @@ mod mover;
 mod page;
 mod pool_events;
 mod pools;
+mod pressure_limit;
 mod pressure_watch;
 mod record;
 mod recorded;

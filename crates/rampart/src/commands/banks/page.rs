@@ -48,7 +48,17 @@ fn picture(survey: &MemorySurvey) -> String {
 /// Draws a block: from below, what cannot move, what can, and what is free.
 #[expect(clippy::cast_precision_loss, reason = "a drawing")]
 fn square(svg: &mut String, block: &BlockSurvey, size: u64, (x, y): (usize, usize)) {
-    let title = format!("block {}, {}; can be emptied: {}", block.number.0, block.state, verdict(block));
+    let ((first, last), uses) = (block.addresses, block.uses);
+    let title = format!(
+        "block {}, {first:#012x}-{last:#012x}, {}; used {} (movable {}, unmovable {}), free {}; can be emptied: {}",
+        block.number.0,
+        block.state,
+        uses.used(),
+        uses.movable,
+        uses.unmovable,
+        uses.free,
+        verdict(block)
+    );
     let _ = write!(svg, "<g><title>{}</title>", escape(&title));
     let frame = if block.obstacle.is_none() { "1.6" } else { "0.3" };
     let _ = write!(
@@ -92,7 +102,9 @@ mod tests {
         let banks = BankLayout::requested(Bytes::from_mib(128));
         let page = of_survey(&MemorySurvey::new(&blocks, Some(&[half]), banks));
         assert_eq!((page.matches("<title>block").count(), page.matches("height=\"8.00\"").count()), (2, 2), "{page}");
-        assert!(page.contains("block 0, online; can be emptied: yes: 64 MiB to move"), "{page}");
+        let title = "block 0, 0x0000000000-0x0007ffffff, online; used 64 MiB (movable 64 MiB, unmovable 0 B), free 64 MiB; \
+                     can be emptied: yes";
+        assert!(page.contains(title), "{page}");
         assert!(page.contains("2 of 2") && !page.contains("http"), "{page}");
     }
 }

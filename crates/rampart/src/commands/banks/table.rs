@@ -1,6 +1,7 @@
 //! The survey as text: a row for each block, a picture, and the totals.
 
 use std::fmt::Write as _;
+use std::iter;
 
 use rampart_banks::{BlockObstacle, BlockSurvey, MemorySurvey, NamedBank, VirtioMemTotals};
 use rampart_linux::{BlockZones, MemoryOrigin};
@@ -9,6 +10,15 @@ use rampart_memory::Bytes;
 /// Blocks in a row of the picture.
 const ROW: usize = 64;
 
+/// The headings of the columns.
+const HEADINGS: [&str; COLUMNS] =
+    ["block", "state", "zone", "node", "bank", "from", "used", "movable", "unmovable", "free", "can be emptied"];
+
+const COLUMNS: usize = 11;
+
+/// The columns of numbers, which are aligned on the right.
+const NUMBERS: [bool; COLUMNS] = [true, false, false, true, true, false, true, true, true, true, false];
+
 /// The meaning of the picture's signs.
 const LEGEND: &str = "0 to 9: can be emptied, tenths in use   #: memory of the kernel   z: several zones   o: a hole\n\
                       .: offline   >: going offline   ?: unknown (needs root)\n";
@@ -16,11 +26,9 @@ const LEGEND: &str = "0 to 9: can be emptied, tenths in use   #: memory of the k
 /// The survey as text. `unknown` is the reason why the use of frames could not be read, `left_out` are those why tables
 /// of the firmware do not count.
 pub fn text(survey: &MemorySurvey, unknown: Option<&str>, left_out: &[String]) -> String {
-    let mut text = format!(
-        "{:>6}  {:<27}  {:<13}  {:<8} {:>4}  {:>9}  {:<10}  {:>9}  {:>9}  {:>9}  {}\n",
-        "block", "addresses", "state", "zone", "node", "bank", "from", "free", "movable", "unmovable", "can be emptied"
-    );
-    survey.blocks.iter().for_each(|block| row(&mut text, block));
+    let mut text = String::new();
+    rows(&mut text, survey);
+    text.push_str("used, movable, unmovable and free memory in MiB\n");
     text.push('\n');
     for blocks in survey.blocks.chunks(ROW) {
         let signs: String = blocks.iter().map(|block| sign(block, survey.block)).collect();
@@ -68,8 +76,24 @@ fn virtio_mem(text: &mut String, totals: &VirtioMemTotals) {
     );
 }
 
-fn row(text: &mut String, block: &BlockSurvey) {
-    let (first, last) = block.addresses;
+/// A row for each block, under the headings. Each column is as wide as its widest cell.
+fn rows(text: &mut String, survey: &MemorySurvey) {
+    let headings = HEADINGS.map(str::to_owned);
+    let rows: Vec<[String; COLUMNS]> = iter::once(headings).chain(survey.blocks.iter().map(cells)).collect();
+    let mut widths = [0; COLUMNS];
+    for row in &rows {
+        widths.iter_mut().zip(row).for_each(|(width, cell)| *width = cell.len().max(*width));
+    }
+    for row in &rows {
+        let cells = row.iter().zip(widths).zip(NUMBERS).map(|((cell, width), is_number)| {
+            if is_number { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+        });
+        let line = cells.collect::<Vec<String>>().join("  ");
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+}
+
+fn cells(block: &BlockSurvey) -> [String; COLUMNS] {
     let bank = match block.banks {
         (first, last) if first == last => first.0.to_string(),
         (first, last) => format!("{}-{}", first.0, last.0),
@@ -80,19 +104,35 @@ fn row(text: &mut String, block: &BlockSurvey) {
     };
     let node = block.node.map_or_else(|| "-".to_owned(), |node| node.0.to_string());
     let uses = block.uses;
-    let [free, movable, unmovable] = [uses.free, uses.movable, uses.unmovable].map(|bytes| match block.obstacle {
+    let uses = [uses.used(), uses.movable, uses.unmovable, uses.free].map(|bytes| match block.obstacle {
         Some(BlockObstacle::Offline | BlockObstacle::GoingOffline | BlockObstacle::Unknown) => "-".to_owned(),
-        _ => bytes.to_string(),
+        _ => mebibytes(bytes),
     });
-    let _ = writeln!(
-        text,
-        "{:>6}  {first:#012x}-{last:#012x}  {:<13}  {:<8} {node:>4}  {bank:>9}  {:<10}  {free:>9}  {movable:>9}  {unmovable:>9}  {}",
-        block.number.0,
+    let [used, movable, unmovable, free] = uses;
+    [
+        block.number.0.to_string(),
         block.state.to_string(),
         zone(&block.zones),
-        origin(block.origin),
+        node,
+        bank,
+        origin(block.origin).to_owned(),
+        used,
+        movable,
+        unmovable,
+        free,
         verdict(block),
-    );
+    ]
+}
+
+/// A number of MiB in at most six characters: with one decimal below a thousand, and none where it is whole.
+fn mebibytes(bytes: Bytes) -> String {
+    const MEBIBYTE: u64 = 1 << 20;
+    let tenths = (u128::from(bytes.get()) * 10 + u128::from(MEBIBYTE) / 2) / u128::from(MEBIBYTE);
+    match tenths {
+        0 if bytes > Bytes::ZERO => "<0.1".to_owned(),
+        _ if tenths >= 10_000 || bytes.get().is_multiple_of(MEBIBYTE) => ((tenths + 5) / 10).to_string(),
+        _ => format!("{}.{}", tenths / 10, tenths % 10),
+    }
 }
 
 /// A bank that the firmware names, with the banks that go with it and its interleaving.
@@ -117,21 +157,20 @@ fn origin(origin: MemoryOrigin) -> &'static str {
     }
 }
 
-/// The zone of a block in few letters.
+/// The zone of a block in few letters; of an offline one, the zone in which it comes online by default.
 fn zone(zones: &BlockZones) -> String {
     match zones {
         BlockZones::In(zone) => zone.clone(),
         BlockZones::Several => "several".to_owned(),
-        BlockZones::Choices(zones) if !zones.is_empty() => zones.join("/"),
-        BlockZones::Choices(_) | BlockZones::Unknown => "-".to_owned(),
+        BlockZones::Choices(zones) => zones.first().cloned().unwrap_or_else(|| "-".to_owned()),
+        BlockZones::Unknown => "-".to_owned(),
     }
 }
 
 /// Whether a block can be emptied, and if not, why.
 pub fn verdict(block: &BlockSurvey) -> String {
     match block.obstacle {
-        None if block.uses.movable == Bytes::ZERO => "yes: empty".to_owned(),
-        None => format!("yes: {} to move", block.uses.movable),
+        None => "yes".to_owned(),
         Some(obstacle) => format!("no: {obstacle}"),
     }
 }
@@ -185,13 +224,56 @@ mod tests {
         let kernel: Census = [(FrameClass::Slab, 32_768)].into_iter().collect();
         let shown = text(&survey(Some(&[kernel, used, kernel])), None, &[]);
         let lines: Vec<&str> = shown.lines().collect();
-        assert!(lines[1].contains("0x0000000000-0x0007ffffff") && lines[1].ends_with("no: it lies in several zones"));
-        assert!(lines[2].contains("96 MiB") && lines[2].ends_with("yes: 32 MiB to move"), "{shown}");
-        assert!(lines[3].ends_with("no: memory of the kernel lies in it"), "{shown}");
-        assert!(lines[4].contains("Normal/Movable") && lines[4].ends_with("no: offline already"), "{shown}");
-        assert_eq!(lines[6], "     0  z3#.");
+        assert_eq!(
+            lines[..6],
+            [
+                "block  state    zone     node  bank  from  used  movable  unmovable  free  can be emptied",
+                "    0  online   several     0     0  -      128        0        128     0  no: several zones",
+                "    1  online   Normal      0     0  -       32       32          0    96  yes",
+                "    2  online   Normal      0     1  -      128        0        128     0  no: kernel memory",
+                "    3  offline  Normal      0     1  -        -        -          -     -  no: offline",
+                "used, movable, unmovable and free memory in MiB",
+            ]
+        );
+        assert_eq!(lines[7], "     0  z3#.");
         assert_eq!(lines.last(), Some(&"emptied     128 MiB in 1 blocks could be now, after 32 MiB has moved"));
         assert!(shown.contains("0 of 2 are removable; banks of 256 MiB (as requested)"), "{shown}");
+    }
+
+    #[test]
+    fn sizes_are_mebibytes_with_a_decimal_where_that_says_something() {
+        let kib = |kib: u64| mebibytes(Bytes::new(kib << 10));
+        for (size, shown) in [
+            (0, "0"),
+            (4, "<0.1"),
+            (52, "0.1"),
+            (1024, "1"),
+            (1536, "1.5"),
+            (128 * 1024 - 4, "128.0"),
+            (999 * 1024 + 512, "999.5"),
+            (1000 * 1024 + 512, "1001"),
+            (2047 * 1024 + 4, "2047"),
+            (2048 * 1024, "2048"),
+        ] {
+            assert_eq!(kib(size), shown, "{size} KiB");
+        }
+    }
+
+    /// With blocks of 2 GiB, 9,999 banks, and memory of the host.
+    #[test]
+    fn the_table_of_a_large_machine_is_not_wider_than_a_hundred_columns() {
+        let used: Census = [(FrameClass::Anonymous, 8191), (FrameClass::Free, 24_577)].into_iter().collect();
+        let mut seen = survey(Some(&[used, used, used]));
+        for block in &mut seen.blocks {
+            block.number = HotplugBlock(99_999);
+            block.banks = (Bank(9999), Bank(9999));
+            block.origin = MemoryOrigin::VirtioMem;
+            block.uses.free = Bytes::new((1 << 31) - (5 << 20) - 1);
+            block.uses.movable = Bytes::new((1 << 30) - 4096);
+        }
+        let shown = text(&seen, None, &[]);
+        let widest = shown.lines().take(5).map(str::len).max();
+        assert!(widest <= Some(100), "{widest:?}\n{shown}");
     }
 
     #[test]
