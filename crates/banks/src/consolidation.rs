@@ -8,9 +8,13 @@
 //!
 //! Blocks of banks with retired frames go first: memory that failed once is the best to be without.
 //!
+//! The kernel may move a page into the block that goes next. As the cheapest blocks go first, little moves twice;
+//! [`MovedOut`] says how much at most.
+//!
 //! Programs that wait for memory end it, whatever seems to be free: the reserve is a forecast, their wait is a fact.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rampart_linux::HotplugState;
@@ -40,6 +44,20 @@ pub struct ConsolidationGoal {
 pub struct Consolidation {
     goal: ConsolidationGoal,
     failed: FailedAttempts,
+}
+
+/// What moved out of blocks that went.
+///
+/// What lies in a block when it goes, and did not when the consolidation began, came out of a block that went before,
+/// or a program has allocated it since: the kernel does not say which. So all of it counts as moved twice, up to what
+/// had moved until then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovedOut {
+    at_first: BTreeMap<HotplugBlock, Bytes>,
+    /// All that moved, each time that it did.
+    pub moved: Bytes,
+    /// Of this, what moved for the second time or more, at most.
+    pub twice: Bytes,
 }
 
 /// What to do next.
@@ -74,6 +92,23 @@ impl ConsolidationGoal {
     #[must_use]
     pub fn is_pressed(&self, waited: Option<f64>) -> bool {
         waited.is_some_and(|share| share * 100.0 > f64::from(self.pressure_percent))
+    }
+}
+
+impl MovedOut {
+    /// Nothing has moved yet.
+    #[must_use]
+    pub fn begin(survey: &MemorySurvey) -> Self {
+        let at_first = survey.blocks.iter().map(|block| (block.number, block.uses.movable)).collect();
+        Self { at_first, moved: Bytes::ZERO, twice: Bytes::ZERO }
+    }
+
+    /// Notes that a block went, which had this memory to move.
+    pub fn went(&mut self, block: HotplugBlock, to_move: Bytes) {
+        let at_first = self.at_first.get(&block).copied().unwrap_or_default();
+        let came = to_move.saturating_sub(at_first).min(self.moved);
+        self.twice = Bytes::new(self.twice.get() + came.get());
+        self.moved = Bytes::new(self.moved.get() + to_move.get());
     }
 }
 

@@ -31,7 +31,7 @@ mod simulated_banks;
 mod survey;
 mod synthetic;
 
-pub use consolidation::{Consolidation, ConsolidationEnd, ConsolidationGoal, NextStep};
+pub use consolidation::{Consolidation, ConsolidationEnd, ConsolidationGoal, MovedOut, NextStep};
 pub use error::Error;
 pub use layout::{BankInterleave, BankLayout, BankSource, FirmwareTable, NamedBank};
 pub use page_trace::{EVENT_BYTES, PageChange, PageEvent, read_page_trace, warm_start};

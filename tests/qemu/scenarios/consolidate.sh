@@ -38,6 +38,8 @@ rampart banks consolidate --target 40% --apply >/tmp/report 2>&1
 code=$?
 cat /tmp/report
 gone=$(offline)
+moved=$(sed -n 's/^moved  *\([0-9]*\).* MiB, of which .*/\1/p' /tmp/report)
+check "the program's data moved (${moved:-unknown} MiB)" test "${moved:-0}" -ge 100
 check "it reaches its target" test "$code" = 0
 check "40 % of the blocks are offline ($gone of $all)" test $((gone * 100)) -ge $((all * 40))
 check "and not two blocks more" test $(((gone - 2) * 100)) -lt $((all * 40))

@@ -156,6 +156,21 @@ fn while_one_block_rests_another_is_tried() {
     assert_eq!(consolidation.next(&machine, CALM, after_the_rest), offline(1), "then the cheaper one");
 }
 
+/// Block 1 moves into block 2, and both into block 3. A program allocates 4 frames meanwhile, which look as if they had
+/// moved.
+#[test]
+fn what_came_to_a_block_since_the_beginning_counts_as_moved_twice() {
+    let machine = [kernel(), anonymous(1), anonymous(20), anonymous(300)];
+    let frames = |frames: u64| Bytes::new(frames * 4096);
+    let mut moved = MovedOut::begin(&survey(&machine, 1));
+    moved.went(HotplugBlock(1), frames(1));
+    assert_eq!((moved.moved, moved.twice), (frames(1), frames(0)));
+    moved.went(HotplugBlock(2), frames(21));
+    assert_eq!((moved.moved, moved.twice), (frames(22), frames(1)));
+    moved.went(HotplugBlock(3), frames(300 + 21 + 4));
+    assert_eq!((moved.moved, moved.twice), (frames(22 + 325), frames(1 + 22)), "no more than had moved");
+}
+
 /// A wait of exactly the limit is permitted. What is not known ends nothing, and what is reached comes first.
 #[test]
 fn programs_that_wait_for_memory_for_longer_than_the_limit_end_it() {

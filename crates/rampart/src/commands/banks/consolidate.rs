@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rampart_banks::{BankLayout, Consolidation, ConsolidationEnd, ConsolidationGoal, MemorySurvey, NextStep};
+use rampart_banks::{BankLayout, Consolidation, ConsolidationEnd, ConsolidationGoal, MemorySurvey, MovedOut, NextStep};
 use rampart_linux::{HotplugRefusal, HotplugState, Patience, Roots, hotplug};
 use rampart_memory::{Bytes, HotplugBlock};
 use serde::Serialize;
@@ -39,12 +39,25 @@ struct ConsolidationReport {
     offline_before: Bytes,
     offline_after: Bytes,
     ended: ConsolidationEnd,
+    /// What moved out of the blocks that went.
+    moved: Bytes,
+    /// Of this, what moved for the second time or more, at most.
+    moved_twice_at_most: Bytes,
     attempts: Vec<Attempt>,
     /// Blocks that went offline and were brought back by somebody else.
     came_back: Vec<HotplugBlock>,
     /// What may have done so.
     #[serde(flatten)]
     culprits: Culprits,
+}
+
+impl ConsolidationReport {
+    fn count_moved(&mut self, mut moved: MovedOut) {
+        let went = self.attempts.iter().filter(|attempt| attempt.refusal.is_none());
+        went.for_each(|attempt| moved.went(attempt.block, attempt.to_move));
+        self.moved = moved.moved;
+        self.moved_twice_at_most = moved.twice;
+    }
 }
 
 /// An attempt to empty a block.
@@ -89,16 +102,20 @@ pub fn run(arguments: &ConsolidateArguments) -> Result<u8, Error> {
         offline_before: before.totals.offline,
         offline_after: before.totals.offline,
         ended: ConsolidationEnd::NoCandidate,
+        moved: Bytes::ZERO,
+        moved_twice_at_most: Bytes::ZERO,
         attempts: Vec::new(),
         came_back: Vec::new(),
         culprits: Culprits::default(),
     };
+    let at_first = MovedOut::begin(&before);
     if arguments.apply {
         Application::begin(&roots, arguments, goal, &pressure)?.run(&mut report)?;
     } else {
         plan(before, goal, &pressure, &mut report);
     }
     report.pressure = pressure.report(goal.pressure_percent);
+    report.count_moved(at_first);
     if arguments.json {
         text::print_json(&report)?;
     } else {
@@ -229,6 +246,11 @@ fn shown(report: &ConsolidationReport) -> String {
         "offline     {would}{} of {}; the target is {}",
         report.offline_after, report.memory, report.target
     );
+    let _ = writeln!(
+        text,
+        "moved       {would}{}, of which {} for the second time at most",
+        report.moved, report.moved_twice_at_most
+    );
     let _ = writeln!(text, "banks       {}", report.banks);
     let _ = writeln!(text, "pressure    {}", report.pressure);
     let _ = writeln!(text, "ended       {}", report.ended);
@@ -263,6 +285,8 @@ mod tests {
             offline_before: Bytes::ZERO,
             offline_after: Bytes::from_mib(128),
             ended: ConsolidationEnd::Reserve,
+            moved: Bytes::from_mib(5),
+            moved_twice_at_most: Bytes::from_mib(2),
             attempts: vec![attempt(5, None), attempt(6, Some("something in it cannot move now"))],
             came_back: vec![HotplugBlock(5)],
             culprits: Culprits { rules: vec!["/rules".into()], settings: Vec::new() },
@@ -275,6 +299,7 @@ mod tests {
                 "     6      3 MiB  stays online: something in it cannot move now",
                 "block 5 came online again: another program, or udev by /rules",
                 "offline     128 MiB of 1 GiB; the target is 300 MiB",
+                "moved       5 MiB, of which 2 MiB for the second time at most",
                 "banks       banks of 128 MiB (assumed)",
                 "pressure    programs waited for memory for at most 2.0 % of the time; the limit is 10 %",
                 "ended       without another block, too little memory would stay free",
@@ -285,6 +310,6 @@ mod tests {
         report.attempts.truncate(1);
         report.came_back.clear();
         assert_eq!(lines(&report)[1], "     5      3 MiB  would go offline");
-        assert_eq!(lines(&report)[6], "dry run     nothing was changed: --apply does it");
+        assert_eq!(lines(&report)[7], "dry run     nothing was changed: --apply does it");
     }
 }
