@@ -313,6 +313,10 @@ mod tests {
         assert_eq!(refusal(&[good], 1), None);
         assert_eq!(refusal(&[], 1), Some(Error::NoZone));
         assert_eq!(refusal(&[good], 0), Some(Error::NoCpu));
+        assert_eq!(Buddy::<()>::needs(&[good], 0), Err(Error::NoCpu));
+        let mut memory = [MaybeUninit::uninit(); 1 << 15];
+        assert_eq!(Buddy::within(&mut memory, &[good], 0, ()).err(), Some(Error::NoCpu));
+        assert_eq!(Buddy::within(&mut memory, &[good], 1, ()).err(), None);
         assert_eq!(refusal(&[good], Cpu::MOST + 1), Some(Error::TooManyCpus(Cpu::MOST + 1)));
         assert_eq!(refusal(&[good, zone(1, Normal, 900, 101)], 1), Some(Error::Overlap(frame(1000))));
         assert_eq!(

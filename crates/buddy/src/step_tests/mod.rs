@@ -56,13 +56,16 @@ struct Run<'a, A> {
     dice: Dice,
     held: Vec<FrameBlock>,
     has_retired: bool,
+    /// Whether 99.9 % of the memory were in use at a time.
+    was_full: bool,
     /// The most steps of an allocation, a free, a claim, a retirement, an isolation.
     most: [Steps; 5],
 }
 
 impl<'a, A: PageAllocator> Run<'a, A> {
     fn new(allocator: &'a A, bounds: &'a dyn Bounds, seed: u64) -> Self {
-        Self { allocator, bounds, dice: Dice(seed), held: Vec::new(), has_retired: false, most: Default::default() }
+        let (dice, held, most) = (Dice(seed), Vec::new(), Default::default());
+        Self { allocator, bounds, dice, held, has_retired: false, was_full: false, most }
     }
 
     fn check(&mut self, kind: usize, seen: Steps, most: Steps, what: &str) {
@@ -116,6 +119,7 @@ impl<'a, A: PageAllocator> Run<'a, A> {
         let mut fills = true;
         for _ in 0..operations {
             let now: u64 = free(self.allocator);
+            self.was_full |= now <= all / 1000;
             fills = if fills { now > all / 1000 } else { now > all / 3 };
             let own = self.dice.of(&[Movable, Movable, Unmovable, Reclaimable]);
             match (self.dice.below(1000), fills) {
@@ -159,6 +163,7 @@ fn within_bounds<A: PageAllocator + BankPools>(name: &str, new: impl Fn() -> A, 
             let (allocator, bounds) = (new(), PoolBounds::of(&zones(), BANK, set, kind));
             let mut run = Run::new(&allocator, &bounds, seed);
             run.churn_banks(1500, retires);
+            assert!(run.was_full && (allocator.statistics().steals > 0 || kind == PolicyKind::Array));
             println!("{name}, seed {seed}: {:?}", run.most);
         }
     }
@@ -198,6 +203,7 @@ fn an_operation_of_buddy_takes_no_more_steps_than_its_bound() {
             let bounds = BuddyBounds { zones: zones().len() as u64, cpus: u64::from(CPUS) };
             let mut run = Run::new(&buddy, &bounds, seed);
             run.churn(80_000, retires);
+            assert!(run.was_full && buddy.statistics().steals > 0);
             println!("Buddy, seed {seed}: {:?}", run.most);
         }
     }
