@@ -438,7 +438,10 @@ impl Pools {
         let free = NodeMemory::of(node, zones).user.free;
         let fits = |block: &&BlockSurvey| free >= block.uses.free.get() + block.uses.movable.get();
         let users = self.of_node(node, survey, now).filter(|block| block.obstacle.is_none() && block.is_movable_only());
-        users.filter(fits).max_by_key(|block| (block.uses.free, Reverse(block.number))).map(|block| block.number)
+        users
+            .filter(fits)
+            .min_by_key(|block| (self.failed.count(block.number), Reverse(block.uses.free), block.number))
+            .map(|block| block.number)
     }
 
     /// A block that goes offline, of the kernel core if that may shrink. It goes to the user pool instead if too little
@@ -454,7 +457,9 @@ impl Pools {
             .min_by_key(|block| {
                 let is_good = block.uses.retired == Bytes::ZERO;
                 let stays_here = !block.is_of_virtio_mem();
-                (is_good, stays_here, block.is_movable_only(), costs.of_block(block), Reverse(block.number))
+                let rank = (is_good, stays_here, block.is_movable_only(), costs.of_block(block), Reverse(block.number));
+                // A block with a pinned page fails each time, and must not keep others waiting.
+                (self.failed.count(block.number), rank)
             })?;
         let to = if free_after(best) >= self.reserve(node).get() { Pool::Offline } else { Pool::User };
         Some(PoolMove { block: best.number, to })

@@ -2,6 +2,8 @@
 
 mod bursts;
 
+use std::iter;
+
 use super::*;
 use crate::BankLayout;
 use proptest::prelude::*;
@@ -231,6 +233,10 @@ fn the_kernel_takes_the_emptiest_block_of_programs_when_none_is_offline() {
     let demand = PoolDemand::Grow(Pool::Kernel, Node(0));
     let step = |machine: &Machine| pools.step(demand, &machine.zones(), &machine.survey(), at(0));
     assert_eq!(step(&machine), Some(to(2, Pool::Kernel)));
+    let mut with_failure = pools.clone();
+    with_failure.failed(HotplugBlock(2), at(0));
+    let next = |now| with_failure.step(demand, &machine.zones(), &machine.survey(), now);
+    assert_eq!([0, 60].map(|now| next(at(now))), [Some(to(3, Pool::Kernel)); 2], "after its rest it comes last too");
     let mut with_offline = machine.clone();
     with_offline.0.extend([OFFLINE, OFFLINE]);
     assert_eq!(step(&with_offline), Some(to(20, Pool::Kernel)), "the lowest offline block comes first");
@@ -492,7 +498,14 @@ fn a_block_that_did_not_go_rests() {
     let first = pools.step(demand, &zones, &machine.survey(), at(5)).unwrap();
     pools.failed(first.block, at(5));
     assert_ne!(pools.step(demand, &zones, &machine.survey(), at(5)).unwrap().block, first.block);
-    assert_eq!(pools.step(demand, &zones, &machine.survey(), at(6)).unwrap(), first);
+    let survey = machine.survey();
+    let failed = |pools: &mut Pools| {
+        let block = pools.step(demand, &zones, &survey, at(6))?.block;
+        pools.failed(block, at(6));
+        Some(block)
+    };
+    let order: Vec<HotplugBlock> = iter::from_fn(|| failed(&mut pools)).collect();
+    assert!(order.len() > 1 && order.last() == Some(&first.block), "again once its rest is over, after all others");
     machine.settle(&mut pools, at(6));
 }
 
