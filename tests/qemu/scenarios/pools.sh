@@ -89,9 +89,10 @@ check "no trace is left" sh -c "! ls $tracing/instances | grep -q rampart"
 # A kill leaves the way back. There is no tracefs, which is said.
 umount $tracing
 keep_pools --dwell 2s
-dd if=/dev/zero of=/tmp/data bs=1M count=600 2>/dev/null
+dd if=/dev/zero of=/tmp/data bs=1M count=400 2>/dev/null
 kill -KILL $pools
 wait $pools 2>/dev/null
+zones
 rm /tmp/data
 check "without tracefs, it says what that means" grep -q '^note  .*does not say when it begins to reclaim' /tmp/report
 check "a kill leaves blocks offline and for programs" sh -c "[ $(offline) -ge 4 ] && [ $(movable) -ge 2 ]"
