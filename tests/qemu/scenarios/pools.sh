@@ -89,7 +89,7 @@ check "no trace is left" sh -c "! ls $tracing/instances | grep -q rampart"
 # A kill leaves the way back. There is no tracefs, which is said.
 umount $tracing
 keep_pools --dwell 2s
-dd if=/dev/zero of=/tmp/data bs=1M count=400 2>/dev/null
+dd if=/dev/zero of=/tmp/data bs=1M count=900 2>/dev/null
 kill -KILL $pools
 wait $pools 2>/dev/null
 zones
