@@ -39,12 +39,14 @@ ulimit -n 4096
 lost= grown=0 core=0
 write=1
 while :; do
-  killafter $write "$memory/" rampart banks pools --apply --dwell 1s --for 40s >/tmp/report 2>&1 &
+  killafter $write "$memory/" rampart banks pools --apply --dwell 1s >/tmp/report 2>&1 &
   killed=$!
   load $killed
+  # It ends by itself only if it has not been killed yet.
+  kill -INT "$(pidof rampart)" 2>/dev/null
   wait $killed || break
   grep -q 'from offline to user pool' /tmp/report && grown=$((grown + 1))
-  grep -q 'from offline to kernel core' /tmp/report && core=$((core + 1))
+  grep -q 'from .* to kernel core' /tmp/report && core=$((core + 1))
   restored $write
   write=$((write + 1))
 done
