@@ -77,7 +77,7 @@ fn what_a_build_lacks_is_said_in_one_line() {
     let with = |recipe: &str| headers(&rampart, recipe);
     lacks(&["build", "--headers", &with("no-such-gcc -c main.c")], "needs \"no-such-gcc\", which is not here: install");
     lacks(&["build", "--headers", &with("true")], "make built no rampart.ko");
-    lacks(&["build", "--headers", &with("echo text > $(M)/rampart.ko")], "is not Rampart's kernel module");
+    lacks(&["build", "--headers", &with("echo text > $(M)/rampart.ko")], "what was built is not Rampart's kernel");
     let file = rampart.folder().join("file");
     fs::write(&file, "").unwrap();
     let within = file.join("modules");

@@ -132,6 +132,8 @@ pub enum Error {
     NativeBuild(#[from] rampart_native_build::Error),
     /// stopped: no module was built
     BuildStopped,
+    /// what was built is not Rampart's kernel module: leave out --sources, or name a copy of Rampart's folder kernel/
+    ForeignModule,
     /// the module cannot be kept in {path} ({cause}): run as root, or name another folder by --modules
     ModuleFolder {
         /// The folder.

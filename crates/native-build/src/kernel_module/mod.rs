@@ -63,7 +63,9 @@ impl ModuleBuild {
             command.arg("LLVM=1");
         }
         command.arg("modules").env("LC_ALL", "C");
-        OF_MAKE.iter().for_each(|variable| drop(command.env_remove(variable)));
+        for variable in OF_MAKE {
+            command.env_remove(variable);
+        }
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(&unwritten)?).stderr(log);
         Ok(command)
     }

@@ -44,7 +44,7 @@ pub fn run(arguments: &KernelBuildArguments) -> Result<u8, Error> {
     let path = folder.path().canonicalize().map_err(unkept)?;
     let built = build(&sources, &headers, &path, &log)?;
     let unread = |cause| ModuleRefusal::Unread { path: built.clone(), cause };
-    let module = ModuleFile::read(&built).map_err(unread)?.ok_or_else(|| ModuleRefusal::NotOurs(built.clone()))?;
+    let module = ModuleFile::read(&built).map_err(unread)?.ok_or(Error::ForeignModule)?;
     let release = module.release();
     if arguments.headers.is_none() && release != wanted {
         let (folder, found, wanted) = (headers.folder().to_owned(), release.to_owned(), wanted.to_owned());
