@@ -1,14 +1,15 @@
-//! Each program or library in C under `mpi/` is self-contained: the user's machine builds it from one folder.
+//! Each program, library or module in C under `mpi/` and `kernel/` is self-contained: the user's machine builds it from
+//! one folder.
 
 use super::Violation;
 use crate::tree::Tree;
 
-const NATIVE: &str = "mpi/";
+const NATIVE: [&str; 2] = ["mpi/", "kernel/"];
 
-/// A file of `mpi/X` includes files of `mpi/X` and headers of the system only.
+/// A file of `mpi/X` or `kernel` includes files of its own folder and headers of the system only.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for (path, text) in tree.files().filter(|(path, _)| path.starts_with(NATIVE)) {
+    for (path, text) in tree.files().filter(|(path, _)| NATIVE.iter().any(|native| path.starts_with(native))) {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         for (number, line) in (1..).zip(text.lines()) {
             if let Some(wrong) = included(line).and_then(|header| refusal(tree, folder, header)) {
@@ -33,7 +34,7 @@ fn refusal(tree: &Tree, folder: &str, header: &str) -> Option<String> {
     };
     let is_ours = !name.contains('/') && tree.text(&format!("{folder}/{name}")).is_some();
     (!is_ours)
-        .then(|| format!("\"{name}\" is not a file of {folder}/: a folder of {NATIVE} includes its own files only"))
+        .then(|| format!("\"{name}\" is not a file of {folder}/: a folder in C includes its own files only"))
 }
 
 #[cfg(test)]
@@ -63,10 +64,23 @@ mod tests {
             assert_eq!(
                 check_line(&format!("#include \"{name}\"")),
                 [format!(
-                    "mpi/trace/life.c:2: \"{name}\" is not a file of mpi/trace/: a folder of mpi/ includes its own files only"
+                    "mpi/trace/life.c:2: \"{name}\" is not a file of mpi/trace/: a folder in C includes its own files only"
                 )]
             );
         }
         assert_eq!(check_line("#include HEADER").len(), 1);
+    }
+
+    #[test]
+    fn the_kernel_module_is_such_a_folder() {
+        let tree = Tree::from([
+            ("kernel/main.c", "#include <linux/mm.h>\n#include \"abi.h\"\n#include \"life.h\"\n"),
+            ("kernel/abi.h", ""),
+            ("mpi/trace/life.h", ""),
+        ]);
+        assert_eq!(
+            lines(&check(&tree)),
+            ["kernel/main.c:3: \"life.h\" is not a file of kernel/: a folder in C includes its own files only"]
+        );
     }
 }

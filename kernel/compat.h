@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * All that differs between the kernels for which the module is built.
+ *
+ * Problem: the kernel has no stable interface for modules.
+ *
+ * Idea: one header asks for the version; no other file does. A kernel that
+ * nobody has looked at is refused when the module is built, in one line.
+ *
+ * Why so: a module that builds by luck may count, and later move, the wrong
+ * pages.
+ */
+#ifndef RAMPART_COMPAT_H
+#define RAMPART_COMPAT_H
+
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/pageblock-flags.h>
+#include <linux/version.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0) || \
+	LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+#error "rampart.ko is for Linux 6.1 to 6.12"
+#endif
+
+#if !defined(CONFIG_64BIT) || !defined(CONFIG_SPARSEMEM) || \
+	!defined(CONFIG_NUMA) || !defined(CONFIG_TRACEPOINTS) || \
+	!defined(CONFIG_VM_EVENT_COUNTERS)
+#error "rampart.ko needs 64BIT, SPARSEMEM, NUMA, TRACEPOINTS and VM_EVENT_COUNTERS"
+#endif
+
+/* Orders are 0 to NR_PAGE_ORDERS - 1; the name came in 6.8. */
+#ifndef NR_PAGE_ORDERS
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+#define NR_PAGE_ORDERS MAX_ORDER
+#else
+#define NR_PAGE_ORDERS (MAX_ORDER + 1)
+#endif
+#endif
+
+/*
+ * The migratetype of the pageblock in which a page lies. The kernel's own
+ * get_pageblock_migratetype() is not exported. As there, nothing is locked:
+ * the answer may be out of date, and is one of the types all the same.
+ */
+static inline unsigned int rampart_block_type(const struct page *page)
+{
+	unsigned long pfn = page_to_pfn(page);
+	const unsigned long *flags = section_to_usemap(__pfn_to_section(pfn));
+	unsigned long bit = ((pfn & (PAGES_PER_SECTION - 1)) >>
+			     pageblock_order) * NR_PAGEBLOCK_BITS;
+	unsigned long word = READ_ONCE(flags[bit / BITS_PER_LONG]);
+
+	return (word >> (bit % BITS_PER_LONG)) &
+	       ((1UL << PB_migratetype_bits) - 1);
+}
+
+#endif
