@@ -57,7 +57,10 @@ fn a_module_is_built_from_the_sources_in_the_binary_and_kept_for_its_kernel() {
     assert_eq!((&report["module"], &report["running"]), (&kept.to_str().unwrap().into(), &false.into()), "{report}");
     assert_eq!(folders(&modules(&rampart)), ["6.1.0-test"]);
     let again = run(&rampart, &["build", "--headers", &headers]);
-    assert!(again.code == Some(0) && again.out.contains("for kernel 6.1.0-test; that kernel is not running"), "{again:?}");
+    assert!(
+        again.code == Some(0) && again.out.contains("for kernel 6.1.0-test; that kernel is not running"),
+        "{again:?}"
+    );
     let status = run(&rampart, &["status", "--json"]).json();
     assert_eq!(status["built"][0]["release"], "6.1.0-test", "{status}");
     let text = run(&rampart, &["status"]);

@@ -23,14 +23,14 @@ pub(crate) fn first_error(messages: &str) -> String {
 /// dash says `/bin/sh: 1: gcc-12: not found`, bash `bash: line 1: gcc-12: command not found`, and `make`, which starts
 /// simple commands itself, `make[2]: gcc-12: No such file or directory`.
 pub(crate) fn missing(messages: &str) -> Option<&str> {
-    let named = |line: &str| -> Option<&str> {
-        let of_make = || line.strip_suffix(": No such file or directory").filter(|line| line.starts_with("make"));
-        let of_shell = || line.strip_suffix(": command not found").or_else(|| line.strip_suffix(": not found"));
-        let name = of_shell().or_else(of_make)?.rsplit_once(": ")?.1;
-        (!name.is_empty() && !name.contains(' ')).then_some(name)
-    };
-    // `named` borrows from the text, so the lines are asked from the end.
-    messages.lines().rev().find_map(|line| named(line.trim_end()))
+    messages.lines().rev().find_map(|line| missing_in(line.trim_end()))
+}
+
+fn missing_in(line: &str) -> Option<&str> {
+    let of_shell = line.strip_suffix(": command not found").or_else(|| line.strip_suffix(": not found"));
+    let of_make = || line.strip_suffix(": No such file or directory").filter(|line| line.starts_with("make"));
+    let name = of_shell.or_else(of_make)?.rsplit_once(": ")?.1;
+    (!name.is_empty() && !name.contains(' ')).then_some(name)
 }
 
 #[cfg(test)]
@@ -61,7 +61,10 @@ mod tests {
     fn the_first_error_is_shown_and_else_the_first_line() {
         assert_eq!(first_error("warning: a\n x.c: error: b\nerror: c\n"), "x.c: error: b");
         assert_eq!(first_error("  CC errors.o\nx.c: error: b\n"), "x.c: error: b");
-        assert_eq!(first_error("\nmake: Entering directory\nMakefile:1: *** spaces.  Stop.\n"), "Makefile:1: *** spaces.  Stop.");
+        assert_eq!(
+            first_error("\nmake: Entering directory\nMakefile:1: *** spaces.  Stop.\n"),
+            "Makefile:1: *** spaces.  Stop."
+        );
         assert_eq!(first_error("\nnothing\nto do\n"), "nothing");
         assert_eq!(first_error(""), "it printed no error");
     }

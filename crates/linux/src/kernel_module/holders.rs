@@ -58,7 +58,8 @@ impl LoadedModule {
 /// The processes that have the device open, by their number.
 fn processes(roots: &Roots) -> Vec<DeviceHolder> {
     let all = numbered(&roots.proc(""), "").into_iter().filter(|(_, folder)| has_device_open(folder));
-    let name = |folder: &Path| text(&folder.join("comm")).map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned());
+    let name =
+        |folder: &Path| text(&folder.join("comm")).map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned());
     all.map(|(pid, folder)| DeviceHolder { pid, name: name(&folder) }).collect()
 }
 

@@ -174,7 +174,9 @@ mod tests {
         assert!(load_refused(&[RUNS]).starts_with("this kernel cannot load modules (there is no /"));
         let (_folder, roots, _) = machine(&[RUNS]);
         assert!(unload(&roots).unwrap_err().to_string().contains("CONFIG_MODULES"));
-        assert!(load_refused(&[RUNS, MODULES, ("sys/kernel/modules_disabled", "1\n")]).contains("modules_disabled is 1"));
+        assert!(
+            load_refused(&[RUNS, MODULES, ("sys/kernel/modules_disabled", "1\n")]).contains("modules_disabled is 1")
+        );
     }
 
     #[test]

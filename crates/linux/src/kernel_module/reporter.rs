@@ -28,11 +28,14 @@ impl PageReporter {
         let devices = |driver: &str| fs::read_dir(roots.sys(driver)).into_iter().flatten().flatten();
         // The features are a text of zeros and ones, the first first.
         let reports = |features: String| features.as_bytes().get(REPORTING) == Some(&b'1');
-        if devices("bus/virtio/drivers/virtio_balloon").any(|device| text(&device.path().join("features")).is_ok_and(reports)) {
+        if devices("bus/virtio/drivers/virtio_balloon")
+            .any(|device| text(&device.path().join("features")).is_ok_and(reports))
+        {
             return Some(Self::VirtioBalloon);
         }
         let is_device = |name: &str| name.len() == 36 && name.contains('-');
-        let hyper_v = devices("bus/vmbus/drivers/hv_balloon").any(|file| file.file_name().to_str().is_some_and(is_device));
+        let hyper_v =
+            devices("bus/vmbus/drivers/hv_balloon").any(|file| file.file_name().to_str().is_some_and(is_device));
         hyper_v.then_some(Self::HyperVBalloon)
     }
 }

@@ -34,9 +34,9 @@ impl ModuleSources {
     /// Writes the sources into a folder.
     pub(super) fn write(&self, folder: &Path) -> Result<(), Error> {
         match self {
-            Self::Ours => OURS.iter().try_for_each(|(name, text)| {
-                fs::write(folder.join(name), text).map_err(Error::unwritten(folder))
-            }),
+            Self::Ours => OURS
+                .iter()
+                .try_for_each(|(name, text)| fs::write(folder.join(name), text).map_err(Error::unwritten(folder))),
             Self::Folder(from) if from.join("Kbuild").is_file() => copy(from, folder),
             Self::Folder(from) => Err(Error::NotSources(from.clone())),
         }
@@ -45,7 +45,8 @@ impl ModuleSources {
 
 /// Whether a file in a folder of sources is one, and not a result of a build in it.
 fn is_source(name: &str) -> bool {
-    let is_written = ["COPYING", "Kbuild", "Makefile", "dkms.conf"].contains(&name) || name.ends_with(".c") || name.ends_with(".h");
+    let is_written =
+        ["COPYING", "Kbuild", "Makefile", "dkms.conf"].contains(&name) || name.ends_with(".c") || name.ends_with(".h");
     is_written && !name.ends_with(".mod.c")
 }
 

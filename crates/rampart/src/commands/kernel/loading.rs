@@ -2,8 +2,8 @@
 
 use std::io::ErrorKind;
 
-use rampart_linux::kernel_module::{self, KernelModuleView, LoadedModule, ModuleRefusal, running_release};
 use rampart_linux::Roots;
+use rampart_linux::kernel_module::{self, KernelModuleView, LoadedModule, ModuleRefusal, running_release};
 use serde_json::json;
 
 use super::arguments::KernelLoadArguments;

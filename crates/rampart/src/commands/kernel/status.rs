@@ -101,7 +101,9 @@ fn built(modules: &Path) -> io::Result<Vec<BuiltModule>> {
 
 fn text(status: &KernelStatus) -> String {
     let mut text = String::new();
-    let mut line = |label: &str, value: String| drop(writeln!(text, "{label:<11} {value}"));
+    let mut line = |label: &str, value: String| {
+        let _ = writeln!(text, "{label:<11} {value}");
+    };
     line("kernel", status.running.clone());
     line("built", built_for(status));
     line("loaded", loaded(status));
@@ -300,7 +302,10 @@ mod tests {
             (status.rules.lockdown, status.rules.signed_only) = (Lockdown::Integrity, true);
             status.rules.secure_boot = SecureBoot::On;
         });
-        assert!(locked.contains("modules     must be signed: lockdown integrity, since Secure Boot is on\n"), "{locked}");
+        assert!(
+            locked.contains("modules     must be signed: lockdown integrity, since Secure Boot is on\n"),
+            "{locked}"
+        );
         assert!(locked.contains("lockdown    integrity: the module's device cannot be opened; Secure Boot on\n"));
         assert!(shown(|status| status.rules.has_modules = false).contains("cannot be loaded: this kernel has none"));
         assert!(shown(|status| status.rules.switched_off = true).contains("until the next boot"));
