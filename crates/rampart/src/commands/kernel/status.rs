@@ -144,6 +144,7 @@ fn built_for(status: &KernelStatus) -> String {
 
 fn loaded(status: &KernelStatus) -> String {
     match (&status.loaded, &status.view, &status.view_absent) {
+        (None, ..) if !status.rules.has_modules => "no".to_owned(),
         (None, ..) => "no: `rampart kernel load`".to_owned(),
         (Some(loaded), Some(view), _) => format!("ABI {}; in use by {}", view.abi, loaded.users()),
         (Some(_), None, absent) => absent.clone().unwrap_or_default(),
@@ -307,7 +308,11 @@ mod tests {
             "{locked}"
         );
         assert!(locked.contains("lockdown    integrity: the module's device cannot be opened; Secure Boot on\n"));
-        assert!(shown(|status| status.rules.has_modules = false).contains("cannot be loaded: this kernel has none"));
+        let none = shown(|status| status.rules.has_modules = false);
+        assert!(
+            none.contains("loaded      no\n") && none.contains("cannot be loaded: this kernel has none\n"),
+            "{none}"
+        );
         assert!(shown(|status| status.rules.switched_off = true).contains("until the next boot"));
         let reporter = shown(|status| status.page_reporter = Some(PageReporter::VirtioBalloon));
         assert!(reporter.contains("reporting   free pages are reported to virtio-balloon, which has the only place\n"));
