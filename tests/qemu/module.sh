@@ -38,17 +38,17 @@ build_module() {
   for tool in make "$compiler"; do
     command -v "$tool" >/dev/null || refuse "the module for Linux $release needs $tool: apt-get install $tool"
   done
-  module=$cache/module-$release-$(cat "$root"/kernel/* | sha256sum | cut -c -16)
+  module=$cache/module-$release-$(cat "$root"/kernel/{Kbuild,Makefile,*.[ch]} | sha256sum | cut -c -16)
   (
     flock 9
     [[ ! -e $module/rampart.ko ]] || exit 0
     echo "qemu: building kernel/ for Linux $release"
     rm -rf "$module"
     mkdir "$module"
-    cp "$root"/kernel/* "$module/"
+    cp "$root"/kernel/{Kbuild,Makefile,*.[ch]} "$module/"
     # The headers' own makefile looks for the common ones where packages are installed.
     make -C "$headers/usr/src/linux-headers-$release" -f "../linux-headers-${release%-*}-common/Makefile" \
-      M="$module" W=1 KCFLAGS=-Werror modules >"$module/log" 2>&1 || {
+      M="$module" CONFIG_DEBUG_INFO_BTF_MODULES= W=1 KCFLAGS=-Werror modules >"$module/log" 2>&1 || {
       grep -E 'error|warning' "$module/log" >&2
       refuse "kernel/ does not build for Linux $release: $module/log says why"
     }

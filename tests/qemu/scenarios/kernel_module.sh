@@ -3,6 +3,7 @@
 # memory: 1G
 # kernel-module: yes
 # modules: virtio_pci virtio_balloon
+# tcg: thread=single
 # qemu: -device virtio-balloon-pci,free-page-reporting=on
 
 folder=/sys/kernel/rampart
@@ -38,6 +39,7 @@ rises() {
 
 # begin CASE: the case of `ownership` runs until it says what it has, in $said; its process is $held.
 begin() {
+  : >/tmp/said
   ownership "$1" >/tmp/said 2>&1 &
   held=$!
   until [ -s /tmp/said ]; do kill -0 $held || return 1; done
