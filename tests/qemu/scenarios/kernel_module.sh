@@ -99,6 +99,15 @@ check "and not many more" test "$((count - was))" -lt 40
 count=$freed
 rises "which are freed too" 32 demand Movable 9 freed
 
+# Huge pages until there are no more: the last allocation fails, for which the tracepoint comes too.
+count=$(demand Movable 9 allocated)
+echo 1000 >/proc/sys/vm/nr_hugepages
+got=$(cat /proc/sys/vm/nr_hugepages)
+check "not all huge pages are there ($got)" test "$got" -lt 1000
+rises "those that are, are counted" "$got" demand Movable 9 allocated
+check "and no others" test "$((count - was))" -lt $((got + 8))
+echo 0 >/proc/sys/vm/nr_hugepages
+
 count=$(bulk)
 touches bulk 64
 rises "what the kernel takes in bulk is missed, and told: 64 MiB are 16384 frames" 15000 bulk
@@ -131,6 +140,19 @@ check "which does not keep the device" owner_is none
 check "from others" opens try open
 check "though it is still open" sh -c "ls -l /proc/${said#child }/fd | grep -q /dev/rampart"
 kill -KILL "${said#child }"
+
+# The kernel's number of address spaces, also of those that are only names.
+address_spaces() {
+  awk '$1 == "mm_struct" { print $2 }' /proc/slabinfo
+}
+
+before=$(address_spaces) turns=0
+while [ $turns -lt 300 ]; do
+  ownership try >/dev/null
+  turns=$((turns + 1))
+done
+check "nothing is left of 300 owners ($before address spaces, then $(address_spaces))" \
+  test "$(address_spaces)" -lt $((before + 150))
 
 # CPUs come and go under load: no count ever falls.
 for worker in 1 2; do allocate $worker & done
