@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use rustix::system::{delete_module, finit_module};
 
 use super::rules::ModuleRules;
@@ -75,7 +76,7 @@ pub fn load(roots: &Roots, path: &Path) -> Result<(), ModuleRefusal> {
     let unread = |cause| ModuleRefusal::Unread { path: path.to_owned(), cause };
     let module = ModuleFile::read(path).map_err(unread)?.ok_or_else(|| ModuleRefusal::NotOurs(path.to_owned()))?;
     fits(path, &module, &running_release(roots))?;
-    if !crate::is_root() {
+    if !geteuid().is_root() {
         return Err(ModuleRefusal::NotRoot);
     }
     if rules.signed_only && !module.signed {
@@ -92,7 +93,7 @@ pub fn load(roots: &Roots, path: &Path) -> Result<(), ModuleRefusal> {
 pub fn unload(roots: &Roots) -> Result<bool, ModuleRefusal> {
     admits_modules(roots, &ModuleRules::read(roots))?;
     let Some(loaded) = LoadedModule::find(roots) else { return Ok(false) };
-    if !crate::is_root() {
+    if !geteuid().is_root() {
         return Err(ModuleRefusal::NotRoot);
     }
     // Without this flag the kernel would wait until nobody uses the module (delete_module(2)).

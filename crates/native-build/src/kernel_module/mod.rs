@@ -40,8 +40,8 @@ impl ModuleBuild {
     /// Writes the sources into a folder, without links in its path, where the module is then built.
     ///
     /// # Errors
-    /// [`Error::NoTool`] if there is no `make`; [`Error::Sources`] if the folder cannot be written to, [`Error::Unread`]
-    /// or [`Error::NotSources`] if other sources than ours cannot be used.
+    /// [`Error::NoTool`] if there is no `make`; [`Error::Sources`] if the folder cannot be written to;
+    /// [`Error::Unread`] or [`Error::NotSources`] if other sources than ours cannot be used.
     pub fn prepare(sources: &ModuleSources, headers: KernelHeaders, folder: &Path) -> Result<Self, Error> {
         if !runs(MAKE.as_ref()) {
             return Err(Error::NoTool(MAKE.to_owned()));
