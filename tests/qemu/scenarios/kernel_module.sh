@@ -139,7 +139,14 @@ wait $held
 check "which does not keep the device" owner_is none
 check "from others" opens try open
 check "though it is still open" sh -c "ls -l /proc/${said#child }/fd | grep -q /dev/rampart"
-kill -KILL "${said#child }"
+child=${said#child }
+check "a new owner comes" begin hold
+kill -KILL "$child"
+while [ -e "/proc/$child/fd/0" ]; do :; done
+check "and stays when the old descriptor is closed" owner_is $held
+check "also for others" opens try EBUSY
+kill -KILL $held
+wait $held
 
 # The kernel's number of address spaces, also of those that are only names.
 address_spaces() {

@@ -33,8 +33,7 @@ fn refusal(tree: &Tree, folder: &str, header: &str) -> Option<String> {
         return Some(format!("{header} names no file: include it as <…> or \"…\""));
     };
     let is_ours = !name.contains('/') && tree.text(&format!("{folder}/{name}")).is_some();
-    (!is_ours)
-        .then(|| format!("\"{name}\" is not a file of {folder}/: a folder in C includes its own files only"))
+    (!is_ours).then(|| format!("\"{name}\" is not a file of {folder}/: a folder in C includes its own files only"))
 }
 
 #[cfg(test)]
