@@ -15,6 +15,7 @@ mod harmless;
 mod harness;
 mod hostile;
 mod interrupted;
+mod kernel;
 mod kill;
 mod limits;
 mod map;

@@ -22,6 +22,7 @@
 //! | [`hotplug`] | taking them offline and online |
 //! | [`retire`] | retiring a frame |
 //! | [`tracing`] | the kernel's trace events: allocated and freed pages |
+//! | [`kernel_module`] | loading and unloading Rampart's kernel module, and what it shows |
 //! | [`errors`] | errors that the hardware reported, and those that it injects on request |
 //! | [`userfaultfd`] | page faults that this program resolves itself |
 //! | [`own_memory`] | a limit for this process, and one line where its memory ends |
@@ -39,7 +40,7 @@
 //! Works from Linux 5.10 on, with 4 KiB pages.
 //!
 //! Libraries: `rustix` (system calls without a C detour, most of them safe), `io-uring` (registered buffers, for pins),
-//! `libc` (one call and one type that the two lack), `displaydoc` and `thiserror` (an error's doc comment is its
+//! `libc` (one call, a type and a flag that the two lack), `displaydoc` and `thiserror` (an error's doc comment is its
 //! message), `serde` and `serde_json` (reports, and errors that other programs report).
 
 #![deny(unsafe_code)]
@@ -57,6 +58,7 @@ pub mod frame_flags;
 mod frame_use;
 pub mod hotplug;
 mod iomem;
+pub mod kernel_module;
 pub mod memory_blocks;
 pub mod memory_state;
 pub mod memory_tables;

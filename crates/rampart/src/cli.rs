@@ -9,6 +9,7 @@ use crate::commands::access::AccessArguments;
 use crate::commands::banks::arguments::BanksArguments;
 use crate::commands::errors::ErrorsArguments;
 use crate::commands::inject::InjectCommand;
+use crate::commands::kernel::arguments::KernelCommand;
 use crate::commands::map::arguments::MapCommand;
 use crate::commands::march::MarchCommand;
 use crate::commands::noise::arguments::NoiseArguments;
@@ -64,6 +65,9 @@ pub enum Command {
     Errors(ErrorsArguments),
     /// Show what each memory block holds, and whether it can be emptied; empty blocks, and bring them back
     Banks(BanksArguments),
+    /// Build, load and unload Rampart's kernel module; show what it counts
+    #[command(subcommand)]
+    Kernel(KernelCommand),
     /// Show this machine, what is possible on it and what is not, the last tests, bad frames, and the daemon
     Status {
         /// Print one JSON document instead of text
@@ -102,7 +106,7 @@ mod tests {
         let names: Vec<String> = Arguments::command().get_subcommands().map(|one| one.get_name().to_owned()).collect();
         let expected = [
             "test", "march", "map", "inject", "simulate", "watch", "run", "access", "project", "trace", "noise",
-            "errors", "banks", "status",
+            "errors", "banks", "kernel", "status",
         ];
         assert_eq!(names, expected);
         let below = |name: &str| -> Vec<String> {
@@ -114,6 +118,7 @@ mod tests {
         assert_eq!(below("map"), ["show", "export", "restore", "add", "forget"]);
         assert_eq!(below("inject"), ["list"]);
         assert_eq!(below("banks"), ["consolidate", "record", "replay", "pools", "restore"]);
+        assert_eq!(below("kernel"), ["build", "load", "unload", "status"]);
         assert_eq!(below("project"), ["sweep", "calibrate"]);
     }
 

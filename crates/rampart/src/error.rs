@@ -129,7 +129,40 @@ pub enum Error {
         why: String,
     },
     /// {0}
-    MpiBuild(#[from] rampart_mpi_build::Error),
+    NativeBuild(#[from] rampart_native_build::Error),
+    /// stopped: no module was built
+    BuildStopped,
+    /// what was built is not Rampart's kernel module: leave out --sources, or name a copy of Rampart's folder kernel/
+    ForeignModule,
+    /// the module cannot be kept in {path} ({cause}): run as root, or name another folder by --modules
+    ModuleFolder {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        #[source]
+        cause: io::Error,
+    },
+    /// the headers in {folder} are of kernel {found}, not of {wanted}: install those of {wanted}, or name a folder by
+    /// --headers
+    OtherHeaders {
+        /// The folder.
+        folder: PathBuf,
+        /// The release that the module was built for.
+        found: String,
+        /// The release that was asked for.
+        wanted: String,
+    },
+    /// no module was built for kernel {release} (there is no {path}): `rampart kernel build` builds one
+    NotBuilt {
+        /// The running release.
+        release: String,
+        /// The file that is missing.
+        path: PathBuf,
+    },
+    /// {0}
+    Module(#[from] rampart_linux::kernel_module::ModuleRefusal),
+    /// {0}
+    ModuleView(rampart_linux::Absence),
     /// too few files may be open at once to follow a program: raise the limit to 64 (`ulimit -n 64`)
     FewFiles,
     /// cannot wait for the program: {0}

@@ -85,6 +85,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Noise(arguments) => commands::noise::run(&arguments),
         Command::Errors(arguments) => commands::errors::run(&arguments),
         Command::Banks(arguments) => commands::banks::run(&arguments),
+        Command::Kernel(command) => commands::kernel::run(&command),
         Command::Status { json } => commands::status::run(json, store),
     }
 }

@@ -17,7 +17,7 @@ pub const LAYERS: [(&str, &[&str]); 7] = [
     ("studies", &["crates/studies"]),
     ("systems", &["crates/banks", "crates/diagnostic", "crates/guard", "crates/preload", "crates/scale"]),
     ("parts", &["crates/march", "crates/codes", "crates/buddy", "crates/sim"]),
-    ("platform", &["crates/linux", "crates/mpi-build", "crates/store"]),
+    ("platform", &["crates/linux", "crates/native-build", "crates/store"]),
     ("words", &["crates/memory"]),
 ];
 

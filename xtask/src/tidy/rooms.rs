@@ -97,6 +97,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "executable",
             "frame_use",
             "iomem",
+            "kernel_module",
             "own_memory",
             "process",
             "protect",
@@ -145,7 +146,10 @@ const ROOMS: &[(&str, &[&str])] = &[
             "size",
         ],
     ),
-    ("crates/mpi-build/src", &["library", "program", "compiler", "wrappers", "header", "error"]),
+    (
+        "crates/native-build/src",
+        &["kernel_module", "library", "program", "compiler", "wrappers", "header", "tool", "error"],
+    ),
     (
         "crates/preload/src",
         &[

@@ -4,6 +4,7 @@ pub mod access;
 pub mod banks;
 pub mod errors;
 pub mod inject;
+pub mod kernel;
 pub mod map;
 pub mod march;
 pub mod noise;

@@ -140,6 +140,31 @@ impl StepProgress {
     }
 }
 
+/// Work that lasts as long as it lasts, in the last line of the terminal.
+pub struct WaitProgress(ProgressBar);
+
+impl WaitProgress {
+    /// A line that is shown only if standard error is a terminal. `what` is being done.
+    pub fn new(what: String) -> Self {
+        let bar = ProgressBar::new_spinner();
+        if !std::io::stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        bar.set_style(ProgressStyle::with_template("{spinner} {msg}, {elapsed}").expect("a valid template"));
+        Self(bar.with_message(what))
+    }
+
+    /// Shows that the work goes on.
+    pub fn tick(&self) {
+        self.0.tick();
+    }
+
+    /// Removes the line.
+    pub fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
 /// The time that the remaining steps take at the average speed so far, in whole seconds; `None` before the first step
 /// is done.
 fn remaining_time(elapsed: Duration, done: usize, all: usize) -> Option<Duration> {

@@ -7,7 +7,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::{fs, thread};
 
 use rampart_memory::Bytes;
-use rampart_mpi_build::{Compiler, MpiProgram};
+use rampart_native_build::{Compiler, MpiProgram};
 use rampart_scale::calibration::{Calibration, Estimate};
 use serde_json::json;
 

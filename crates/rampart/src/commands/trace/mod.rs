@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use rampart_mpi_build::{Compiler, Library};
+use rampart_native_build::{Compiler, Library};
 use rampart_scale::goal::text;
 use rampart_scale::trace::file::{self, RecordedTrace};
 use serde_json::{Value, json};

@@ -5,11 +5,11 @@
 //! folder. **Why this way.** It needs no knowledge of any library. If it fails, the user names the compiler.
 
 use std::ffi::{OsStr, OsString};
-use std::io::ErrorKind;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::error::Error;
+use crate::tool::{first_error, runs};
 
 /// The names of launchers, without a suffix.
 const LAUNCHERS: [&str; 3] = ["mpirun", "mpiexec", "orterun"];
@@ -48,9 +48,7 @@ impl Compiler {
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        let messages = String::from_utf8_lossy(&output.stderr);
-        let first = messages.lines().find(|line| line.contains("error")).or_else(|| messages.lines().next());
-        Err(refused(first.unwrap_or("it printed no error").trim().to_owned()))
+        Err(refused(first_error(&String::from_utf8_lossy(&output.stderr))))
     }
 }
 
@@ -58,11 +56,6 @@ fn beside(launcher: &Path) -> Option<OsString> {
     let name = launcher.file_name()?.to_str()?;
     let suffix = LAUNCHERS.iter().find_map(|known| name.strip_prefix(known))?;
     Some(launcher.with_file_name(format!("{COMPILER}{suffix}")).into_os_string())
-}
-
-fn runs(compiler: &OsStr) -> bool {
-    let tried = Command::new(compiler).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    !matches!(tried, Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied))
 }
 
 #[cfg(test)]

@@ -1,0 +1,160 @@
+//! What the loaded module shows in its folder of `/sys`, without its device [Rahman16, A.2.1].
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::roots::text;
+use crate::{Absence, Roots};
+
+/// The module's folder, below `/sys`.
+const FOLDER: &str = "kernel/rampart";
+
+/// How the module is used, and what it has counted since it was loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KernelModuleView {
+    /// The version of its interface.
+    pub abi: u32,
+    /// The process that owns its device, if one does.
+    pub owner: Option<u32>,
+    /// Blocks allocated and freed [Rahman16, A.1.3], without rows of zeros; `None` if only root may read them.
+    pub demand: Option<Vec<DemandCount>>,
+    /// What its counters miss; `None` if only root may read that.
+    pub missed: Option<MissedFrames>,
+}
+
+/// Blocks of one kind, since the module was loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DemandCount {
+    /// Their node.
+    pub node: u32,
+    /// Their migratetype, by the kernel's name.
+    pub migratetype: String,
+    /// Their order: a block has 2 to this power frames.
+    pub order: u32,
+    /// How many were allocated.
+    pub allocated: u64,
+    /// How many were freed.
+    pub freed: u64,
+}
+
+/// Frames, as the kernel counts them and as the module saw them: the difference passed by the tracepoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MissedFrames {
+    /// Allocated frames, by the kernel's counters.
+    pub allocated: u64,
+    /// Of these, what the module saw.
+    pub allocated_seen: u64,
+    /// Freed frames, by the kernel's counters.
+    pub freed: u64,
+    /// Of these, what the module saw.
+    pub freed_seen: u64,
+}
+
+impl KernelModuleView {
+    /// Reads what the module shows.
+    ///
+    /// # Errors
+    /// If the version of the interface cannot be read, or is not [`super::ABI`]: the rest could be misread.
+    pub fn read(roots: &Roots) -> Result<Self, Absence> {
+        let folder = roots.sys(FOLDER);
+        let abi = folder.join("abi");
+        let version = text(&abi).map_err(|cause| Absence::of_file(&abi, &cause, "Rampart's module"))?;
+        let version = version.trim();
+        if version.parse() != Ok(super::ABI) {
+            return Err(Absence::new(
+                format!("the loaded module has ABI {version}, and this version of Rampart needs {}", super::ABI),
+                "`rampart kernel unload`, then `build` and `load`",
+            ));
+        }
+        let owner = text(&folder.join("owner")).ok().and_then(|owner| owner.trim().parse().ok());
+        Ok(Self { abi: super::ABI, owner, demand: demand(&folder), missed: missed(&folder) })
+    }
+}
+
+/// Rows of `node migratetype order allocated freed`.
+fn demand(folder: &Path) -> Option<Vec<DemandCount>> {
+    let row = |line: &str| -> Option<DemandCount> {
+        let mut words = line.split_whitespace();
+        let (node, migratetype) = (words.next()?.parse().ok()?, words.next()?.to_owned());
+        let order = words.next()?.parse().ok()?;
+        let [allocated, freed] = [words.next()?.parse().ok()?, words.next()?.parse().ok()?];
+        Some(DemandCount { node, migratetype, order, allocated, freed })
+    };
+    let rows: Option<Vec<DemandCount>> = text(&folder.join("demand")).ok()?.lines().map(row).collect();
+    rows.map(|rows| rows.into_iter().filter(|row| row.allocated > 0 || row.freed > 0).collect())
+}
+
+/// Two lines, `allocated KERNEL SEEN` and `freed KERNEL SEEN`.
+fn missed(folder: &Path) -> Option<MissedFrames> {
+    let text = text(&folder.join("missed")).ok()?;
+    let pair = |name: &str| -> Option<(u64, u64)> {
+        let numbers = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+        let (kernel, seen) = numbers.split_once(' ')?;
+        Some((kernel.parse().ok()?, seen.parse().ok()?))
+    };
+    let ((allocated, allocated_seen), (freed, freed_seen)) = (pair("allocated")?, pair("freed")?);
+    Some(MissedFrames { allocated, allocated_seen, freed, freed_seen })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn shown(files: &[(&str, &str)]) -> Result<KernelModuleView, Absence> {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join(FOLDER);
+        fs::create_dir_all(&folder).unwrap();
+        for (name, content) in files {
+            fs::write(folder.join(name), content).unwrap();
+        }
+        KernelModuleView::read(&Roots::new(root.path(), root.path()))
+    }
+
+    #[test]
+    fn what_the_module_counts_is_read_without_rows_of_zeros() {
+        let demand = "     0 Movable      9                   12                    3\n\
+                      \u{20}    0 Isolate      0                    0                    0\n\
+                      \u{20}    1 Unmovable    0                    0          18446744073\n";
+        let missed = "allocated 1000 900\nfreed 800 800\n";
+        let view = shown(&[("abi", "1\n"), ("owner", "812\n"), ("demand", demand), ("missed", missed)]).unwrap();
+        let row = |node, migratetype: &str, order, allocated, freed| {
+            let migratetype = migratetype.to_owned();
+            DemandCount { node, migratetype, order, allocated, freed }
+        };
+        let rows = vec![row(0, "Movable", 9, 12, 3), row(1, "Unmovable", 0, 0, 18_446_744_073)];
+        let missed = MissedFrames { allocated: 1000, allocated_seen: 900, freed: 800, freed_seen: 800 };
+        assert_eq!(view, KernelModuleView { abi: 1, owner: Some(812), demand: Some(rows), missed: Some(missed) });
+    }
+
+    #[test]
+    fn a_module_that_nobody_owns_and_whose_counters_are_hidden_is_read_all_the_same() {
+        let view = shown(&[("abi", "1\n"), ("owner", "none\n")]).unwrap();
+        assert_eq!(view, KernelModuleView { abi: 1, owner: None, demand: None, missed: None });
+    }
+
+    #[test]
+    fn a_row_that_is_not_understood_is_not_guessed() {
+        for demand in ["0 Movable 9 12\n", "0 Movable nine 12 3\n", "\n"] {
+            assert_eq!(shown(&[("abi", "1\n"), ("demand", demand)]).unwrap().demand, None, "{demand}");
+        }
+        assert_eq!(shown(&[("abi", "1\n"), ("missed", "allocated 5 5\n")]).unwrap().missed, None);
+    }
+
+    #[test]
+    fn a_module_of_another_version_is_not_read() {
+        let absence = shown(&[("abi", "2\n"), ("owner", "none\n")]).unwrap_err().to_string();
+        assert!(absence.contains("ABI 2, and this version of Rampart needs 1; `rampart kernel unload`"), "{absence}");
+        assert!(shown(&[]).unwrap_err().to_string().contains("kernel/rampart/abi does not exist"));
+    }
+
+    /// The module's header and this crate agree on the version.
+    #[test]
+    fn the_version_is_that_of_the_module_s_header() {
+        let header = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel/rampart_abi.h");
+        let header = fs::read_to_string(header).unwrap();
+        let version = header.lines().find_map(|line| line.strip_prefix("#define RAMPART_ABI "));
+        assert_eq!(version.map(str::trim), Some(super::super::ABI.to_string().as_str()));
+    }
+}

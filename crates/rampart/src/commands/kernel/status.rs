@@ -1,0 +1,344 @@
+//! `rampart kernel status`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rampart_linux::Roots;
+use rampart_linux::kernel_module::{
+    DemandCount, KernelModuleView, LoadedModule, Lockdown, MissedFrames, ModuleFile, ModuleRules, PageReporter,
+    running_release,
+};
+use rampart_native_build::KernelHeaders;
+use serde::Serialize;
+
+use super::MODULE;
+use super::arguments::KernelStatusArguments;
+use crate::error::Error;
+use crate::output::text;
+
+#[derive(Debug, Serialize)]
+struct KernelStatus {
+    schema: &'static str,
+    /// The release that runs.
+    running: String,
+    /// The modules that were built, by release.
+    built: Vec<BuiltModule>,
+    /// Why it is unknown which were.
+    built_unknown: Option<String>,
+    /// The module while it is loaded.
+    loaded: Option<LoadedModule>,
+    /// What the loaded module shows.
+    view: Option<KernelModuleView>,
+    /// Why a loaded module is not read.
+    view_absent: Option<String>,
+    /// The headers of the running kernel.
+    headers: Option<PathBuf>,
+    /// Why there are none.
+    headers_absent: Option<String>,
+    /// What decides whether this kernel loads the module.
+    rules: ModuleRules,
+    /// Another driver to which the kernel reports free pages.
+    page_reporter: Option<PageReporter>,
+}
+
+#[derive(Debug, Serialize)]
+struct BuiltModule {
+    release: String,
+    path: PathBuf,
+    signed: bool,
+}
+
+/// Shows the status. Returns 0.
+pub fn run(arguments: &KernelStatusArguments) -> Result<u8, Error> {
+    let roots = Roots::default();
+    let running = running_release(&roots);
+    let loaded = LoadedModule::find(&roots);
+    let view = loaded.as_ref().map(|_| KernelModuleView::read(&roots)).transpose();
+    let headers = KernelHeaders::of_release(Path::new(KernelHeaders::MODULES), &running);
+    let built = built(&arguments.folder.modules);
+    let status = KernelStatus {
+        schema: "rampart.kernel/1",
+        built_unknown: built.as_ref().err().map(ToString::to_string),
+        built: built.unwrap_or_default(),
+        loaded,
+        view_absent: view.as_ref().err().map(ToString::to_string),
+        view: view.ok().flatten(),
+        headers_absent: headers.as_ref().err().map(ToString::to_string),
+        headers: headers.ok().map(|headers| headers.folder().to_owned()),
+        rules: ModuleRules::read(&roots),
+        page_reporter: PageReporter::find(&roots),
+        running,
+    };
+    if arguments.json {
+        text::print_json(&status)?;
+    } else {
+        text::print(&text(&status))?;
+    }
+    Ok(0)
+}
+
+/// The modules in the folder of modules, by their kernel. One that cannot be read is none.
+fn built(modules: &Path) -> io::Result<Vec<BuiltModule>> {
+    let folders = match fs::read_dir(modules) {
+        Ok(folders) => folders.flatten(),
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(other) => return Err(other),
+    };
+    let module = |folder: PathBuf| {
+        let path = folder.join(MODULE);
+        let file = ModuleFile::read(&path).ok().flatten()?;
+        // A build that was killed leaves its folder.
+        let is_in_place = folder.file_name().is_some_and(|name| name == file.release());
+        is_in_place.then(|| BuiltModule { release: file.release().to_owned(), path, signed: file.signed })
+    };
+    let mut built: Vec<_> = folders.filter_map(|folder| module(folder.path())).collect();
+    built.sort_by(|one, other| one.release.cmp(&other.release));
+    Ok(built)
+}
+
+fn text(status: &KernelStatus) -> String {
+    let mut text = String::new();
+    let mut line = |label: &str, value: String| {
+        let _ = writeln!(text, "{label:<11} {value}");
+    };
+    line("kernel", status.running.clone());
+    line("built", built_for(status));
+    line("loaded", loaded(status));
+    if let Some(view) = &status.view {
+        line("owner", owner(view, status.loaded.as_ref()));
+        match &view.demand {
+            Some(demand) => by_order(demand).into_iter().for_each(|(label, value)| line(&label, value)),
+            None => line("demand", "only root may read it".to_owned()),
+        }
+        if let Some(missed) = view.missed {
+            line("missed", missed_text(missed));
+        }
+    }
+    let found = status.headers.as_ref().map(|folder| folder.display().to_string());
+    line("headers", found.or_else(|| status.headers_absent.clone()).unwrap_or_default());
+    line("modules", admitted(&status.rules));
+    line("lockdown", lockdown(&status.rules));
+    line("reporting", reporting(status.page_reporter));
+    text
+}
+
+fn built_for(status: &KernelStatus) -> String {
+    let name = |module: &BuiltModule| {
+        let running = if module.release == status.running { " (running)" } else { "" };
+        format!("{}{running}", module.release)
+    };
+    if let Some(why) = &status.built_unknown {
+        return format!("unknown: {why}");
+    }
+    let names: Vec<String> = status.built.iter().map(name).collect();
+    let is_for_running = status.built.iter().any(|module| module.release == status.running);
+    match (names.is_empty(), is_for_running) {
+        (true, _) => "for no kernel: `rampart kernel build`".to_owned(),
+        (false, true) => format!("for {}", names.join(", ")),
+        (false, false) => format!("for {}, not for the running one: `rampart kernel build`", names.join(", ")),
+    }
+}
+
+fn loaded(status: &KernelStatus) -> String {
+    match (&status.loaded, &status.view, &status.view_absent) {
+        (None, ..) if !status.rules.has_modules => "no".to_owned(),
+        (None, ..) => "no: `rampart kernel load`".to_owned(),
+        (Some(loaded), Some(view), _) => format!("ABI {}; in use by {}", view.abi, loaded.users()),
+        (Some(_), None, absent) => absent.clone().unwrap_or_default(),
+    }
+}
+
+/// The owner of the device, with its name if this process sees it.
+fn owner(view: &KernelModuleView, loaded: Option<&LoadedModule>) -> String {
+    let Some(pid) = view.owner else { return "none".to_owned() };
+    let seen = loaded.and_then(|loaded| loaded.processes.iter().find(|holder| holder.pid == pid));
+    seen.map_or_else(|| format!("process {pid}"), ToString::to_string)
+}
+
+/// Labels and lines: blocks of each order, of all nodes and migratetypes together.
+fn by_order(demand: &[DemandCount]) -> Vec<(String, String)> {
+    let mut orders: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for row in demand {
+        let (allocated, freed) = orders.entry(row.order).or_default();
+        *allocated = allocated.saturating_add(row.allocated);
+        *freed = freed.saturating_add(row.freed);
+    }
+    if orders.is_empty() {
+        return vec![("demand".to_owned(), "none since it was loaded".to_owned())];
+    }
+    let value = |(order, (allocated, freed)): (u32, (u64, u64))| {
+        format!("order {order:<2} {:>16} blocks allocated {:>16} freed", text::count(allocated), text::count(freed))
+    };
+    let labels = std::iter::once("demand").chain(std::iter::repeat(""));
+    labels.map(str::to_owned).zip(orders.into_iter().map(value)).collect()
+}
+
+fn missed_text(missed: MissedFrames) -> String {
+    let share = |all: u64, seen: u64| {
+        #[expect(clippy::cast_precision_loss, reason = "a share in percent")]
+        let share = all.saturating_sub(seen) as f64 / all.max(1) as f64;
+        text::percent(share)
+    };
+    format!(
+        "{} of the allocated frames and {} of the freed ones passed by the tracepoints",
+        share(missed.allocated, missed.allocated_seen),
+        share(missed.freed, missed.freed_seen)
+    )
+}
+
+fn admitted(rules: &ModuleRules) -> String {
+    match rules {
+        ModuleRules { has_modules: false, .. } => "cannot be loaded: this kernel has none".to_owned(),
+        ModuleRules { switched_off: true, .. } => "cannot be loaded until the next boot: switched off".to_owned(),
+        ModuleRules { signed_only: true, .. } => format!("must be signed: {}", rules.why_signed()),
+        ModuleRules { .. } => "can be loaded".to_owned(),
+    }
+}
+
+/// The module opens its device under no lockdown.
+fn lockdown(rules: &ModuleRules) -> String {
+    let device = match rules.lockdown {
+        Lockdown::Integrity | Lockdown::Confidentiality => ": the module's device cannot be opened",
+        Lockdown::None | Lockdown::Unknown => "",
+    };
+    format!("{}{device}; Secure Boot {}", rules.lockdown, rules.secure_boot)
+}
+
+fn reporting(reporter: Option<PageReporter>) -> String {
+    match reporter {
+        Some(reporter) => format!("free pages are reported to {reporter}, which has the only place"),
+        None => "no reporter of free pages is seen".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rampart_linux::kernel_module::{DeviceHolder, SecureBoot};
+
+    fn status() -> KernelStatus {
+        KernelStatus {
+            schema: "",
+            running: "6.1.0-9".to_owned(),
+            built: Vec::new(),
+            built_unknown: None,
+            loaded: None,
+            view: None,
+            view_absent: None,
+            headers: None,
+            headers_absent: Some("no headers".to_owned()),
+            rules: ModuleRules {
+                has_modules: true,
+                switched_off: false,
+                signed_only: false,
+                lockdown: Lockdown::None,
+                secure_boot: SecureBoot::Off,
+            },
+            page_reporter: None,
+        }
+    }
+
+    #[test]
+    fn a_machine_without_the_module_is_told_what_to_do() {
+        let expected = "kernel      6.1.0-9\n\
+                        built       for no kernel: `rampart kernel build`\n\
+                        loaded      no: `rampart kernel load`\n\
+                        headers     no headers\n\
+                        modules     can be loaded\n\
+                        lockdown    none; Secure Boot off\n\
+                        reporting   no reporter of free pages is seen\n";
+        assert_eq!(text(&status()), expected);
+    }
+
+    #[test]
+    fn a_loaded_module_shows_its_owner_and_what_it_counted() {
+        let mut status = status();
+        let row = |node, order, allocated, freed| DemandCount {
+            node,
+            migratetype: "Movable".to_owned(),
+            order,
+            allocated,
+            freed,
+        };
+        let missed = MissedFrames { allocated: 1000, allocated_seen: 750, freed: 0, freed_seen: 3 };
+        let demand = vec![row(0, 0, 1000, 1), row(1, 0, 234, 1), row(0, 9, 7, 0)];
+        status.view = Some(KernelModuleView { abi: 1, owner: Some(8), demand: Some(demand), missed: Some(missed) });
+        let holder = DeviceHolder { pid: 8, name: "rampart".to_owned() };
+        status.loaded = Some(LoadedModule { references: 1, modules: Vec::new(), processes: vec![holder] });
+        let text = text(&status);
+        for line in [
+            "loaded      ABI 1; in use by process 8 (rampart)\n",
+            "owner       process 8 (rampart)\n",
+            "demand      order 0             1,234 blocks allocated                2 freed\n",
+            "            order 9                 7 blocks allocated                0 freed\n",
+            "missed      25.0 % of the allocated frames and 0 % of the freed ones passed by the tracepoints\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+    }
+
+    #[test]
+    fn a_loaded_module_that_is_not_read_says_why() {
+        let mut status = status();
+        status.loaded = Some(LoadedModule { references: 0, modules: Vec::new(), processes: Vec::new() });
+        status.view_absent = Some("ABI 2".to_owned());
+        assert!(text(&status).contains("loaded      ABI 2\n"));
+        let view = KernelModuleView { abi: 1, owner: None, demand: None, missed: None };
+        (status.view, status.view_absent) = (Some(view), None);
+        let text = text(&status);
+        assert!(text.contains("owner       none\ndemand      only root may read it\n"), "{text}");
+    }
+
+    #[test]
+    fn what_this_kernel_demands_is_shown() {
+        let shown = |change: fn(&mut KernelStatus)| {
+            let mut status = status();
+            change(&mut status);
+            text(&status)
+        };
+        let locked = shown(|status| {
+            (status.rules.lockdown, status.rules.signed_only) = (Lockdown::Integrity, true);
+            status.rules.secure_boot = SecureBoot::On;
+        });
+        assert!(
+            locked.contains("modules     must be signed: lockdown integrity, since Secure Boot is on\n"),
+            "{locked}"
+        );
+        assert!(locked.contains("lockdown    integrity: the module's device cannot be opened; Secure Boot on\n"));
+        let none = shown(|status| status.rules.has_modules = false);
+        assert!(
+            none.contains("loaded      no\n") && none.contains("cannot be loaded: this kernel has none\n"),
+            "{none}"
+        );
+        assert!(shown(|status| status.rules.switched_off = true).contains("until the next boot"));
+        let reporter = shown(|status| status.page_reporter = Some(PageReporter::VirtioBalloon));
+        assert!(reporter.contains("reporting   free pages are reported to virtio-balloon, which has the only place\n"));
+    }
+
+    #[test]
+    fn modules_in_the_folder_of_their_kernel_are_listed() {
+        let modules = tempfile::tempdir().unwrap();
+        let module = |release: &str| format!("\x7fELF\0name=rampart\0vermagic={release} SMP \0");
+        for (folder, content) in [
+            ("6.1.0-9", module("6.1.0-9")),
+            ("6.12.1", module("6.12.1")),
+            ("6.5.0", module("6.1.0-9")),
+            (".build-x", module("6.1.0-9")),
+            ("empty", String::new()),
+        ] {
+            fs::create_dir(modules.path().join(folder)).unwrap();
+            fs::write(modules.path().join(folder).join(MODULE), content).unwrap();
+        }
+        let mut status = status();
+        status.built = built(modules.path()).unwrap();
+        assert_eq!(built_for(&status), "for 6.1.0-9 (running), 6.12.1");
+        status.built.remove(0);
+        assert_eq!(built_for(&status), "for 6.12.1, not for the running one: `rampart kernel build`");
+        assert!(built(Path::new("/none/such")).unwrap().is_empty());
+        status.built_unknown = Some(built(&modules.path().join("empty").join(MODULE)).unwrap_err().to_string());
+        assert!(built_for(&status).starts_with("unknown: "), "{}", built_for(&status));
+    }
+}
