@@ -4,18 +4,9 @@
 # is pinned there.
 # memory: 2G
 
-core() {
-  zones | grep ' online' | grep -vc Movable
-}
-
 # How often pools said that a block went to the kernel core.
 core_grew() {
   grep -c '"to":"kernel","refusal":null' /tmp/report
-}
-
-as_before() {
-  zones >/tmp/now
-  diff /tmp/before /tmp/now
 }
 
 seconds() {
@@ -76,13 +67,7 @@ check "and no attempt of theirs failed" test "$(grep -c ' null$' /tmp/attempts)"
 # Most blocks are offline, so this begins with those that are pinned.
 rampart banks consolidate --target 95% --reserve 0% --deadline 1h --pressure-limit 100% --apply >/tmp/report 2>&1 &
 consolidation=$!
-waited=0
-until [ $waited -ge 3 ]; do
-  sleep 1
-  waited=$((waited + 1))
-  grep -lq going-offline "$memory"/memory[0-9]*/state || waited=0
-  kill -0 $consolidation || break
-done
+emptying 3 $consolidation
 began=$(seconds)
 kill -INT $consolidation
 wait $consolidation
@@ -207,9 +192,7 @@ check "each block is online in its former zone" as_before
 
 # Pools end while pages of the user pool are pinned: their blocks cannot go back to their zone, which is said, and can
 # once the pins are gone.
-rampart banks pools --apply --dwell 1h --deadline 1s >/tmp/report 2>&1 &
-pools=$!
-until grep -q '^pools ' /tmp/report; do kill -0 $pools || break; done
+keep_pools --dwell 1h --deadline 1s
 dd if=/dev/zero of=/tmp/data bs=1M count=800 2>/dev/null
 check "pipes pin pages of the user pool again" begin pinned
 pinned=$held

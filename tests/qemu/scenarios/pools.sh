@@ -4,17 +4,8 @@
 
 tracing=/sys/kernel/tracing
 
-core() {
-  zones | grep ' online' | grep -vc Movable
-}
-
 movable() {
   zones | grep -c 'online Movable'
-}
-
-as_before() {
-  zones >/tmp/now
-  diff /tmp/before /tmp/now
 }
 
 # A trace of a process of Rampart that waits for the kernel's reclaimer.

@@ -2,15 +2,6 @@
 # can say so before it kills a process.
 # memory: 2G
 
-core() {
-  zones | grep ' online' | grep -vc Movable
-}
-
-as_before() {
-  zones >/tmp/now
-  diff /tmp/before /tmp/now
-}
-
 zones >/tmp/before
 mount -o remount,size=100%,nr_inodes=0 /tmp
 ulimit -n 65536

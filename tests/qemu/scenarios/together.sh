@@ -8,13 +8,6 @@ movable() {
   awk -v key="$1" '/^Node/ { zone = $4 } zone == "Movable" && $1 == key { print $NF / 256; exit }' /proc/zoneinfo | cut -d . -f 1
 }
 
-# The kernel core, in blocks: those in which the kernel may allocate.
-core() {
-  grep -lE '^(none|DMA|Normal)' "$memory"/memory[0-9]*/valid_zones | while read -r file; do
-    grep -l online "${file%/*}/state"
-  done | wc -l
-}
-
 migrated() {
   awk '$1 == "pgmigrate_success" { print $2 }' /proc/vmstat
 }

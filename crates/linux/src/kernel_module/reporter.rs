@@ -1,4 +1,4 @@
-//! Who is told of free pages by the kernel: it has a place for one alone (Linux, mm/page_reporting.c).
+//! The driver to which the kernel reports its free pages. There can be only one (Linux, mm/page_reporting.c).
 
 use std::fs;
 

@@ -56,24 +56,25 @@ impl Surveyed {
 
 /// Looks at all blocks and frames.
 fn look(roots: &Roots, bank: Option<Bytes>) -> Result<Surveyed, Error> {
-    survey(roots, bank, |flags, blocks| flags.censuses(blocks.frames()))
+    let blocks = MemoryBlocks::read(roots).map_err(Error::NoBlocks)?;
+    Ok(survey(roots, blocks, bank, |flags, blocks| flags.censuses(blocks.frames())))
 }
 
-/// Looks at all blocks and at a few frames of each: a block that is all but free looks free.
-fn glance(roots: &Roots) -> Result<Surveyed, Error> {
-    survey(roots, None, FlagTable::estimates)
+/// Looks at a few frames of each of these blocks: one that is all but free looks free.
+fn glance(roots: &Roots, blocks: MemoryBlocks) -> Surveyed {
+    survey(roots, blocks, None, FlagTable::estimates)
 }
 
 fn survey(
     roots: &Roots,
+    blocks: MemoryBlocks,
     bank: Option<Bytes>,
     census: impl FnOnce(&FlagTable, &MemoryBlocks) -> Result<Vec<Census>, rampart_linux::Error>,
-) -> Result<Surveyed, Error> {
-    let blocks = MemoryBlocks::read(roots).map_err(Error::NoBlocks)?;
+) -> Surveyed {
     let (banks, left_out) = banks_of(roots, &blocks, bank);
     let censuses = FlagTable::open(roots).and_then(|flags| census(&flags, &blocks));
     let survey = MemorySurvey::with_origins(&blocks, censuses.as_deref().ok(), banks, &MemoryOrigins::read(roots));
-    Ok(Surveyed { blocks, survey, unknown: censuses.err().map(|error| error.to_string()), left_out })
+    Surveyed { blocks, survey, unknown: censuses.err().map(|error| error.to_string()), left_out }
 }
 
 /// The banks, and why tables of the firmware are left out. What the user says counts more than the firmware.

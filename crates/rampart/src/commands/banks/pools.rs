@@ -231,7 +231,7 @@ impl<'a> Keeper<'a> {
     /// Moves a block, if one meets the demand. Returns whether one moved.
     fn meet(&mut self, demand: PoolDemand, zones: &[ZoneMemory]) -> Result<bool, Error> {
         let began = Instant::now();
-        let (_, quick) = self.blocks()?;
+        let (blocks, quick) = self.blocks()?;
         self.pools.resized(&quick);
         self.notice_returns(&quick)?;
         if let Some(next) = self.pools.step(demand, zones, &quick, self.now()) {
@@ -239,7 +239,7 @@ impl<'a> Keeper<'a> {
         }
         if let Some(search) = self.pools.search(demand, zones) {
             let survey = match search {
-                FrameSearch::Sampled => glance(self.roots)?.known()?,
+                FrameSearch::Sampled => glance(self.roots, blocks).known()?,
                 FrameSearch::Full => self.survey()?,
             };
             if let Some(next) = self.pools.step(demand, zones, &survey, self.now()) {
