@@ -7,8 +7,8 @@
 //!
 //! Source: Linux, Documentation/ABI/testing/sysfs-memory-page-offline and mm/memory-failure.c.
 
-use std::fs::OpenOptions;
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
 use rampart_memory::Frame;
@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::frame_flags::FlagTable;
 use crate::pagemap::Pagemap;
+use crate::shared::{HeldFrame, SharedRange};
 use crate::{Absence, Block, Roots};
 
 /// The options of a kernel that can retire frames.
@@ -79,6 +80,39 @@ pub struct Retirer {
     flags: Option<FlagTable>,
 }
 
+/// Retires frames that only this process refers to, hard, by a file that is open since the beginning: it also works in
+/// a process that may open no file any more.
+#[derive(Debug)]
+pub struct HeldFrameRetirer {
+    retirer: Retirer,
+    file: File,
+}
+
+impl HeldFrameRetirer {
+    /// `None` where the kernel does not retire frames, shows no mark, or stops the machine at an error
+    /// (`vm.memory_failure_recovery`).
+    #[must_use]
+    pub fn open(roots: &Roots) -> Option<Self> {
+        let recovers = fs::read_to_string(roots.proc("sys/vm/memory_failure_recovery")).ok()?;
+        let file = OpenOptions::new().write(true).open(Way::Hard.file(roots)).ok()?;
+        let retirer = Retirer::new(roots);
+        (recovers.trim() == "1" && retirer.flags.is_some()).then_some(Self { retirer, file })
+    }
+
+    /// Retires a held frame. The kernel refuses to drop its content, as somebody refers to it, but marks it; so nobody
+    /// gets the frame when it is released.
+    #[must_use]
+    pub fn retire(&self, held: &HeldFrame) -> RetireOutcome {
+        let Some(frame) = held.frame() else { return RetireOutcome::Refused(RetireRefusal::Moved) };
+        self.retirer.judge(frame, write_address(&self.file, frame))
+    }
+}
+
+fn write_address(file: &File, frame: Frame) -> Result<(), RetireRefusal> {
+    file.write_all_at(format!("{:#x}", frame.address()).as_bytes(), 0)
+        .map_err(|cause| RetireRefusal::Kernel(Errno::from_io_error(&cause).unwrap_or(Errno::IO)))
+}
+
 impl Retirer {
     /// Checks the features of this machine; each attempt reports missing ones.
     #[must_use]
@@ -97,11 +131,7 @@ impl Retirer {
             .write(true)
             .open(&path)
             .map_err(|cause| RetireRefusal::Unable(Absence::of_file(&path, &cause, KERNEL)));
-        let written = written.and_then(|mut file| {
-            file.write_all(format!("{:#x}", frame.address()).as_bytes())
-                .map_err(|cause| RetireRefusal::Kernel(Errno::from_io_error(&cause).unwrap_or(Errno::IO)))
-        });
-        self.judge(frame, written)
+        self.judge(frame, written.and_then(|file| write_address(&file, frame)))
     }
 
     /// Softly retires the frame of a page of an own, unpinned block: for kernels that can retire but have no file for
@@ -110,6 +140,17 @@ impl Retirer {
     pub fn retire_own(&self, frame: Frame, block: &mut Block, page: u64, pagemap: &Pagemap) -> RetireOutcome {
         let advised = match block.frame_of(page, pagemap) {
             Ok(Some(found)) if found == frame => block.soft_offline(page).map_err(RetireRefusal::Kernel),
+            _ => Err(RetireRefusal::Moved),
+        };
+        self.judge(frame, advised)
+    }
+
+    /// The same for the frame of a page of a range that is locked: the program cannot touch it meanwhile.
+    #[must_use]
+    pub fn retire_shared(&self, frame: Frame, range: &SharedRange, page: u64, pagemap: &Pagemap) -> RetireOutcome {
+        let mut found = Vec::new();
+        let advised = match pagemap.frames_of(range.behind(page), 1, &mut found) {
+            Ok(()) if found == [Some(frame)] => range.soft_offline(page).map_err(RetireRefusal::Kernel),
             _ => Err(RetireRefusal::Moved),
         };
         self.judge(frame, advised)
@@ -179,6 +220,19 @@ mod tests {
     fn a_kernel_that_says_yes_and_does_nothing_is_not_believed() {
         let (_folder, roots) = machine(Some(0));
         assert_eq!(retire(&roots, Way::Soft), RetireOutcome::Refused(RetireRefusal::NotMarked));
+    }
+
+    #[test]
+    fn held_frames_are_retired_only_where_the_kernel_marks_frames_and_goes_on() {
+        for (flags, recovery, opens) in [(Some(0), "1\n", true), (Some(0), "0\n", false), (None, "1\n", false)] {
+            let (_folder, roots) = machine(flags);
+            assert!(HeldFrameRetirer::open(&roots).is_none(), "it does not say whether it goes on");
+            fs::create_dir_all(roots.proc("sys/vm")).unwrap();
+            fs::write(roots.proc("sys/vm/memory_failure_recovery"), recovery).unwrap();
+            assert_eq!(HeldFrameRetirer::open(&roots).is_some(), opens);
+            fs::remove_file(Way::Hard.file(&roots)).unwrap();
+            assert!(HeldFrameRetirer::open(&roots).is_none());
+        }
     }
 
     #[test]

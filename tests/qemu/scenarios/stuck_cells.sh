@@ -1,5 +1,6 @@
 # Cells get stuck for good below locked pages of a guarded program, by each engine: the program never reads a wrong
-# value, the frames are on the map, and retired when it has ended.
+# value, the frames are on the map, and retired when it has ended. Nobody else gets one of them, even if the program
+# ends before anybody reads what its guard found.
 # memory: 448M
 # kernel: 6.12
 
@@ -31,6 +32,15 @@ program_ended_by_itself() {
   [ "$1" = 0 ] && grep -qx right /tmp/said
 }
 
+has_ended() {
+  grep -q '^State:.Z' "/proc/$1/status"
+}
+
+# Most of the free memory, so the frames that have just become free too.
+take_most_of_the_free_memory() {
+  bystander $(($(sed -n 's/^MemFree: *\([0-9]*\) kB/\1/p' /proc/meminfo) / 1280))
+}
+
 # From the kernel's command line: one engine alone.
 only=$(sed -n 's/.*only=\([^ ]*\).*/\1/p' /proc/cmdline)
 salt=0
@@ -54,7 +64,12 @@ for engine in ${only:-move minor mprotect}; do
   for page in 500 777 1000 1313 1600 1919 2222 2500; do stick $page; done
   report "engine $engine: frames$frames"
   check "$engine: at least four locked pages are in one frame each" test "$(echo $frames | wc -w)" -ge 4
+  program=$(sed -n 's/^filled \([0-9]*\) .*/\1/p' /tmp/said)
+  kill -STOP "$guard"
   touch /tmp/go
+  until has_ended "$program"; do sleep 0.1; done
+  check "$engine: nobody gets its bad frames once it has ended" take_most_of_the_free_memory
+  kill -CONT "$guard"
   wait "$guard"
   code=$?
   cat /tmp/told /tmp/said

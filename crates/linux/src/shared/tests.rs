@@ -93,7 +93,7 @@ fn the_frame_of_a_page_that_was_replaced_is_held_and_can_be_read_again_and_again
     served(PageKind::Base, |range| {
         fill_with(range, 8, 77);
         range.lock(span(0, 8)).unwrap();
-        let held = range.replace(3).unwrap();
+        let held = range.replace(3, None).unwrap();
         assert_eq!(behind(range, 3), 0, "it is on another frame, of zeros");
         // SAFETY: nobody else has the page now.
         unsafe { range.behind(3).cast::<u64>().write_volatile(5) };

@@ -94,16 +94,21 @@ impl GuardEngine for MinorEngine {
         let is_bad = unsafe { self.suspects.is_bad(place) };
         // SAFETY: as above.
         unsafe { self.suspects.write(place, content) };
+        if is_bad && !self.range.is_huge() && self.suspects.retire_below(frame, self.range, page.0) {
+            // SAFETY: as above.
+            unsafe { self.suspects.write(place, content) };
+            return Ok(());
+        }
         let replaced = match self.range.is_huge() {
             true if is_bad => Err(EngineRefusal::Kernel("a huge page of the pool holds a bad frame".to_owned())),
             true => Ok(None),
-            false => self.range.replace(page.0).map(Some).map_err(|error| refused(&error)),
+            false => self.range.replace(page.0, self.suspects.pagemap()).map(Some).map_err(|error| refused(&error)),
         };
         // SAFETY: as above.
         unsafe { self.suspects.write(place, content) };
         match replaced? {
             Some(held) if is_bad => self.suspects.hold(SuspectHolder::Pipe(held)),
-            Some(held) => self.suspects.watch_pipe(held, frame, content),
+            Some(held) => self.suspects.watch_pipe(held, content),
             None => {}
         }
         Ok(())

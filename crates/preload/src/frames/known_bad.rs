@@ -9,7 +9,11 @@
 //! A page may come to such a frame in another way: the kernel moves it, copies it after a fork, or gave it before the
 //! guard began. Such pages are found when they are locked, and moved ([`super::pool::TestedFramePool::re_place`]).
 //! Where frame numbers are hidden, nothing can be compared.
+//!
+//! A frame that failed its test in this process is retired at once, where the process may do that: a frame that is only
+//! held is anybody's from the moment that the process ends until somebody retires it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -17,13 +21,17 @@ use std::sync::{Mutex, RwLock};
 use std::time::SystemTime;
 
 use rampart_guard::{BadFrames, Counter, GuardCounts};
-use rampart_linux::{Block, Error, PageKind, Pagemap, Pinning, Roots};
+use rampart_linux::retire::{RetireEvidence, RetireOutcome};
+use rampart_linux::shared::{HeldFrame, SharedRange};
+use rampart_linux::{Block, Error, HeldFrameRetirer, PageKind, Pagemap, Pinning, Retirer, Roots};
 use rampart_memory::{Bytes, Frame};
 
 /// The list, and held pages on its frames.
 pub struct KnownBadPages {
     counts: &'static GuardCounts,
     pagemap: Option<Pagemap>,
+    retirer: Retirer,
+    held_retirer: Option<HeldFrameRetirer>,
     path: Option<PathBuf>,
     list: RwLock<List>,
     kept: Mutex<Vec<Block>>,
@@ -45,6 +53,8 @@ impl KnownBadPages {
         let known = Self {
             counts,
             pagemap: Pagemap::open(&Roots::default()).ok(),
+            retirer: Retirer::new(&Roots::default()),
+            held_retirer: HeldFrameRetirer::open(&Roots::default()),
             path: folder.map(|folder| folder.join(BadFrames::FILE)),
             list: RwLock::default(),
             kept: Mutex::default(),
@@ -93,6 +103,36 @@ impl KnownBadPages {
         frames_of(pagemap, &mut frames).map_or_else(|_| Vec::new(), |()| list.frames.among(&frames))
     }
 
+    /// Asks the kernel to retire the frame of a page that nobody else uses. Returns whether it did: the page is on
+    /// another frame then.
+    pub fn retire(&self, page: &mut Block) -> bool {
+        let Some(pagemap) = &self.pagemap else { return false };
+        let frame = page.frame_of(0, pagemap).ok().flatten();
+        frame.is_some_and(|frame| is_marked(&self.retirer.retire_own(frame, page, 0, pagemap)))
+    }
+
+    /// The same for the frame of a locked page; the page keeps its content.
+    pub fn retire_shared(&self, frame: Frame, range: &SharedRange, page: u64) -> bool {
+        let Some(pagemap) = &self.pagemap else { return false };
+        is_marked(&self.retirer.retire_shared(frame, range, page, pagemap))
+    }
+
+    /// The same for a frame that has no page any more.
+    pub fn retire_held(&self, held: &HeldFrame) -> bool {
+        self.held_retirer.as_ref().is_some_and(|retirer| is_marked(&retirer.retire(held)))
+    }
+
+    /// Holds these pages of a block, and gives the others back. Frames that failed are retired instead, if the kernel
+    /// does that.
+    pub fn keep(&self, block: Block, pages: &[u64], failed: &BTreeSet<Frame>) -> Vec<Block> {
+        let mut held = hold(block, pages);
+        held.retain_mut(|page| {
+            let frame = self.pagemap.as_ref().and_then(|pagemap| page.frame_of(0, pagemap).ok().flatten());
+            !(page.pages() == 1 && frame.is_some_and(|frame| failed.contains(&frame)) && self.retire(page))
+        });
+        held
+    }
+
     /// Memory from the kernel, as of [`Block::claim`], without any such frame.
     ///
     /// # Errors
@@ -110,8 +150,13 @@ impl KnownBadPages {
     }
 }
 
+/// Whether the kernel says of a frame that it is retired.
+fn is_marked(outcome: &RetireOutcome) -> bool {
+    *outcome == RetireOutcome::Retired(RetireEvidence::Marked)
+}
+
 /// Holds these pages of a block, and gives the others back.
-pub fn hold(block: Block, pages: &[u64]) -> Vec<Block> {
+fn hold(block: Block, pages: &[u64]) -> Vec<Block> {
     let mut held = block.keep_only(pages).expect("they are pages of the block");
     for page in &mut held {
         // This at least keeps it from being swapped out, unless the process may lock no more.

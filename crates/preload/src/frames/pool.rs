@@ -16,7 +16,7 @@
 
 #![allow(unsafe_code, reason = "copies pages between addresses")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -36,7 +36,7 @@ use crate::reporting::published::Published;
 
 use super::chunks::{Chunk, Chunks, Raw};
 use super::injected::InjectedFrames;
-use super::known_bad::{self, KnownBadPages};
+use super::known_bad::KnownBadPages;
 use super::test::{FrameTest, giving_way};
 
 /// The most chunks that are made for one waiting page: each may fail its test, be moved by the kernel, or be taken for
@@ -335,8 +335,9 @@ impl TestedFramePool {
         frames
     }
 
-    /// Reports the frames that failed, holds their pages and those of known bad frames, and gives the others back.
+    /// Reports the frames that failed, keeps their pages and those of known bad frames, and gives the others back.
     fn retire(&self, block: Block, frames: &[Option<Frame>], bad: &BTreeMap<u64, Why>) {
+        let mut really_failed = BTreeSet::new();
         for (&page, why) in bad {
             let frame = usize::try_from(page).ok().and_then(|page| *frames.get(page)?);
             match why {
@@ -345,11 +346,13 @@ impl TestedFramePool {
                 Why::Failed(origin, seen) => {
                     self.shared.failed(frame, *origin, seen);
                     self.counts().add(Counter::Retired, 1);
+                    really_failed.extend(frame.filter(|_| *origin == MapOrigin::Real));
                 }
             }
         }
         let pages: Vec<u64> = bad.keys().copied().collect();
-        self.chunks().retired.extend(known_bad::hold(block, &pages));
+        let kept = self.known.keep(block, &pages, &really_failed);
+        self.chunks().retired.extend(kept);
     }
 }
 

@@ -7,7 +7,7 @@
 //! test of a page takes a tenth of a millisecond, so the first verdict costs nothing; for the others only the frame
 //! waits, which the maintenance thread tests.
 //!
-//! A frame that fails a test is held until the process ends. One that passes all tests did err, but not permanently as
+//! A frame that fails a test is retired at once where the process may do that, and else held until the process ends. One that passes all tests did err, but not permanently as
 //! far as tests show: it goes back to the kernel the first time, and is held from the second error on. One that cannot
 //! be tested to the end is held too, and reported as erring. If the process ends before that, its events show which
 //! frames had no verdict.
@@ -23,7 +23,7 @@ use std::time::Instant;
 use rampart_codes::PageData;
 use rampart_guard::probation::{Probation, rests_at_one};
 use rampart_guard::{Counter, EngineRefusal, FrameSettings};
-use rampart_linux::shared::HeldFrame;
+use rampart_linux::shared::{HeldFrame, SharedRange};
 use rampart_linux::{Block, PageKind, Pagemap, Pinning, Roots, SteadyClock, SystemClock};
 use rampart_memory::fault_map::{Evidence, MapOrigin};
 use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, LineData, PAGE_BYTES, Timestamp};
@@ -46,7 +46,7 @@ const USUAL_TEST: &str = "test=March C-";
 /// The holder of a frame.
 pub enum SuspectHolder {
     Block(Block),
-    Pipe(#[expect(dead_code, reason = "it keeps the frame as long as it lives")] HeldFrame),
+    Pipe(HeldFrame),
 }
 
 /// A frame that passed its first test.
@@ -134,7 +134,8 @@ impl SuspectTester {
     }
 
     /// A page with an error was in this frame, which passed its test, is no longer writable and holds this content.
-    pub fn watch_pipe(&self, held: HeldFrame, frame: Option<Frame>, content: &PageData) {
+    pub fn watch_pipe(&self, held: HeldFrame, content: &PageData) {
+        let frame = held.frame().and_then(numbers::own);
         self.suspect(Suspect { rests: Rests::ReadOnly(held, Box::new(content.clone())), frame });
     }
 
@@ -239,8 +240,25 @@ impl SuspectTester {
         fails || frame.filter(|_| frame == self.frame(page)).is_some_and(|frame| self.errs_again(frame))
     }
 
-    /// Keeps a frame from everybody until the process ends.
+    /// Shows the frames of pages, if the kernel does.
+    pub const fn pagemap(&self) -> Option<&Pagemap> {
+        self.pagemap.as_ref()
+    }
+
+    /// Asks the kernel to retire the bad frame below a locked page, which keeps its content. Returns whether it did.
+    pub fn retire_below(&self, frame: Option<Frame>, range: &SharedRange, page: u64) -> bool {
+        frame.is_some_and(|frame| self.known.retire_shared(frame, range, page))
+    }
+
+    /// Keeps a bad frame from everybody: retired if the kernel does that, else held until the process ends.
     pub fn hold(&self, mut holder: SuspectHolder) {
+        let is_retired = match &mut holder {
+            SuspectHolder::Block(block) => self.known.retire(block),
+            SuspectHolder::Pipe(held) => self.known.retire_held(held),
+        };
+        if is_retired {
+            return;
+        }
         if let SuspectHolder::Block(block) = &mut holder {
             // This at least keeps it from being swapped out, unless the process may lock no more.
             let _ = block.pin_by(Pinning::Locked);

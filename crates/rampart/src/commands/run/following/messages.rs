@@ -22,7 +22,9 @@ pub fn mapped(event: &GuardEvent, stored: &Result<(), Error>, retires: bool) -> 
     };
     match stored {
         Ok(()) if retires => {
-            format!("frame {frame} is on the map of bad frames, and is retired once the process has ended")
+            format!(
+                "frame {frame} is on the map of bad frames, and is retired when the process has ended at the latest"
+            )
         }
         Ok(()) => format!("frame {frame} is on the map of bad frames; `rampart map restore` retires it"),
         Err(error) => format!("frame {frame} could not be put on the map of bad frames: {error}"),
