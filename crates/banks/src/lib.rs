@@ -39,7 +39,7 @@ pub use pools::{EmptiedBlock, FrameSearch, Pool, PoolDemand, PoolMove, PoolSetti
 pub use power::{BankPowerState, BankTimes, EnergyReport, Joules, MovedPages, PowerModel};
 pub use record::{OfflineBlock, OfflineRecord};
 pub use recording::{MigratetypeCounts, PageRecording, RecordedCounts};
-pub use replay::{ReplayLength, ReplaySettings, replay};
+pub use replay::{ReplayLength, ReplaySettings, fitting_memory, replay};
 pub use simulated_banks::{
     AllocatorName, AllocatorSteps, BankAverages, BankFootprint, BankMaxima, BankSample, HOLE_END, LargeRequests,
     MachineSettings, MigrationCounts, ReplayReport, UseAverages,

@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 
 use rampart_buddy::Migratetype;
-use rampart_memory::{BlockOrder, Frame};
+use rampart_memory::{BlockOrder, Bytes, FRAME_BYTES, Frame};
 
 use crate::Error;
 
@@ -145,6 +145,21 @@ pub(crate) fn in_use_before(trace: &[PageEvent]) -> Vec<PageEvent> {
     }
     let is_in_use = |event: &&PageEvent| !event.frame_numbers().any(|frame| free.contains(&frame));
     warm.iter().filter(is_in_use).copied().collect()
+}
+
+/// Returns the most memory that the trace has in use at one moment.
+pub(crate) fn most_in_use(trace: &[PageEvent]) -> Bytes {
+    let (mut in_use, mut most) = (HashSet::new(), 0);
+    for event in trace {
+        for frame in event.frame_numbers() {
+            match event.change {
+                PageChange::Allocated(_) => in_use.insert(frame),
+                PageChange::Freed => in_use.remove(&frame),
+            };
+        }
+        most = most.max(in_use.len() as u64);
+    }
+    Bytes::new(most * FRAME_BYTES)
 }
 
 /// Reads a trace to its end.

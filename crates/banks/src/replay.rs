@@ -21,11 +21,14 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::Error;
 use crate::live_blocks::LiveBlocks;
-use crate::page_trace::{PageChange, PageEvent, in_use_before, warm_start};
+use crate::page_trace::{PageChange, PageEvent, in_use_before, most_in_use, warm_start};
 use crate::simulated_banks::{CPUS, Held, MachineSettings, ReplayReport, SimulatedBanks, on_machine};
 
 /// The banks are counted so often in each trace.
 const SAMPLES: usize = 40;
+
+/// The memory of a simulated machine, unless a trace needs more.
+const USUAL_MEMORY: Bytes = Bytes::from_mib(4 << 10);
 
 /// The machine, and how long it runs.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +90,14 @@ impl<'a> SplitTrace<'a> {
     }
 }
 
+/// Returns the memory of a machine that fits the traces: 4 GiB, or else the smallest power of two of which they never
+/// have more than three quarters in use.
+#[must_use]
+pub fn fitting_memory(traces: &[Vec<PageEvent>]) -> Bytes {
+    let most = traces.iter().map(|trace| most_in_use(trace).get()).max().unwrap_or(0);
+    USUAL_MEMORY.max(Bytes::new((most / 3 * 4).next_power_of_two()))
+}
+
 /// Replays traces.
 ///
 /// # Errors
@@ -139,10 +150,13 @@ impl Replay {
                 PageChange::Freed => self.free(event, machine),
             }
             if (number + 1) % between == 0 || number + 1 == events.len() {
-                machine
-                    .observe(begin + event.micros, self.live.values_mut().chain(&mut self.cached).filter(is_movable));
+                machine.observe(begin + event.micros, self.movable());
             }
         }
+    }
+
+    fn movable(&mut self) -> impl Iterator<Item = &mut Held> {
+        self.live.values_mut().chain(&mut self.cached).filter(is_movable)
     }
 
     fn allocate(&mut self, event: &PageEvent, migratetype: Migratetype, machine: &mut SimulatedBanks<'_>) {

@@ -274,9 +274,8 @@ impl<'a> SimulatedBanks<'a> {
         self.switches.advance(micros);
     }
 
-    /// Counts the banks, after pages have moved out of the emptiest. `movable` is every movable block in use. As often,
-    /// the allocator may put its best banks first.
-    pub fn observe<'b>(&mut self, micros: u64, movable: impl Iterator<Item = &'b mut Held>) {
+    /// Looks for banks that are worth emptying now, and moves their pages. `movable` is every movable block in use.
+    pub fn look<'b>(&mut self, micros: u64, movable: impl Iterator<Item = &'b mut Held>) {
         let passed = micros.saturating_sub(self.report.micros);
         self.report.micros = micros;
         self.advance(micros);
@@ -284,6 +283,11 @@ impl<'a> SimulatedBanks<'a> {
             self.consolidate(pools, passed, movable);
         }
         self.switches.look();
+    }
+
+    /// Does the same, and then counts the banks. As often, the allocator may put its best banks first.
+    pub fn observe<'b>(&mut self, micros: u64, movable: impl Iterator<Item = &'b mut Held>) {
+        self.look(micros, movable);
         if let Some(pools) = self.pools {
             pools.put_best_first();
         }

@@ -13,7 +13,7 @@ use rampart_memory::Bytes;
 const POINTS: usize = 240;
 
 /// The patience of all runs: the default of `rampart banks replay`.
-const PATIENCE_SECONDS: u64 = 30;
+const PATIENCE_SECONDS: u64 = 10;
 
 /// A kind of run.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use super::*;
 use crate::simulated_banks::tests::MACHINE;
 use crate::{AllocatorName, BankSample};
 use proptest::prelude::*;
-use rampart_memory::{BlockOrder, Bytes, Frame};
+use rampart_memory::{BlockOrder, Frame};
 
 const SETTINGS: ReplaySettings =
     ReplaySettings { machine: MACHINE, length: ReplayLength::Loops(1), survivors_percent: 0, seed: 1 };
@@ -175,6 +175,24 @@ fn a_machine_that_is_smaller_than_what_was_in_use_is_refused() {
     assert_eq!(
         refused,
         "a trace begins with 260 MiB in use, and the simulated machine has 256 MiB: give it more memory"
+    );
+}
+
+#[test]
+fn a_machine_fits_its_traces_with_a_quarter_to_spare() {
+    // Each event is 4 MiB.
+    let trace = |blocks: u64, freed: u64| -> Vec<PageEvent> {
+        let allocated = (0..blocks).map(|block| before(block * 1024, 10, MOVABLE));
+        allocated.chain((0..freed).map(|block| event(1, block * 1024, 10, PageChange::Freed))).collect()
+    };
+    let fitting = |traces: &[Vec<PageEvent>]| fitting_memory(traces).get() >> 20;
+    assert_eq!([fitting(&[]), fitting(&[trace(1, 0)]), fitting(&[trace(768, 768)])], [4096; 3]);
+    assert_eq!([fitting(&[trace(769, 769)]), fitting(&[trace(769, 0), trace(1, 0)])], [8192; 2]);
+    // What was freed is not in use, and what is allocated again is in use once.
+    let again = [trace(700, 700), trace(700, 0), trace(700, 0)].concat();
+    assert_eq!(
+        [fitting(&[again]), fitting(&[trace(3 << 9, 0)]), fitting(&[trace((3 << 9) + 1, 0)])],
+        [4096, 8192, 16384]
     );
 }
 

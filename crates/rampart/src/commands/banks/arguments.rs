@@ -246,9 +246,9 @@ pub struct ReplayArguments {
     /// The allocator of the simulated machine
     #[arg(long, value_enum, default_value_t = ReplayAllocator::Buddy)]
     pub allocator: ReplayAllocator,
-    /// The memory of the simulated machine
-    #[arg(long, value_name = "SIZE", default_value = "4GiB")]
-    pub memory: Bytes,
+    /// The memory of the simulated machine [default: 4GiB, or the power of two that the traces need]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Bytes>,
     /// How much of the memory lies below 4GiB, if a hole is there: the rest is another zone, and comes first
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_low_memory)]
     pub low_memory: Bytes,
@@ -265,7 +265,7 @@ pub struct ReplayArguments {
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = parse_part)]
     pub reserve: u32,
     /// How long memory must be a surplus until a full bank is emptied; half as long for one that is half full
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_patience)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_patience)]
     pub patience: Duration,
     /// Leave pages where they are, so that banks go offline only when their last page is freed
     #[arg(long)]

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use rampart_banks::{
     AllocatorName, AllocatorSteps, BankFootprint, BankLayout, BankSource, EnergyReport, MachineSettings, PageEvent,
-    PowerModel, ReplayLength, ReplayReport, ReplaySettings, SyntheticLoad, SyntheticSettings, replay, run_synthetic,
+    PowerModel, ReplayLength, ReplayReport, ReplaySettings, SyntheticLoad, SyntheticSettings, fitting_memory, replay,
+    run_synthetic,
 };
 use rampart_linux::{MemoryState, Roots, own_memory};
 use rampart_memory::Bytes;
@@ -53,13 +54,15 @@ const MADE_UP_TIME: Duration = Duration::from_hours(2);
 pub fn run(arguments: &ReplayArguments) -> Result<u8, Error> {
     // A small file may decompress to more than there is: then only this process ends.
     own_memory::limit(MemoryState::read(&Roots::default())?.available())?;
+    let traces = read_traces(&arguments.traces)?;
+    let memory = arguments.memory.unwrap_or_else(|| fitting_memory(&traces));
     let banks = match arguments.bank {
         Some(size) => BankLayout::requested(size),
-        None => BankLayout::assumed(arguments.memory),
+        None => BankLayout::assumed(memory),
     };
     let machine = MachineSettings {
         allocator: arguments.allocator.into(),
-        memory: arguments.memory,
+        memory,
         low_memory: arguments.low_memory,
         bank: banks.size,
         nodes: arguments.nodes,
@@ -75,7 +78,7 @@ pub fn run(arguments: &ReplayArguments) -> Result<u8, Error> {
             micros: micros(arguments.for_.unwrap_or(MADE_UP_TIME)),
             seed: arguments.seed,
         })?,
-        None => replay_traces(arguments, machine)?,
+        None => replay_traces(&traces, arguments, machine)?,
     };
     let energy = report.energy(&PowerModel::from(&arguments.power), machine.bank);
     if arguments.json {
@@ -113,16 +116,23 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-fn replay_traces(arguments: &ReplayArguments, machine: MachineSettings) -> Result<ReplayReport, Error> {
+fn read_traces(paths: &[PathBuf]) -> Result<Vec<Vec<PageEvent>>, Error> {
     let read = |path: &PathBuf| page_trace::read(path).map_err(|why| Error::PageTrace { path: path.clone(), why });
-    let traces: Vec<Vec<PageEvent>> = arguments.traces.iter().map(read).collect::<Result<_, _>>()?;
+    paths.iter().map(read).collect()
+}
+
+fn replay_traces(
+    traces: &[Vec<PageEvent>],
+    arguments: &ReplayArguments,
+    machine: MachineSettings,
+) -> Result<ReplayReport, Error> {
     let settings = ReplaySettings {
         machine,
         length: arguments.for_.map_or(ReplayLength::Loops(arguments.loops), |time| ReplayLength::Micros(micros(time))),
         survivors_percent: arguments.survivors,
         seed: arguments.seed,
     };
-    Ok(replay(&traces, settings)?)
+    Ok(replay(traces, settings)?)
 }
 
 const fn named(allocator: AllocatorName) -> &'static str {
