@@ -21,8 +21,8 @@ use self::crowd::{CROWDS, Crowd, last_of};
 use crate::Error;
 use crate::simulated_banks::{CPUS, Held, MachineSettings, ReplayReport, SimulatedBanks, on_machine};
 
-/// The load acts so often, and the banks are counted so often: every ten seconds. They are counted in the middle between
-/// two actions. Just after one no surplus would have an age yet, just before one all that is to go would be gone.
+/// The load acts every ten seconds, and the banks are counted midway between two actions. Just after an action, no bank
+/// has waited long enough to be emptied; just before the next, all that will be are.
 const STEP_MICROS: u64 = 10_000_000;
 
 const MINUTE: u64 = 60_000_000;

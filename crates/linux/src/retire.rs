@@ -80,8 +80,8 @@ pub struct Retirer {
     flags: Option<FlagTable>,
 }
 
-/// Retires frames that only this process refers to, hard, by a file that is open since the beginning: it also works in
-/// a process that may open no file any more.
+/// Retires frames hard to which only this process refers. The file for it is opened at the start, so this also works in
+/// a process that may open no file later.
 #[derive(Debug)]
 pub struct HeldFrameRetirer {
     retirer: Retirer,

@@ -64,8 +64,8 @@ ALL_KIB=2097152 load "${load%,*}" "${load#*,}" "$phases" "$seed" 10 >/load.log 2
 program=$!
 phase=0
 while [ $phase -lt "$phases" ]; do
-  until grep -q "^phase $phase$" /load.log || ! kill -0 $program 2>/dev/null; do sleep 1; done
-  grep -q "^phase $phase$" /load.log || break
+  until grep -q "^phase $phase " /load.log || ! kill -0 $program 2>/dev/null; do sleep 1; done
+  grep -q "^phase $phase " /load.log || break
   # The load rests for 10 s, and begins no other phase until the host has what it asked for.
   kill -STOP $program
   [ -z "$pools" ] || calm
@@ -91,6 +91,7 @@ wait $program
 code=$?
 report "load $(tail -n 1 /load.log) with exit code $code"
 check "the load ran to its end" test $code = 0
+check "the host asked in each phase" test $phase = "$phases"
 check "nobody was killed" sh -c "! dmesg | grep -iE 'oom-kill|out of memory|killed process'"
 if [ -n "$pools" ]; then
   report "attempts $(grep -c '^block' /run.log), failed $(grep -c ' stays in ' /run.log)"

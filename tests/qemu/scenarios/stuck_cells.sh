@@ -1,6 +1,6 @@
 # Cells get stuck for good below locked pages of a guarded program, by each engine: the program never reads a wrong
-# value, the frames are on the map, and retired when it has ended. Nobody else gets one of them, even if the program
-# ends before anybody reads what its guard found.
+# value, the frames are on the map, and retired by the time that it has ended. Nobody else gets one of them, even if the
+# program ends before anybody reads what its guard found.
 # memory: 448M
 # kernel: 6.12
 
@@ -36,7 +36,7 @@ has_ended() {
   grep -q '^State:.Z' "/proc/$1/status"
 }
 
-# Most of the free memory, so the frames that have just become free too.
+# Takes most of the free memory, and so also the frames that have just become free.
 take_most_of_the_free_memory() {
   bystander $(($(sed -n 's/^MemFree: *\([0-9]*\) kB/\1/p' /proc/meminfo) / 1280))
 }

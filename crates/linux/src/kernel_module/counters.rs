@@ -1,7 +1,5 @@
 //! What the loaded module shows in its folder of `/sys`, without its device [Rahman16, A.2.1].
 
-use std::path::Path;
-
 use serde::Serialize;
 
 use crate::roots::text;
@@ -68,12 +66,17 @@ impl KernelModuleView {
             ));
         }
         let owner = text(&folder.join("owner")).ok().and_then(|owner| owner.trim().parse().ok());
-        Ok(Self { abi: super::ABI, owner, demand: demand(&folder), missed: missed(&folder) })
+        let shown = |name: &str| text(&folder.join(name)).ok();
+        let demand = shown("demand").and_then(|text| parse_demand(&text));
+        let missed = shown("missed").and_then(|text| parse_missed(&text));
+        Ok(Self { abi: super::ABI, owner, demand, missed })
     }
 }
 
-/// Rows of `node migratetype order allocated freed`.
-fn demand(folder: &Path) -> Option<Vec<DemandCount>> {
+/// Reads the module's file `demand`: rows of `node migratetype order allocated freed`. Rows of zeros are left out. `None`
+/// if a row is not understood.
+#[must_use]
+pub fn parse_demand(text: &str) -> Option<Vec<DemandCount>> {
     let row = |line: &str| -> Option<DemandCount> {
         let mut words = line.split_whitespace();
         let (node, migratetype) = (words.next()?.parse().ok()?, words.next()?.to_owned());
@@ -81,13 +84,14 @@ fn demand(folder: &Path) -> Option<Vec<DemandCount>> {
         let [allocated, freed] = [words.next()?.parse().ok()?, words.next()?.parse().ok()?];
         Some(DemandCount { node, migratetype, order, allocated, freed })
     };
-    let rows: Option<Vec<DemandCount>> = text(&folder.join("demand")).ok()?.lines().map(row).collect();
+    let rows: Option<Vec<DemandCount>> = text.lines().map(row).collect();
     rows.map(|rows| rows.into_iter().filter(|row| row.allocated > 0 || row.freed > 0).collect())
 }
 
-/// Two lines, `allocated KERNEL SEEN` and `freed KERNEL SEEN`.
-fn missed(folder: &Path) -> Option<MissedFrames> {
-    let text = text(&folder.join("missed")).ok()?;
+/// Reads the module's file `missed`: two lines, `allocated KERNEL SEEN` and `freed KERNEL SEEN`. `None` if one of them is
+/// missing or not understood.
+#[must_use]
+pub fn parse_missed(text: &str) -> Option<MissedFrames> {
     let pair = |name: &str| -> Option<(u64, u64)> {
         let numbers = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
         let (kernel, seen) = numbers.split_once(' ')?;

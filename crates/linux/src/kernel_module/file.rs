@@ -36,8 +36,10 @@ impl ModuleFile {
         self.vermagic.split(' ').next().unwrap_or_default()
     }
 
-    /// A module says what it is in texts `key=value`, each ended by a zero (its section `.modinfo`).
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    /// Reads the content of a file; `None` if it is not Rampart's module. A module says what it is in texts `key=value`,
+    /// each ended by a zero (its section `.modinfo`).
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
         let texts = || bytes.strip_prefix(ELF).into_iter().flat_map(|rest| rest.split(|&byte| byte == 0));
         let value = |key: &str| texts().find_map(|text| std::str::from_utf8(text).ok()?.strip_prefix(key));
         (value("name=") == Some(NAME)).then_some(())?;

@@ -17,7 +17,7 @@ mod rules;
 
 use std::ffi::CStr;
 
-pub use self::counters::{DemandCount, KernelModuleView, MissedFrames};
+pub use self::counters::{DemandCount, KernelModuleView, MissedFrames, parse_demand, parse_missed};
 pub use self::file::ModuleFile;
 pub use self::holders::{DeviceHolder, LoadedModule};
 pub use self::loading::{ModuleRefusal, load, running_release, unload};

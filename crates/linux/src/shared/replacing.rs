@@ -74,7 +74,7 @@ impl SharedRange {
         let spliced = unsafe { libc::vmsplice(write.as_raw_fd(), &raw const lent, 1, 0) };
         match usize::try_from(spliced) {
             Ok(PAGE_BYTES) => {
-                // The kernel moves no page that a pipe refers to, so the frame stays that of the page.
+                // The kernel moves no page that a pipe refers to, so the page keeps its frame.
                 let mut found = Vec::new();
                 let frame = pagemap.and_then(|pagemap| pagemap.frames_of(self.behind(page), 1, &mut found).ok());
                 Ok(HeldFrame { pipe: read, frame: frame.and_then(|()| *found.first()?) })

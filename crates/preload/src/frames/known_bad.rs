@@ -11,7 +11,7 @@
 //! Where frame numbers are hidden, nothing can be compared.
 //!
 //! A frame that failed its test in this process is retired at once, where the process may do that: a frame that is only
-//! held is anybody's from the moment that the process ends until somebody retires it.
+//! held can go to any process from the moment that this one ends until somebody retires it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -103,8 +103,8 @@ impl KnownBadPages {
         frames_of(pagemap, &mut frames).map_or_else(|_| Vec::new(), |()| list.frames.among(&frames))
     }
 
-    /// Asks the kernel to retire the frame of a page that nobody else uses. Returns whether it did: the page is on
-    /// another frame then.
+    /// Asks the kernel to retire the frame of a page that nobody else uses. Returns whether it did; the page has another
+    /// frame then.
     pub fn retire(&self, page: &mut Block) -> bool {
         let Some(pagemap) = &self.pagemap else { return false };
         let frame = page.frame_of(0, pagemap).ok().flatten();

@@ -246,7 +246,7 @@ pub struct ReplayArguments {
     /// The allocator of the simulated machine
     #[arg(long, value_enum, default_value_t = ReplayAllocator::Buddy)]
     pub allocator: ReplayAllocator,
-    /// The memory of the simulated machine [default: 4GiB, or the power of two that the traces need]
+    /// The memory of the simulated machine [default: 4GiB, or the power of two of which traces use up to 75 %]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<Bytes>,
     /// How much of the memory lies below 4GiB, if a hole is there: the rest is another zone, and comes first
