@@ -1,5 +1,5 @@
-//! Any bytes are our kernel module, whose release names a folder, or are not; any text of its counters is understood as a
-//! whole, or not at all.
+//! Any bytes are our kernel module, whose release names a folder, or are not; any text of its counters is understood
+//! as a whole, or not at all.
 
 #![no_main]
 

@@ -95,7 +95,7 @@ pub use memory_state::{KernelWatermarks, MemoryState};
 pub use memory_tables::{CxlWindow, MemoryTables, PowerNode};
 pub use pagemap::{Backing, Pagemap};
 pub use program::Window;
-pub use retire::{HeldFrameRetirer, RetireOutcome, Retirer, Way};
+pub use retire::{RetireOutcome, Retirer, Way};
 pub use roots::Roots;
 pub use shared_words::SharedWords;
 pub use topology::Topology;

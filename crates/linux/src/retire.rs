@@ -7,7 +7,7 @@
 //!
 //! Source: Linux, Documentation/ABI/testing/sysfs-memory-page-offline and mm/memory-failure.c.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
@@ -17,7 +17,6 @@ use serde::Serialize;
 
 use crate::frame_flags::FlagTable;
 use crate::pagemap::Pagemap;
-use crate::shared::{HeldFrame, SharedRange};
 use crate::{Absence, Block, Roots};
 
 /// The options of a kernel that can retire frames.
@@ -80,35 +79,8 @@ pub struct Retirer {
     flags: Option<FlagTable>,
 }
 
-/// Retires frames hard to which only this process refers. The file for it is opened at the start, so this also works in
-/// a process that may open no file later.
-#[derive(Debug)]
-pub struct HeldFrameRetirer {
-    retirer: Retirer,
-    file: File,
-}
-
-impl HeldFrameRetirer {
-    /// `None` where the kernel does not retire frames, shows no mark, or stops the machine at an error
-    /// (`vm.memory_failure_recovery`).
-    #[must_use]
-    pub fn open(roots: &Roots) -> Option<Self> {
-        let recovers = fs::read_to_string(roots.proc("sys/vm/memory_failure_recovery")).ok()?;
-        let file = OpenOptions::new().write(true).open(Way::Hard.file(roots)).ok()?;
-        let retirer = Retirer::new(roots);
-        (recovers.trim() == "1" && retirer.flags.is_some()).then_some(Self { retirer, file })
-    }
-
-    /// Retires a held frame. The kernel refuses to drop its content, as somebody refers to it, but marks it; so nobody
-    /// gets the frame when it is released.
-    #[must_use]
-    pub fn retire(&self, held: &HeldFrame) -> RetireOutcome {
-        let Some(frame) = held.frame() else { return RetireOutcome::Refused(RetireRefusal::Moved) };
-        self.retirer.judge(frame, write_address(&self.file, frame))
-    }
-}
-
-fn write_address(file: &File, frame: Frame) -> Result<(), RetireRefusal> {
+/// Names a frame to the kernel by this file of a [`Way`].
+pub(crate) fn write_address(file: &File, frame: Frame) -> Result<(), RetireRefusal> {
     file.write_all_at(format!("{:#x}", frame.address()).as_bytes(), 0)
         .map_err(|cause| RetireRefusal::Kernel(Errno::from_io_error(&cause).unwrap_or(Errno::IO)))
 }
@@ -145,15 +117,9 @@ impl Retirer {
         self.judge(frame, advised)
     }
 
-    /// The same for the frame of a page of a range that is locked: the program cannot touch it meanwhile.
-    #[must_use]
-    pub fn retire_shared(&self, frame: Frame, range: &SharedRange, page: u64, pagemap: &Pagemap) -> RetireOutcome {
-        let mut found = Vec::new();
-        let advised = match pagemap.frames_of(range.behind(page), 1, &mut found) {
-            Ok(()) if found == [Some(frame)] => range.soft_offline(page).map_err(RetireRefusal::Kernel),
-            _ => Err(RetireRefusal::Moved),
-        };
-        self.judge(frame, advised)
+    /// Whether the kernel shows its mark here.
+    pub(crate) const fn sees_marks(&self) -> bool {
+        self.flags.is_some()
     }
 
     /// Whether the kernel marks the frame as retired; `None` if its mark cannot be read.
@@ -163,7 +129,8 @@ impl Retirer {
         Some(flags.is_poisoned())
     }
 
-    fn judge(&self, frame: Frame, asked: Result<(), RetireRefusal>) -> RetireOutcome {
+    /// Returns the outcome, by the kernel's answer and its mark.
+    pub(crate) fn judge(&self, frame: Frame, asked: Result<(), RetireRefusal>) -> RetireOutcome {
         match (asked, self.is_marked(frame)) {
             // Some kernels refuse a frame that is already retired, which is fine.
             (_, Some(true)) => RetireOutcome::Retired(RetireEvidence::Marked),
@@ -220,19 +187,6 @@ mod tests {
     fn a_kernel_that_says_yes_and_does_nothing_is_not_believed() {
         let (_folder, roots) = machine(Some(0));
         assert_eq!(retire(&roots, Way::Soft), RetireOutcome::Refused(RetireRefusal::NotMarked));
-    }
-
-    #[test]
-    fn held_frames_are_retired_only_where_the_kernel_marks_frames_and_goes_on() {
-        for (flags, recovery, opens) in [(Some(0), "1\n", true), (Some(0), "0\n", false), (None, "1\n", false)] {
-            let (_folder, roots) = machine(flags);
-            assert!(HeldFrameRetirer::open(&roots).is_none(), "it does not say whether it goes on");
-            fs::create_dir_all(roots.proc("sys/vm")).unwrap();
-            fs::write(roots.proc("sys/vm/memory_failure_recovery"), recovery).unwrap();
-            assert_eq!(HeldFrameRetirer::open(&roots).is_some(), opens);
-            fs::remove_file(Way::Hard.file(&roots)).unwrap();
-            assert!(HeldFrameRetirer::open(&roots).is_none());
-        }
     }
 
     #[test]

@@ -73,8 +73,8 @@ impl KernelModuleView {
     }
 }
 
-/// Reads the module's file `demand`: rows of `node migratetype order allocated freed`. Rows of zeros are left out. `None`
-/// if a row is not understood.
+/// Reads the module's file `demand`: rows of `node migratetype order allocated freed`. Rows of zeros are left out.
+/// `None` if a row is not understood.
 #[must_use]
 pub fn parse_demand(text: &str) -> Option<Vec<DemandCount>> {
     let row = |line: &str| -> Option<DemandCount> {
@@ -88,8 +88,8 @@ pub fn parse_demand(text: &str) -> Option<Vec<DemandCount>> {
     rows.map(|rows| rows.into_iter().filter(|row| row.allocated > 0 || row.freed > 0).collect())
 }
 
-/// Reads the module's file `missed`: two lines, `allocated KERNEL SEEN` and `freed KERNEL SEEN`. `None` if one of them is
-/// missing or not understood.
+/// Reads the module's file `missed`: two lines, `allocated KERNEL SEEN` and `freed KERNEL SEEN`. `None` if one of them
+/// is missing or not understood.
 #[must_use]
 pub fn parse_missed(text: &str) -> Option<MissedFrames> {
     let pair = |name: &str| -> Option<(u64, u64)> {

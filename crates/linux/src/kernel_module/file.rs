@@ -36,8 +36,8 @@ impl ModuleFile {
         self.vermagic.split(' ').next().unwrap_or_default()
     }
 
-    /// Reads the content of a file; `None` if it is not Rampart's module. A module says what it is in texts `key=value`,
-    /// each ended by a zero (its section `.modinfo`).
+    /// Reads the content of a file; `None` if it is not Rampart's module. A module says what it is in strings
+    /// `key=value`, each ended by a zero byte (its section `.modinfo`).
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let texts = || bytes.strip_prefix(ELF).into_iter().flat_map(|rest| rest.split(|&byte| byte == 0));

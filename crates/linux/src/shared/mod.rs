@@ -38,6 +38,7 @@
 mod kinds;
 mod locking;
 mod replacing;
+mod retiring;
 mod which;
 
 use std::ops::Range;
@@ -60,6 +61,7 @@ use crate::vault::{HUGE_PAGES, PageFault, Side, VaultSpan};
 use crate::{Error, PageKind, Pagemap, Roots, check_page_size};
 
 pub use self::replacing::HeldFrame;
+pub use self::retiring::HeldFrameRetirer;
 use self::which::PageSet;
 
 /// A program's range, and the file behind it; both are unmapped on drop.

@@ -61,7 +61,7 @@ impl SharedRange {
     }
 
     /// Asks the kernel to move a locked page to another frame and to retire the old one. See
-    /// [`crate::Retirer::retire_shared`].
+    /// [`SharedRange::retire`].
     pub(crate) fn soft_offline(&self, page: u64) -> Result<()> {
         let start = usize::try_from(page).expect("a page in memory") * PAGE_BYTES;
         self.behind.advise(start..start + PAGE_BYTES, Advice::LinuxSoftOffline)

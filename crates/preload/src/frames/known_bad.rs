@@ -22,8 +22,8 @@ use std::time::SystemTime;
 
 use rampart_guard::{BadFrames, Counter, GuardCounts};
 use rampart_linux::retire::{RetireEvidence, RetireOutcome};
-use rampart_linux::shared::{HeldFrame, SharedRange};
-use rampart_linux::{Block, Error, HeldFrameRetirer, PageKind, Pagemap, Pinning, Retirer, Roots};
+use rampart_linux::shared::{HeldFrame, HeldFrameRetirer, SharedRange};
+use rampart_linux::{Block, Error, PageKind, Pagemap, Pinning, Retirer, Roots};
 use rampart_memory::{Bytes, Frame};
 
 /// The list, and held pages on its frames.
@@ -103,8 +103,8 @@ impl KnownBadPages {
         frames_of(pagemap, &mut frames).map_or_else(|_| Vec::new(), |()| list.frames.among(&frames))
     }
 
-    /// Asks the kernel to retire the frame of a page that nobody else uses. Returns whether it did; the page has another
-    /// frame then.
+    /// Asks the kernel to retire the frame of a page that nobody else uses. Returns whether it did; the page has
+    /// another frame then.
     pub fn retire(&self, page: &mut Block) -> bool {
         let Some(pagemap) = &self.pagemap else { return false };
         let frame = page.frame_of(0, pagemap).ok().flatten();
@@ -114,7 +114,7 @@ impl KnownBadPages {
     /// The same for the frame of a locked page; the page keeps its content.
     pub fn retire_shared(&self, frame: Frame, range: &SharedRange, page: u64) -> bool {
         let Some(pagemap) = &self.pagemap else { return false };
-        is_marked(&self.retirer.retire_shared(frame, range, page, pagemap))
+        is_marked(&range.retire(&self.retirer, frame, page, pagemap))
     }
 
     /// The same for a frame that has no page any more.

@@ -7,10 +7,10 @@
 //! test of a page takes a tenth of a millisecond, so the first verdict costs nothing; for the others only the frame
 //! waits, which the maintenance thread tests.
 //!
-//! A frame that fails a test is retired at once where the process may do that, and else held until the process ends. One that passes all tests did err, but not permanently as
-//! far as tests show: it goes back to the kernel the first time, and is held from the second error on. One that cannot
-//! be tested to the end is held too, and reported as erring. If the process ends before that, its events show which
-//! frames had no verdict.
+//! A frame that fails a test is retired at once where the process may do that, and else held until the process ends.
+//! One that passes all tests did err, but not permanently as far as tests show: it goes back to the kernel the first
+//! time, and is kept from everybody from the second error on. So is one that cannot be tested to the end, and it is
+//! reported as erring. If the process ends before that, its events show which frames had no verdict.
 
 #![allow(unsafe_code, reason = "memory under test is reached by its addresses")]
 

@@ -1,0 +1,82 @@
+//! Retires frames that a range knows: below a locked page, or held by a pipe.
+//!
+//! **Problem.** A bad frame that a process merely holds can go to any other as soon as the process ends. **Idea.** Ask
+//! the kernel to retire it while it is held. Below a locked page it is retired softly, as any other page's. A frame
+//! that only a pipe refers to cannot be moved: the kernel is told of an error in it. **Why this way.** The kernel finds
+//! that it cannot drop such a frame, and says so, but it has marked the frame before, and never gives a marked one out.
+//!
+//! Source: Linux, mm/memory-failure.c.
+
+use std::fs::{self, File, OpenOptions};
+
+use rampart_memory::Frame;
+
+use super::{HeldFrame, SharedRange};
+use crate::retire::{RetireOutcome, RetireRefusal, Retirer, Way, write_address};
+use crate::{Pagemap, Roots};
+
+impl SharedRange {
+    /// Softly retires the frame of a locked page, which keeps its content on another frame. The program cannot touch it
+    /// meanwhile.
+    #[must_use]
+    pub fn retire(&self, retirer: &Retirer, frame: Frame, page: u64, pagemap: &Pagemap) -> RetireOutcome {
+        let mut found = Vec::new();
+        let advised = match pagemap.frames_of(self.behind(page), 1, &mut found) {
+            Ok(()) if found == [Some(frame)] => self.soft_offline(page).map_err(RetireRefusal::Kernel),
+            _ => Err(RetireRefusal::Moved),
+        };
+        retirer.judge(frame, advised)
+    }
+}
+
+/// Retires frames hard to which only this process refers. The file for it is opened at the start, so this also works in
+/// a process that may open no file later.
+#[derive(Debug)]
+pub struct HeldFrameRetirer {
+    retirer: Retirer,
+    file: File,
+}
+
+impl HeldFrameRetirer {
+    /// `None` where the kernel does not retire frames, shows no mark, or stops the machine at an error
+    /// (`vm.memory_failure_recovery`).
+    #[must_use]
+    pub fn open(roots: &Roots) -> Option<Self> {
+        let recovers = fs::read_to_string(roots.proc("sys/vm/memory_failure_recovery")).ok()?;
+        let file = OpenOptions::new().write(true).open(Way::Hard.file(roots)).ok()?;
+        let retirer = Retirer::new(roots);
+        (recovers.trim() == "1" && retirer.sees_marks()).then_some(Self { retirer, file })
+    }
+
+    /// Retires a held frame. The kernel refuses to drop its content, as somebody refers to it, but marks it; so nobody
+    /// gets the frame when it is released.
+    #[must_use]
+    pub fn retire(&self, held: &HeldFrame) -> RetireOutcome {
+        let Some(frame) = held.frame() else { return RetireOutcome::Refused(RetireRefusal::Moved) };
+        self.retirer.judge(frame, write_address(&self.file, frame))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn held_frames_are_retired_only_where_the_kernel_marks_frames_and_goes_on() {
+        for (has_flags, recovery, opens) in [(true, "1\n", true), (true, "0\n", false), (false, "1\n", false)] {
+            let folder = tempfile::tempdir().unwrap();
+            let roots = Roots::new(folder.path(), folder.path());
+            fs::create_dir_all(roots.sys("devices/system/memory")).unwrap();
+            fs::write(Way::Hard.file(&roots), "").unwrap();
+            if has_flags {
+                fs::write(roots.proc("kpageflags"), [0; 8]).unwrap();
+            }
+            assert!(HeldFrameRetirer::open(&roots).is_none(), "it does not say whether it goes on");
+            fs::create_dir_all(roots.proc("sys/vm")).unwrap();
+            fs::write(roots.proc("sys/vm/memory_failure_recovery"), recovery).unwrap();
+            assert_eq!(HeldFrameRetirer::open(&roots).is_some(), opens);
+            fs::remove_file(Way::Hard.file(&roots)).unwrap();
+            assert!(HeldFrameRetirer::open(&roots).is_none());
+        }
+    }
+}
