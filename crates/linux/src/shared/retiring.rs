@@ -32,28 +32,24 @@ impl SharedRange {
 /// Retires frames hard to which only this process refers. The file for it is opened at the start, so this also works in
 /// a process that may open no file later.
 #[derive(Debug)]
-pub struct HeldFrameRetirer {
-    retirer: Retirer,
-    file: File,
-}
+pub struct HeldFrameRetirer(File);
 
 impl HeldFrameRetirer {
     /// `None` where the kernel does not retire frames, shows no mark, or stops the machine at an error
     /// (`vm.memory_failure_recovery`).
     #[must_use]
-    pub fn open(roots: &Roots) -> Option<Self> {
+    pub fn open(roots: &Roots, retirer: &Retirer) -> Option<Self> {
         let recovers = fs::read_to_string(roots.proc("sys/vm/memory_failure_recovery")).ok()?;
         let file = OpenOptions::new().write(true).open(Way::Hard.file(roots)).ok()?;
-        let retirer = Retirer::new(roots);
-        (recovers.trim() == "1" && retirer.sees_marks()).then_some(Self { retirer, file })
+        (recovers.trim() == "1" && retirer.sees_marks()).then_some(Self(file))
     }
 
     /// Retires a held frame. The kernel refuses to drop its content, as somebody refers to it, but marks it; so nobody
     /// gets the frame when it is released.
     #[must_use]
-    pub fn retire(&self, held: &HeldFrame) -> RetireOutcome {
+    pub fn retire(&self, retirer: &Retirer, held: &HeldFrame) -> RetireOutcome {
         let Some(frame) = held.frame() else { return RetireOutcome::Refused(RetireRefusal::Moved) };
-        self.retirer.judge(frame, write_address(&self.file, frame))
+        retirer.judge(frame, write_address(&self.0, frame))
     }
 }
 
@@ -71,12 +67,13 @@ mod tests {
             if has_flags {
                 fs::write(roots.proc("kpageflags"), [0; 8]).unwrap();
             }
-            assert!(HeldFrameRetirer::open(&roots).is_none(), "it does not say whether it goes on");
+            let opened = || HeldFrameRetirer::open(&roots, &Retirer::new(&roots)).is_some();
+            assert!(!opened(), "it does not say whether it goes on");
             fs::create_dir_all(roots.proc("sys/vm")).unwrap();
             fs::write(roots.proc("sys/vm/memory_failure_recovery"), recovery).unwrap();
-            assert_eq!(HeldFrameRetirer::open(&roots).is_some(), opens);
+            assert_eq!(opened(), opens);
             fs::remove_file(Way::Hard.file(&roots)).unwrap();
-            assert!(HeldFrameRetirer::open(&roots).is_none());
+            assert!(!opened());
         }
     }
 }

@@ -50,11 +50,12 @@ impl KnownBadPages {
     /// # Errors
     /// What is wrong with the file.
     pub fn begin(folder: Option<&Path>, counts: &'static GuardCounts) -> Result<Self, String> {
+        let retirer = Retirer::new(&Roots::default());
         let known = Self {
             counts,
             pagemap: Pagemap::open(&Roots::default()).ok(),
-            retirer: Retirer::new(&Roots::default()),
-            held_retirer: HeldFrameRetirer::open(&Roots::default()),
+            held_retirer: HeldFrameRetirer::open(&Roots::default(), &retirer),
+            retirer,
             path: folder.map(|folder| folder.join(BadFrames::FILE)),
             list: RwLock::default(),
             kept: Mutex::default(),
@@ -119,7 +120,7 @@ impl KnownBadPages {
 
     /// The same for a frame that has no page any more.
     pub fn retire_held(&self, held: &HeldFrame) -> bool {
-        self.held_retirer.as_ref().is_some_and(|retirer| is_marked(&retirer.retire(held)))
+        self.held_retirer.as_ref().is_some_and(|by| is_marked(&by.retire(&self.retirer, held)))
     }
 
     /// Holds these pages of a block, and gives the others back. Frames that failed are retired instead, if the kernel
