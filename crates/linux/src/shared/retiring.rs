@@ -2,8 +2,9 @@
 //!
 //! **Problem.** A bad frame that a process merely holds can go to any other as soon as the process ends. **Idea.** Ask
 //! the kernel to retire it while it is held. Below a locked page it is retired softly, as any other page's. A frame
-//! that only a pipe refers to cannot be moved: the kernel is told of an error in it. **Why this way.** The kernel finds
-//! that it cannot drop such a frame, and says so, but it has marked the frame before, and never gives a marked one out.
+//! that only a pipe refers to cannot be moved, so it is retired as if the hardware had reported an error in it. **Why
+//! this way.** The kernel marks such a frame before it finds that it cannot drop it. It reports that as a failure, but
+//! never gives a marked frame out.
 //!
 //! Source: Linux, mm/memory-failure.c.
 
@@ -39,9 +40,11 @@ impl HeldFrameRetirer {
     /// (`vm.memory_failure_recovery`).
     #[must_use]
     pub fn open(roots: &Roots, retirer: &Retirer) -> Option<Self> {
+        // Asked first: every guarded process begins here, and only root's sees marks.
+        retirer.sees_marks().then_some(())?;
         let recovers = fs::read_to_string(roots.proc("sys/vm/memory_failure_recovery")).ok()?;
         let file = OpenOptions::new().write(true).open(Way::Hard.file(roots)).ok()?;
-        (recovers.trim() == "1" && retirer.sees_marks()).then_some(Self(file))
+        (recovers.trim() == "1").then_some(Self(file))
     }
 
     /// Retires a held frame. The kernel refuses to drop its content, as somebody refers to it, but marks it; so nobody

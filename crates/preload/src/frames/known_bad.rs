@@ -107,9 +107,8 @@ impl KnownBadPages {
     /// Asks the kernel to retire the frame of a page that nobody else uses. Returns whether it did; the page has
     /// another frame then.
     pub fn retire(&self, page: &mut Block) -> bool {
-        let Some(pagemap) = &self.pagemap else { return false };
-        let frame = page.frame_of(0, pagemap).ok().flatten();
-        frame.is_some_and(|frame| is_marked(&self.retirer.retire_own(frame, page, 0, pagemap)))
+        let Some((pagemap, frame)) = self.pagemap.as_ref().zip(self.frame(page)) else { return false };
+        is_marked(&self.retirer.retire_own(frame, page, 0, pagemap))
     }
 
     /// The same for the frame of a locked page; the page keeps its content.
@@ -123,13 +122,18 @@ impl KnownBadPages {
         self.held_retirer.as_ref().is_some_and(|by| is_marked(&by.retire(&self.retirer, held)))
     }
 
+    /// The frame of a block's first page, if the kernel shows it.
+    fn frame(&self, page: &Block) -> Option<Frame> {
+        page.frame_of(0, self.pagemap.as_ref()?).ok().flatten()
+    }
+
     /// Holds these pages of a block, and gives the others back. Frames that failed are retired instead, if the kernel
     /// does that.
     pub fn keep(&self, block: Block, pages: &[u64], failed: &BTreeSet<Frame>) -> Vec<Block> {
         let mut held = hold(block, pages);
         held.retain_mut(|page| {
-            let frame = self.pagemap.as_ref().and_then(|pagemap| page.frame_of(0, pagemap).ok().flatten());
-            !(page.pages() == 1 && frame.is_some_and(|frame| failed.contains(&frame)) && self.retire(page))
+            let has_failed = page.pages() == 1 && self.frame(page).is_some_and(|frame| failed.contains(&frame));
+            !(has_failed && self.retire(page))
         });
         held
     }
