@@ -28,23 +28,47 @@ pub struct Times {
     pub slowest_allocate: f64,
     /// Of a free there.
     pub slowest_free: f64,
+    /// Of an allocation in bursts of [`BURST`], between bursts of as many random frees.
+    pub slowest_allocate_in_bursts: f64,
+    /// Of a free there.
+    pub slowest_free_in_bursts: f64,
     /// Of the empty loop, with as many threads.
     pub slowest_nothing: f64,
 }
 
 /// The numbers of [`Times`].
-pub const NUMBERS: usize = 5;
+pub const NUMBERS: usize = 7;
+
+/// Frees, and then as many allocations, in a burst.
+pub const BURST: usize = 8;
 
 impl Times {
     /// Returns all numbers, in the order of the fields.
     pub const fn numbers(&self) -> [f64; NUMBERS] {
-        [self.allocate, self.free, self.slowest_allocate, self.slowest_free, self.slowest_nothing]
+        [
+            self.allocate,
+            self.free,
+            self.slowest_allocate,
+            self.slowest_free,
+            self.slowest_allocate_in_bursts,
+            self.slowest_free_in_bursts,
+            self.slowest_nothing,
+        ]
     }
 
     /// Returns the times of these numbers.
     pub const fn of(numbers: [f64; NUMBERS]) -> Self {
-        let [allocate, free, slowest_allocate, slowest_free, slowest_nothing] = numbers;
-        Self { allocate, free, slowest_allocate, slowest_free, slowest_nothing }
+        let [allocate, free, slowest_allocate, slowest_free, in_bursts_allocate, in_bursts_free, slowest_nothing] =
+            numbers;
+        Self {
+            allocate,
+            free,
+            slowest_allocate,
+            slowest_free,
+            slowest_allocate_in_bursts: in_bursts_allocate,
+            slowest_free_in_bursts: in_bursts_free,
+            slowest_nothing,
+        }
     }
 }
 
@@ -104,44 +128,60 @@ fn thread(turns: &Turns<'_, impl Pages>, blocks: usize, rounds: usize) -> Times 
         free += start.elapsed();
     }
     held.extend((0..blocks).map(|_| pages.get(order, cpu).expect("half of the memory is free")));
-    let (slowest_allocate, slowest_free, slowest_nothing) = slowest(turns, &mut held, &mut random);
+    let nothing = slowest_nothing(barrier);
+    let [(slowest_allocate, slowest_free), (in_bursts_allocate, in_bursts_free)] =
+        [1, BURST].map(|burst| slowest(turns, &mut held, &mut random, burst));
     barrier.wait();
     held.drain(..).for_each(|first| pages.put(first, order, cpu));
     let each = |time: Duration| time.as_secs_f64() * 1e9 / (blocks * rounds) as f64;
+    let beyond_nothing = |time: f64| (time - nothing).max(0.0);
     Times {
         allocate: each(allocate),
         free: each(free),
-        slowest_allocate: (slowest_allocate - slowest_nothing).max(0.0),
-        slowest_free: (slowest_free - slowest_nothing).max(0.0),
-        slowest_nothing,
+        slowest_allocate: beyond_nothing(slowest_allocate),
+        slowest_free: beyond_nothing(slowest_free),
+        slowest_allocate_in_bursts: beyond_nothing(in_bursts_allocate),
+        slowest_free_in_bursts: beyond_nothing(in_bursts_free),
+        slowest_nothing: nothing,
     }
 }
 
-/// Frees a random block and allocates the next one, again and again, each timed by itself. Returns the time that 99.9 %
-/// of the allocations take, then of the frees, and of an empty timed loop; each thread of the case runs that first.
-fn slowest(turns: &Turns<'_, impl Pages>, held: &mut [u64], random: &mut u64) -> (f64, f64, f64) {
-    let Turns { pages, order, cpu, barrier } = *turns;
-    let nanoseconds = |from: Instant, to: Instant| u64::try_from((to - from).as_nanos()).expect("short");
+/// Returns the time that 99.9 % of the turns of an empty timed loop take, which each thread of the case runs at once.
+fn slowest_nothing(barrier: &Barrier) -> f64 {
     barrier.wait();
     let nothing = (0..TIMED).map(|_| {
         let start = Instant::now();
         nanoseconds(start, black_box(Instant::now()))
     });
-    let nothing = within(nothing.collect());
+    within(nothing.collect())
+}
+
+/// Frees some random blocks and allocates as many, again and again, each timed by itself. Returns the time that 99.9 %
+/// of the allocations take, then of the frees.
+fn slowest(turns: &Turns<'_, impl Pages>, held: &mut [u64], random: &mut u64, burst: usize) -> (f64, f64) {
+    let Turns { pages, order, cpu, barrier } = *turns;
     let (mut allocate, mut free) = (Vec::with_capacity(TIMED), Vec::with_capacity(TIMED));
     barrier.wait();
-    for _ in 0..TIMED {
-        let place = usize::try_from(next(random) % held.len() as u64).expect("an index");
-        let old = black_box(held[place]);
-        let start = Instant::now();
-        pages.put(old, order, cpu);
-        let middle = Instant::now();
-        held[place] = pages.get(order, cpu).expect("a block was freed");
-        let end = Instant::now();
-        free.push(nanoseconds(start, middle));
-        allocate.push(nanoseconds(middle, end));
+    for _ in 0..TIMED / burst {
+        let last = held.len() - burst..held.len();
+        for place in last.clone().rev() {
+            held.swap(place, below(random, place + 1));
+            let old = black_box(held[place]);
+            let start = Instant::now();
+            pages.put(old, order, cpu);
+            free.push(nanoseconds(start, Instant::now()));
+        }
+        for place in last {
+            let start = Instant::now();
+            held[place] = pages.get(order, cpu).expect("as many blocks were freed");
+            allocate.push(nanoseconds(start, Instant::now()));
+        }
     }
-    (within(allocate), within(free), nothing)
+    (within(allocate), within(free))
+}
+
+fn nanoseconds(from: Instant, to: Instant) -> u64 {
+    u64::try_from((to - from).as_nanos()).expect("short")
 }
 
 /// Returns the time that 99.9 % of the operations take at most.
@@ -153,9 +193,13 @@ fn within(mut times: Vec<u64>) -> f64 {
 /// Shuffles by Fisher and Yates.
 fn shuffle(held: &mut [u64], random: &mut u64) {
     for last in (1..held.len()).rev() {
-        let place = usize::try_from(next(random) % (last as u64 + 1)).expect("an index");
-        held.swap(last, place);
+        held.swap(last, below(random, last + 1));
     }
+}
+
+/// Returns a random index below this.
+fn below(random: &mut u64, end: usize) -> usize {
+    usize::try_from(next(random) % end as u64).expect("an index")
 }
 
 /// A generator by Marsaglia (xorshift64).

@@ -26,7 +26,7 @@ use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange, Node};
 
 use crate::median::median;
 use atomics::AtomicsPerOperation;
-use loops::{Pages, Times};
+use loops::{BURST, NUMBERS, Pages, Times};
 use successive::Successor;
 
 /// Frames of the machine: 8 GiB.
@@ -213,6 +213,7 @@ fn print(cases: &[(u8, u32)], names: &[&str], times: &[Vec<Vec<Times>>], atomics
         "Slowest: 99.9 % of the operations take less, where each allocation follows a random free. Without 99.9 %"
     );
     println!("of an empty timed loop, which as many threads ran at once; that is *nothing*.");
+    println!("In bursts: the same, with {BURST} frees and then as many allocations at a time.");
     println!("Atomics, lines: atomic operations, and cache lines written, of one thread on any machine.");
     for (place, &(order, threads)) in cases.iter().enumerate() {
         println!("\norder {order}, {threads} {}", if threads == 1 { "thread" } else { "threads" });
@@ -226,6 +227,8 @@ fn print(cases: &[(u8, u32)], names: &[&str], times: &[Vec<Vec<Times>>], atomics
             println!("  {name:26} allocate {allocate:24} free {free}");
             let slowest = [show(|t| t.slowest_allocate), show(|t| t.slowest_free), show(|t| t.slowest_nothing)];
             println!("  {:26} slowest: allocate {:24} free {:24} nothing {}", "", slowest[0], slowest[1], slowest[2]);
+            let (allocate, free) = (show(|t| t.slowest_allocate_in_bursts), show(|t| t.slowest_free_in_bursts));
+            println!("  {:26} in bursts: allocate {allocate:22} free {free}", "");
             if *name == "FullestBank" {
                 print_atomics(order, atomics);
             }
@@ -296,7 +299,11 @@ fn measure_peer(program: &Path, order: Option<u8>) -> Result<Vec<Times>, String>
     let times = |line: &str| {
         let mut numbers = line.split(' ').map(str::parse::<f64>);
         let mut next = || numbers.next()?.ok();
-        Some(Times::of([next()?, next()?, next()?, next()?, next()?]))
+        let mut times = [0.0; NUMBERS];
+        for time in &mut times {
+            *time = next()?;
+        }
+        Some(Times::of(times))
     };
     let times: Vec<Times> = text.lines().filter_map(times).collect();
     if times.len() == loops::cases(order).len() { Ok(times) } else { Err(format!("LLFree's program failed: {text}")) }

@@ -93,6 +93,8 @@ pub struct CpuState {
     freed: AtomicU64,
     /// Its number, plus one: set once.
     number: AtomicU32,
+    /// The group of the last chunk that was freed here, plus one.
+    freed_group: AtomicU32,
     /// The unit of each user's last frame, in the same way.
     near_unit: [AtomicU64; 2],
     refused: AtomicU64,
@@ -105,6 +107,7 @@ impl CpuState {
         let words = [&self.reserved, &self.near_group, &self.near_unit];
         words.into_iter().flatten().for_each(|word| word.store(0, Relaxed));
         self.free.store(0, Relaxed);
+        self.freed_group.store(0, Relaxed);
         [&self.allocated, &self.freed, &self.refused].iter().for_each(|count| count.store(0, Relaxed));
     }
 
@@ -138,6 +141,22 @@ impl CpuState {
     pub(super) fn set_near(&self, user: PageUser, size: NearSize, place: usize, bucket: u32) {
         let bucket = u64::from(bucket.min(BUCKETS - 1));
         self.near_of(user, size).store((place as u64 + 1) << u8::BITS | bucket, Relaxed);
+    }
+
+    /// Returns the group of the last chunk that was freed here.
+    #[inline]
+    pub(super) fn freed_group(&self) -> Option<usize> {
+        self.freed_group.load(Relaxed).checked_sub(1).map(|group| group as usize)
+    }
+
+    pub(super) fn forget_freed_group(&self) {
+        self.freed_group.store(0, Relaxed);
+    }
+
+    /// Says in which group a chunk was freed here.
+    #[inline]
+    pub(super) fn set_freed_group(&self, group: usize) {
+        self.freed_group.store(u32::try_from(group + 1).expect("few groups"), Relaxed);
     }
 
     /// Replaces a reservation; false if another thread has ended it.

@@ -118,7 +118,7 @@ impl FullestZone<'_> {
         if frames <= WORD_FRAMES {
             self.give_bits(slot / WORD_FRAMES, run(order) << (slot % WORD_FRAMES), cpu);
         } else if order.number() >= CHUNK_ORDER {
-            self.give_chunks(slot / CHUNK_FRAMES, frames / CHUNK_FRAMES);
+            self.give_chunks(slot / CHUNK_FRAMES, frames / CHUNK_FRAMES, cpu);
         } else {
             (slot / WORD_FRAMES..(slot + frames) / WORD_FRAMES).for_each(|word| self.give_bits(word, FREE, cpu));
         }
@@ -138,11 +138,14 @@ impl FullestZone<'_> {
         words.map(give).sum()
     }
 
-    /// Gives one or two chunks back as a whole.
+    /// Gives one or two chunks back as a whole. A CPU that frees them finds them again when it needs some.
     #[inline]
-    fn give_chunks(&self, chunk: usize, count: usize) {
+    fn give_chunks(&self, chunk: usize, count: usize, cpu: Option<&CpuState>) {
         let (group, bit) = self.group(chunk);
         let bits = if count == 2 { bit * 3 } else { bit };
+        if let Some(cpu) = cpu {
+            cpu.set_freed_group(self.group_number(chunk));
+        }
         match group.give(bits) {
             Some(whole) => self.chunk_came_back(chunk, group.unit(), whole == self.all_chunks()),
             None => (chunk..chunk + count).for_each(|chunk| self.give_broken(chunk)),

@@ -6,8 +6,8 @@ use super::part::{BUCKETS, NONE, PartState};
 use super::sync::Ordering::{Relaxed, SeqCst};
 use crate::BankPool;
 
-/// The most units that one look at the lists returns.
-pub const CANDIDATES: usize = 16;
+/// The most units that [`PartLists::emptiest`] returns.
+const CANDIDATES: usize = 16;
 
 /// The most units that it sees.
 const SEEN: usize = 256;
@@ -58,31 +58,26 @@ impl PartLists {
         }
     }
 
-    /// Returns units of a pool that may have what is wanted, at most so many, the fullest or the emptiest first.
-    pub fn candidates(
+    /// Returns the first unit of a pool that may have what is wanted, the fullest or the emptiest first.
+    pub fn candidate(
         &self,
         parts: &[PartState],
         (pool, fullest): (BankPool, bool),
-        most: usize,
-        may_have: impl Fn(usize) -> bool,
-    ) -> ([u32; CANDIDATES], usize) {
-        let (mut found, mut count, mut seen) = ([NONE; CANDIDATES], 0, 0);
+        may_have: impl Fn(&PartState) -> bool,
+    ) -> Option<u32> {
+        let mut seen = 0;
         for step in 0..BUCKETS as usize {
             let bucket = if fullest { step } else { BUCKETS as usize - 1 - step };
             let mut part = self.ends[pool as usize][bucket].0;
             while part != NONE && seen < SEEN {
                 seen += 1;
-                if may_have(part as usize) {
-                    found[count] = part;
-                    count += 1;
-                    if count == most {
-                        return (found, count);
-                    }
+                if may_have(&parts[part as usize]) {
+                    return Some(part);
                 }
                 part = parts[part as usize].next.load(Relaxed);
             }
         }
-        (found, count)
+        None
     }
 
     /// Returns the units of a pool with most free frames, most first, of those for which `free` has a count. After the

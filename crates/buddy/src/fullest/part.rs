@@ -135,6 +135,7 @@ impl PartState {
         self.isolated.store(u32::from(isolated), Relaxed);
     }
 
+    #[inline]
     pub(super) fn flags(&self) -> PartFlags {
         PartFlags(self.state.load(SeqCst))
     }

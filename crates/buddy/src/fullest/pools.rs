@@ -3,7 +3,7 @@
 use rampart_memory::{BlockOrder, Frame, FrameRange};
 
 use super::cpu::{CpuState, NearSize, PageUser, Reservation};
-use super::lists::{CANDIDATES, PartLists};
+use super::lists::PartLists;
 use super::part::{CHUNK_FRAMES, CHUNK_ORDER, NONE, PartFlags};
 use super::sync::Ordering::SeqCst;
 use super::take::admits;
@@ -11,7 +11,10 @@ use super::zone::FullestZone;
 use crate::{BankPart, BankPool, ZoneIndex};
 
 /// A unit moves to another bucket when its counts differ by so many.
-const FAR: u32 = 2;
+pub const FAR: u32 = 2;
+
+/// A search in a pool tries so many units at most.
+const TRIES: usize = 16;
 
 /// In which banks of a zone a search looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +100,14 @@ impl FullestZone<'_> {
             return None;
         }
         match size {
-            NearSize::Chunk => self.take_in_unit(unit, order, cpu, may),
+            NearSize::Chunk if self.part(unit).seems_to_lack(order) => None,
+            NearSize::Chunk => {
+                let found = self.take_in_unit(unit, order, cpu, may);
+                if found.is_none() {
+                    self.part(unit).remember_lack(order);
+                }
+                found
+            }
             NearSize::Frame => {
                 let found = self.take_broken(unit, order, cpu);
                 if found.is_none() {
@@ -109,6 +119,7 @@ impl FullestZone<'_> {
         }
     }
 
+    /// Finds a block in the fullest or the emptiest units of a pool.
     fn search_pool(
         &self,
         pool: BankPool,
@@ -116,31 +127,25 @@ impl FullestZone<'_> {
         cpu: (&CpuState, PageUser),
         fullest: bool,
     ) -> Option<usize> {
-        let take = |&unit: &u32| {
-            let unit = unit as usize;
+        for _ in 0..TRIES {
+            let unit = self.candidate(pool, order, fullest)?;
             let found = self.take_in_unit(unit, order, cpu, |flags| admits(cpu.1, flags));
-            if found.is_none() {
-                self.part(unit).remember_lack(order);
+            if found.is_some() {
+                return found;
+            }
+            self.part(unit).remember_lack(order);
+            if order.number() < CHUNK_ORDER {
                 self.unlist_if_exhausted(unit);
             }
-            found
-        };
-        // The first nearly always has a block, and to see one takes less time than to see many, whose cache lines other
-        // CPUs have changed.
-        let (first, count) = self.candidates(pool, order, fullest, 1);
-        if count == 0 {
-            return None;
         }
-        take(&first[0]).or_else(|| {
-            let (others, count) = self.candidates(pool, order, fullest, CANDIDATES - 1);
-            others[..count].iter().find_map(take)
-        })
+        None
     }
 
-    /// Returns units of a pool that may have a block of this order, at most so many.
-    fn candidates(&self, pool: BankPool, order: BlockOrder, fullest: bool, most: usize) -> ([u32; CANDIDATES], usize) {
-        let may_have = |unit: usize| self.may_have(unit, order);
-        self.lists.0.lock().candidates(self.memory.parts, (pool, fullest), most, may_have)
+    /// Returns the fullest or emptiest unit of a pool that may have a block of this order.
+    fn candidate(&self, pool: BankPool, order: BlockOrder, fullest: bool) -> Option<usize> {
+        let lists = self.lists.0.lock();
+        let unit = lists.candidate(self.memory.parts, (pool, fullest), |part| !part.seems_to_lack(order))?;
+        Some(unit as usize)
     }
 
     /// Brings units online, the kernel's from below and the programs' from above.
@@ -300,10 +305,7 @@ impl FullestZone<'_> {
     /// for each single frame that is freed there.
     #[inline(never)]
     fn unlist_if_exhausted(&self, unit: usize) {
-        let is_exhausted = || {
-            let mut groups = self.groups_of(unit).map(|group| &self.memory.groups[group]);
-            groups.all(|group| group.some() == 0 && group.whole() == 0)
-        };
+        let is_exhausted = || !self.any_group(unit, |group| group.some() != 0 || group.whole() != 0);
         if is_exhausted() {
             self.part(unit).remember_lack(BlockOrder::ZERO);
             let mut lists = self.lists.0.lock();
@@ -318,15 +320,15 @@ impl FullestZone<'_> {
     /// Moves a unit to the bucket that its counts say, if that is far from where it is and nobody uses the lists.
     pub(super) fn relist(&self, unit: usize) {
         let state = self.part(unit);
-        let old = state.bucket.load(SeqCst);
-        if old == NONE || old.abs_diff(self.fullness(unit)) < FAR {
+        let (old, new) = (state.bucket.load(SeqCst), self.fullness(unit));
+        if old == NONE || old.abs_diff(new) < FAR {
             return;
         }
         if let Some(mut lists) = self.lists.0.try_lock()
             && state.is_listed()
         {
             self.unlink(&mut lists, unit);
-            self.link(&mut lists, unit);
+            self.link_as(&mut lists, unit, new);
         }
     }
 

@@ -112,8 +112,13 @@ impl FullestZone<'_> {
     /// Takes one whole chunk, or two that are buddies, if possible where no other CPU allocates.
     fn take_whole(&self, unit: usize, order: BlockOrder, (cpu, user): (&CpuState, PageUser)) -> Option<usize> {
         let two = order.number() > CHUNK_ORDER;
-        let take = |group: usize| Some((group, self.memory.groups[group].take_first(two)?));
-        let (group, place) = self.groups_for(cpu.number(), unit).find_map(take)?;
+        let take = |of_other: bool| {
+            self.find_in_groups(unit, |number, group| {
+                let place = if group.is_of_other(cpu.number()) == of_other { group.take_first(two) } else { None };
+                Some((number, place?))
+            })
+        };
+        let (group, place) = take(false).or_else(|| take(true))?;
         let chunk = self.first_chunk(group) + place;
         self.count_chunk(chunk, unit);
         let slot = self.keep_in_unit(chunk * CHUNK_FRAMES, order, user)?;

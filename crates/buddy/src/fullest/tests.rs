@@ -86,6 +86,24 @@ fn the_fullest_bank_gets_the_next_page() {
     });
 }
 
+#[test]
+fn a_cpu_takes_back_the_chunk_that_it_freed_last_if_no_bank_is_fuller() {
+    let chunks = 65_536 / 512;
+    let zones = [zone(0, Normal, 0, 3 * 65_536)];
+    on_machine(&zones, CPUS, (BankSize::of_frames(65_536).unwrap(), &BankSets::plain()), |allocator| {
+        take(allocator, 9, Movable, 3 * 128);
+        let free = |chunk: u64, cpu| allocator.free(block(chunk * 512, 9), Cpu(cpu));
+        let next = || allocator.allocate(urgent(9, Movable)).unwrap().first().number() / 512;
+        // Each bank has a free chunk. This CPU took its last chunk from the first bank, and freed one in the last bank.
+        [0, chunks].into_iter().for_each(|chunk| free(chunk, 1));
+        free(2 * chunks + 5, 0);
+        assert_eq!(next(), 2 * chunks + 5);
+        // The last bank is much emptier than the others.
+        (2 * chunks..2 * chunks + 40).for_each(|chunk| free(chunk, 0));
+        assert_eq!([next(), next()], [0, chunks]);
+    });
+}
+
 /// A bank of 256 MiB has four groups, so two CPUs never change the same one, but fill the same bank.
 #[test]
 fn two_cpus_fill_one_bank_and_change_different_groups_of_it() {

@@ -7,15 +7,19 @@ use core::ops::Range;
 
 use rampart_memory::BlockOrder;
 
-use super::group::{CHUNK_SAMPLES_SHIFT, bits};
+use super::group::{CHUNK_SAMPLES_SHIFT, GroupState, bits};
 use super::lists::PartLists;
 use super::part::{BUCKETS, CHUNK_FRAMES, CHUNK_ORDER, PartState};
+use super::pools::FAR;
 use super::zone::FullestZone;
 use crate::BankPool;
 
-/// A chunk that is given out or comes back is a reason to look at the fullness of its bank if its number in its group
-/// is a multiple of a quarter of the group.
-const LOOKS_SHIFT: u32 = 2;
+/// A chunk that is given out or comes back is a reason to look at the fullness of its bank if its number is a multiple
+/// of an eighth of a bank: a bank moves to another list if it is that much fuller or emptier. A look reads the state of
+/// all groups of the bank, which other CPUs may have changed.
+const LOOKS_SHIFT: u32 = 3;
+
+const _: () = assert!((BUCKETS - 1) >> LOOKS_SHIFT == FAR, "a look is due when a bank may have to move");
 
 impl FullestZone<'_> {
     /// Returns the first parts of all units.
@@ -51,7 +55,36 @@ impl FullestZone<'_> {
         self.parts_of(unit).flat_map(|part| self.groups_of_part(part))
     }
 
-    /// Returns those in which no other CPU allocates, then the others.
+    /// Returns what `find` finds first in the groups of a unit; it gets the number and the state of each. This takes
+    /// less time than an iterator over the groups of all parts, whose inner loop is compiled as calls.
+    #[inline]
+    pub(super) fn find_in_groups<T>(
+        &self,
+        unit: usize,
+        mut find: impl FnMut(usize, &GroupState) -> Option<T>,
+    ) -> Option<T> {
+        let mut part = unit;
+        loop {
+            for group in self.groups_of_part(part) {
+                let found = find(group, &self.memory.groups[group]);
+                if found.is_some() {
+                    return found;
+                }
+            }
+            part = self.part(part).beside();
+            if part == unit {
+                return None;
+            }
+        }
+    }
+
+    /// Whether a group of a unit is like this.
+    #[inline]
+    pub(super) fn any_group(&self, unit: usize, is_such: impl Fn(&GroupState) -> bool) -> bool {
+        self.find_in_groups(unit, |_, group| is_such(group).then_some(())).is_some()
+    }
+
+    /// Returns the groups in which no other CPU allocates, then the others.
     pub(super) fn groups_for(&self, cpu: u32, unit: usize) -> impl Iterator<Item = usize> {
         let of = move |other: bool| {
             self.groups_of(unit).filter(move |&group| self.memory.groups[group].is_of_other(cpu) == other)
@@ -78,12 +111,12 @@ impl FullestZone<'_> {
 
     /// Whether a unit has a whole chunk, or two that are buddies.
     pub(super) fn has_whole(&self, unit: usize, two: bool) -> bool {
-        self.groups_of(unit).any(|group| self.memory.groups[group].has_whole(two))
+        self.any_group(unit, |group| group.has_whole(two))
     }
 
     /// Whether all of a unit is free.
     pub(super) fn is_empty(&self, unit: usize) -> bool {
-        self.groups_of(unit).all(|group| self.memory.groups[group].whole() == self.all_chunks())
+        !self.any_group(unit, |group| group.whole() != self.all_chunks())
     }
 
     /// Returns the sampled free frames of a unit.
@@ -93,16 +126,23 @@ impl FullestZone<'_> {
 
     /// Returns the bucket that a unit belongs to by its counts.
     pub(super) fn fullness(&self, unit: usize) -> u32 {
-        let all = (self.parts_of(unit).count() as i64) << (self.part_shift() + CHUNK_SAMPLES_SHIFT);
-        let bucket = self.free_samples(unit).max(0) * i64::from(BUCKETS - 1) / all;
-        u32::try_from(bucket).map_or(BUCKETS - 1, |bucket| bucket.min(BUCKETS - 1))
+        // Of each part a power of two, so one short division is enough.
+        let of_part = self.part_shift() + CHUNK_SAMPLES_SHIFT;
+        let sixteenths = (self.free_samples(unit).max(0) * i64::from(BUCKETS - 1)) >> of_part;
+        let parts = u32::try_from(self.parts_of(unit).count()).expect("few parts");
+        u32::try_from(sixteenths).map_or(BUCKETS - 1, |sixteenths| (sixteenths / parts).min(BUCKETS - 1))
     }
 
     /// Puts a unit that is on no list on that of its pool and bucket.
     pub(super) fn link(&self, lists: &mut PartLists, unit: usize) {
-        // All of an offline unit is free.
+        self.link_as(lists, unit, self.fullness(unit));
+    }
+
+    /// Puts a unit that is on no list on that of its pool and this bucket. All of an offline unit is free, so its
+    /// bucket is the last.
+    pub(super) fn link_as(&self, lists: &mut PartLists, unit: usize, bucket: u32) {
         let is_offline = self.part(unit).flags().pool() == BankPool::Offline;
-        let bucket = if is_offline { BUCKETS - 1 } else { self.fullness(unit) };
+        let bucket = if is_offline { BUCKETS - 1 } else { bucket };
         lists.link(self.memory.parts, u32::try_from(unit).expect("few parts"), bucket);
     }
 
@@ -127,7 +167,7 @@ impl FullestZone<'_> {
     /// A chunk was given out, or came back.
     #[inline]
     pub(super) fn count_chunk(&self, chunk: usize, unit: usize) {
-        let looked_at = (1 << self.group_shift().saturating_sub(LOOKS_SHIFT)) - 1;
+        let looked_at = (1 << self.part_shift().saturating_sub(LOOKS_SHIFT)) - 1;
         if chunk & looked_at == 0 {
             self.relist(unit);
         }
