@@ -28,7 +28,7 @@ pub struct Times {
     pub slowest_allocate: f64,
     /// Of a free there.
     pub slowest_free: f64,
-    /// Of an allocation in bursts of [`BURST`], between bursts of as many random frees.
+    /// Of an allocation when [`BURST`] random blocks are freed and then as many allocated, in the same way.
     pub slowest_allocate_in_bursts: f64,
     /// Of a free there.
     pub slowest_free_in_bursts: f64,
@@ -146,7 +146,8 @@ fn thread(turns: &Turns<'_, impl Pages>, blocks: usize, rounds: usize) -> Times 
     }
 }
 
-/// Returns the time that 99.9 % of the turns of an empty timed loop take, which each thread of the case runs at once.
+/// Returns the time that 99.9 % of the iterations of an empty timed loop take, which all threads of the case run at
+/// once.
 fn slowest_nothing(barrier: &Barrier) -> f64 {
     barrier.wait();
     let nothing = (0..TIMED).map(|_| {

@@ -13,7 +13,7 @@ use super::take::{WORD_ORDER, admits};
 use super::word::{WORD_FRAMES, run, samples, starts};
 use super::zone::FullestZone;
 
-/// A bank counts as full as another if its bucket is at most so much emptier: buckets lag behind by as much.
+/// A bank counts as full as another if it is at most this many buckets emptier. Buckets lag behind by as much.
 const AS_FULL: u32 = FAR - 1;
 
 impl FullestZone<'_> {
@@ -61,10 +61,10 @@ impl FullestZone<'_> {
         self.keep_in_unit(slot, order, user)
     }
 
-    /// Takes a chunk, or two, out of the group where the CPU freed one last, if that bank is as full as the one where
-    /// the CPU took its last chunk. Else it takes one from the group of that last chunk, unless that bank has become
-    /// emptier since. Banks in use have few free chunks, so without the first rule almost every allocation after a free
-    /// would search.
+    /// Takes one chunk, or two that are buddies, from the group where the CPU freed one last, if that bank is about as
+    /// full as the one where the CPU took its last chunk. Otherwise it takes them from the group of that last chunk,
+    /// unless that bank has become emptier since. Banks in use have few free chunks, so without the first rule almost
+    /// every allocation after a free would search.
     #[inline]
     fn take_chunk_nearby(&self, order: BlockOrder, (cpu, user): (&CpuState, PageUser)) -> Option<usize> {
         let (group, bucket) = cpu.near(user, NearSize::Chunk)?;

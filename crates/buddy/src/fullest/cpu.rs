@@ -93,7 +93,7 @@ pub struct CpuState {
     freed: AtomicU64,
     /// Its number, plus one: set once.
     number: AtomicU32,
-    /// The group of the last chunk that was freed here, plus one.
+    /// The group of the last chunk that was freed here, plus one; 0 is none.
     freed_group: AtomicU32,
     /// The unit of each user's last frame, in the same way.
     near_unit: [AtomicU64; 2],

@@ -205,11 +205,12 @@ fn a_bank_goes_offline_while_a_chunk_is_claimed() {
     });
 }
 
-/// Isolates the only bank, of which CPU 0 has a chunk for itself, while a CPU takes a block of it.
-fn isolate_while_taking(number: u8, cpu: u32) {
+/// Isolates the only bank, of which CPU 0 has a block, while a CPU takes another. If CPU 0 has a page, it has the chunk
+/// of that page for itself.
+fn isolate_while_taking(held: u8, number: u8, cpu: u32) {
     explore(move || {
         let machine = machine(1, 2);
-        let first = machine.allocate(urgent(0, Movable, 0)).unwrap();
+        let first = machine.allocate(urgent(held, Movable, 0)).unwrap();
         let free = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
         let then = std::sync::Arc::clone(&free);
         let mut held = race(
@@ -231,17 +232,22 @@ fn isolate_while_taking(number: u8, cpu: u32) {
 
 #[test]
 fn an_isolated_bank_is_reserved_by_nobody() {
-    isolate_while_taking(0, 1);
+    isolate_while_taking(0, 0, 1);
 }
 
 #[test]
 fn an_isolated_bank_gets_no_chunk() {
-    isolate_while_taking(9, 1);
+    isolate_while_taking(0, 9, 1);
 }
 
 #[test]
 fn a_bank_is_isolated_while_a_cpu_takes_of_its_own_chunk() {
-    isolate_while_taking(0, 0);
+    isolate_while_taking(0, 0, 0);
+}
+
+#[test]
+fn a_bank_is_isolated_while_a_cpu_takes_a_chunk_beside_its_last_one() {
+    isolate_while_taking(9, 9, 0);
 }
 
 /// Retires a page while it is freed, beside so many others that are held.

@@ -13,7 +13,7 @@ use crate::{BankPart, BankPool, ZoneIndex};
 /// A unit moves to another bucket when its counts differ by so many.
 pub const FAR: u32 = 2;
 
-/// A search in a pool tries so many units at most.
+/// The most units that a search of a pool tries.
 const TRIES: usize = 16;
 
 /// In which banks of a zone a search looks.

@@ -78,10 +78,10 @@ impl FullestZone<'_> {
         }
     }
 
-    /// Whether a group of a unit is like this.
+    /// Whether the test passes for a group of a unit.
     #[inline]
-    pub(super) fn any_group(&self, unit: usize, is_such: impl Fn(&GroupState) -> bool) -> bool {
-        self.find_in_groups(unit, |_, group| is_such(group).then_some(())).is_some()
+    pub(super) fn any_group(&self, unit: usize, test: impl Fn(&GroupState) -> bool) -> bool {
+        self.find_in_groups(unit, |_, group| test(group).then_some(())).is_some()
     }
 
     /// Returns the groups in which no other CPU allocates, then the others.
@@ -126,7 +126,7 @@ impl FullestZone<'_> {
 
     /// Returns the bucket that a unit belongs to by its counts.
     pub(super) fn fullness(&self, unit: usize) -> u32 {
-        // Of each part a power of two, so one short division is enough.
+        // All parts have the same power of two of samples, so a shift and a division of small numbers are enough.
         let of_part = self.part_shift() + CHUNK_SAMPLES_SHIFT;
         let sixteenths = (self.free_samples(unit).max(0) * i64::from(BUCKETS - 1)) >> of_part;
         let parts = u32::try_from(self.parts_of(unit).count()).expect("few parts");
