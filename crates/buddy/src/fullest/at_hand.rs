@@ -5,7 +5,7 @@
 
 use rampart_memory::BlockOrder;
 
-use super::cpu::{CpuState, NearSize, PageUser};
+use super::cpu::{CpuState, NearSize, PageUser, Reservation};
 use super::part::{CHUNK_FRAMES, CHUNK_ORDER, NONE};
 use super::pools::FAR;
 use super::sync::Ordering::{Relaxed, SeqCst};
@@ -19,11 +19,28 @@ const AS_FULL: u32 = FAR - 1;
 impl FullestZone<'_> {
     /// Allocates a block where the CPU took the last one, if the zone has plenty.
     #[inline]
-    pub(super) fn allocate_at_hand(&self, order: BlockOrder, (cpu, user): (&CpuState, PageUser)) -> Option<usize> {
+    pub(super) fn allocate_at_hand(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
+        self.allocate_of_plenty(order, cpu.0, || self.take_at_hand(order, cpu))
+    }
+
+    /// Allocates a frame in the usual case: the zone has plenty, and the word that the CPU has for itself has a free
+    /// frame. This takes fewer instructions than all that [`FullestZone::allocate_at_hand`] tries.
+    #[inline]
+    pub(super) fn allocate_frame(&self, cpu: (&CpuState, PageUser)) -> Option<usize> {
+        self.allocate_of_plenty(BlockOrder::ZERO, cpu.0, || self.take_own_frame(cpu))
+    }
+
+    #[inline]
+    fn allocate_of_plenty(
+        &self,
+        order: BlockOrder,
+        cpu: &CpuState,
+        take: impl FnOnce() -> Option<usize>,
+    ) -> Option<usize> {
         if !self.has_plenty() {
             return None;
         }
-        let slot = self.take_at_hand(order, (cpu, user))?;
+        let slot = take()?;
         if !self.keep(slot, order) {
             return None;
         }
@@ -42,10 +59,41 @@ impl FullestZone<'_> {
     #[inline]
     pub(super) fn take_at_hand(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
         match order.number() {
-            ..WORD_ORDER => self.take_in_own_word(order, cpu).or_else(|| self.take_beside(order, cpu)),
+            0 => self.take_own_frame(cpu).or_else(|| self.take_beside(order, cpu)),
+            1..WORD_ORDER => self.take_in_own_word(order, cpu).or_else(|| self.take_beside(order, cpu)),
             CHUNK_ORDER.. => self.take_chunk_nearby(order, cpu),
             _ => None,
         }
+    }
+
+    /// Takes the first free frame of the word that a CPU has for itself, unless another CPU changes the word meanwhile.
+    #[inline]
+    fn take_own_frame(&self, (cpu, user): (&CpuState, PageUser)) -> Option<usize> {
+        let reservation = cpu.reservation(user);
+        let word = reservation.word()?;
+        let bits = self.word(word);
+        let free = bits.load(Relaxed);
+        let first = free & free.wrapping_neg();
+        if free == 0 || bits.compare_exchange(free, free ^ first, SeqCst, Relaxed).is_err() {
+            return None;
+        }
+        let slot = word * WORD_FRAMES + first.trailing_zeros() as usize;
+        if samples(first) == 0 && cpu.reservation(user) == reservation {
+            return Some(slot);
+        }
+        self.finish_own_frame(slot, reservation, (cpu, user))
+    }
+
+    /// Counts a frame that was taken if it is sampled, and puts it back if the bank is for this user no longer.
+    #[inline(never)]
+    fn finish_own_frame(
+        &self,
+        slot: usize,
+        reservation: Reservation,
+        (cpu, user): (&CpuState, PageUser),
+    ) -> Option<usize> {
+        self.count_taken(slot / WORD_FRAMES, 1 << (slot % WORD_FRAMES));
+        self.keep_own(slot, BlockOrder::ZERO, reservation, (cpu, user))
     }
 
     /// Takes a block out of the word that a CPU has for itself.
@@ -53,6 +101,18 @@ impl FullestZone<'_> {
     fn take_in_own_word(&self, order: BlockOrder, (cpu, user): (&CpuState, PageUser)) -> Option<usize> {
         let reservation = cpu.reservation(user);
         let slot = self.take_in_word(reservation.word()?, order)?;
+        self.keep_own(slot, order, reservation, (cpu, user))
+    }
+
+    /// Keeps a block that was taken in the chunk that a CPU had for itself.
+    #[inline]
+    fn keep_own(
+        &self,
+        slot: usize,
+        order: BlockOrder,
+        reservation: Reservation,
+        (cpu, user): (&CpuState, PageUser),
+    ) -> Option<usize> {
         let now = cpu.reservation(user);
         if now == reservation || now.chunk() == reservation.chunk() {
             return Some(slot);

@@ -137,24 +137,40 @@ impl<'a> FullestBank<'a> {
     /// Returns the zones that a request for a node tries, in order: as [`Buddy`](crate::Buddy) does.
     #[inline]
     fn zonelist(&self, node: Node) -> &[u32] {
+        if self.zones.len() == 1 { self.zonelists } else { self.zonelist_of_many(node) }
+    }
+
+    #[inline(never)]
+    fn zonelist_of_many(&self, node: Node) -> &[u32] {
         let count = self.zones.len();
         let of = |list: usize| &self.zonelists[list * count..(list + 1) * count];
         let has = |list: &usize| self.zones[*list].node().is_some_and(|own| own >= node);
-        if count == 1 {
-            return of(0);
-        }
         // A node without memory has the list of the node after it, or of the first.
         let next = (0..count).filter(has).min_by_key(|list| self.zones[*list].node());
         of(next.or_else(|| (0..count).min_by_key(|list| self.zones[*list].node())).unwrap_or(0))
     }
 
-    /// Allocates a block where the CPU took the last one, in the zone that a request tries first.
+    /// Returns the zone that a request tries first.
     #[inline]
-    fn allocate_at_hand(&self, request: &Request) -> Option<FrameBlock> {
-        let zone = &self.zones[self.zonelist(request.node)[0] as usize];
+    fn first_zone(&self, request: &Request) -> &FullestZone<'a> {
+        &self.zones[self.zonelist(request.node)[0] as usize]
+    }
+
+    /// Allocates a frame in the usual case.
+    #[inline]
+    fn allocate_frame(&self, request: &Request) -> Option<FrameBlock> {
+        let zone = self.first_zone(request);
+        let slot = zone.allocate_frame((zone.cpu(request.cpu), PageUser::of(request.migratetype)))?;
+        Some(zone.block(slot, BlockOrder::ZERO))
+    }
+
+    /// Allocates a block where the CPU took the last one, or wherever there is one.
+    #[inline(never)]
+    fn allocate_block(&self, request: &Request) -> Option<FrameBlock> {
+        let zone = self.first_zone(request);
         let cpu = (zone.cpu(request.cpu), PageUser::of(request.migratetype));
-        let slot = zone.allocate_at_hand(request.order, cpu)?;
-        Some(zone.block(slot, request.order))
+        let at_hand = zone.allocate_at_hand(request.order, cpu).map(|slot| zone.block(slot, request.order));
+        at_hand.or_else(|| self.search(request))
     }
 
     /// Allocates a block wherever there is one.
@@ -227,7 +243,8 @@ impl<'a> FullestBank<'a> {
 impl PageAllocator for FullestBank<'_> {
     #[inline]
     fn allocate(&self, request: Request) -> Option<FrameBlock> {
-        self.allocate_at_hand(&request).or_else(|| self.search(&request))
+        let usual = if request.order == BlockOrder::ZERO { self.allocate_frame(&request) } else { None };
+        usual.or_else(|| self.allocate_block(&request))
     }
 
     #[inline]
