@@ -337,6 +337,11 @@ fn two_threads_share_it_and_nothing_is_lost() {
             }
         });
         assert_eq!(allocator.free_frames(ZoneIndex(0)), 4 * BANK.frames());
+        let sampled = (0..4).map(|part| allocator.zones[0].free_samples(part));
+        assert!(
+            sampled.eq([BANK.frames().cast_signed() / 16; 4]),
+            "each sampled frame was counted as often as it was freed"
+        );
         assert!((0..8).all(|number| allocator.claim(block(number * 1024, 10))), "every frame is free again");
     });
 }
