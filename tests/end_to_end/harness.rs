@@ -110,14 +110,15 @@ pub fn signal(child: &Child, name: &str) {
     assert!(sent.expect("sh runs").success(), "SIG{name} is sent");
 }
 
-/// A signal would kill the child before it catches it.
+/// A signal would kill the child before it catches it. SIGTERM is the last that it is told to catch, and the one that
+/// no shell makes a program ignore in the background: some commands leave an ignored SIGINT ignored.
 pub fn wait_until_it_catches_interrupts(child: &Child) {
-    const SIGINT_BIT: u64 = 1 << 1;
+    const SIGTERM_BIT: u64 = 1 << 14;
     let catches = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("the child runs");
         assert!(!status.contains("State:\tZ"), "it ended before it caught signals");
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("Linux reports it");
-        u64::from_str_radix(caught.trim(), 16).expect("a mask") & SIGINT_BIT != 0
+        u64::from_str_radix(caught.trim(), 16).expect("a mask") & SIGTERM_BIT != 0
     };
     while !catches() {
         std::thread::sleep(std::time::Duration::from_millis(5));

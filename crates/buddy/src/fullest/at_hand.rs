@@ -1,7 +1,8 @@
 //! The usual case: a CPU takes a block where it took the last one.
 //!
-//! A frame comes from the word that the CPU has for itself, by one operation on it; a chunk from the group of its last
-//! one, by one operation on the state of that group. Whatever does not go this way is left to a search.
+//! A frame comes from the word that the CPU has for itself, by one operation on it; a chunk from the group where it
+//! freed or took its last one, by one operation on the state of that group. Whatever does not go this way is left to a
+//! search.
 
 use rampart_memory::BlockOrder;
 
