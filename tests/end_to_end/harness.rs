@@ -110,8 +110,9 @@ pub fn signal(child: &Child, name: &str) {
     assert!(sent.expect("sh runs").success(), "SIG{name} is sent");
 }
 
-/// A signal would kill the child before it catches it. SIGTERM is the last that it is told to catch, and the one that
-/// no shell makes a program ignore in the background: some commands leave an ignored SIGINT ignored.
+/// Before the child has installed its handlers, a signal would kill it. This waits for the handler of SIGTERM, which
+/// is installed after that of SIGINT. Some commands install none for SIGINT if they were started with it ignored, as
+/// shells start programs in the background.
 pub fn wait_until_it_catches_interrupts(child: &Child) {
     const SIGTERM_BIT: u64 = 1 << 14;
     let catches = || {

@@ -320,8 +320,12 @@ impl FullestZone<'_> {
     /// Moves a unit to the bucket that its counts say, if that is far from where it is and nobody uses the lists.
     pub(super) fn relist(&self, unit: usize) {
         let state = self.part(unit);
-        let (old, new) = (state.bucket.load(SeqCst), self.fullness(unit));
-        if old == NONE || old.abs_diff(new) < FAR {
+        let old = state.bucket.load(SeqCst);
+        if old == NONE {
+            return;
+        }
+        let new = self.fullness(unit);
+        if old.abs_diff(new) < FAR {
             return;
         }
         if let Some(mut lists) = self.lists.0.try_lock()
