@@ -187,6 +187,16 @@ impl CpuState {
         self.allocated.store(self.allocated.load(Relaxed) + 1, Relaxed);
     }
 
+    /// Counts a frame that was freed. Returns whether this CPU's count differs by so many, so that
+    /// [`CpuState::count_free`] is due.
+    #[inline]
+    pub(super) fn count_freed_frame(&self, most: i64) -> bool {
+        let free = self.free.load(Relaxed) + 1;
+        self.free.store(free, Relaxed);
+        self.count_freed();
+        free >= most
+    }
+
     #[inline]
     pub(super) fn count_freed(&self) {
         self.freed.store(self.freed.load(Relaxed) + 1, Relaxed);

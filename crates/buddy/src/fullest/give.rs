@@ -4,15 +4,18 @@ use rampart_memory::BlockOrder;
 
 use super::cpu::{CHUNK_WORDS, CpuState};
 use super::part::{CHUNK_FRAMES, CHUNK_ORDER};
-use super::sync::Ordering::{Relaxed, SeqCst};
+use super::sync::Ordering::SeqCst;
 use super::word::{FREE, WORD_FRAMES, run, samples};
 use super::zone::FullestZone;
 use crate::BankPool;
 
 impl FullestZone<'_> {
-    /// Frees a held frame in the usual case: its word has other free frames, and afterwards still a used one. In any
-    /// other case it does nothing and returns false. So the usual case calls no function before its end, and has no
-    /// registers to save.
+    /// Frees a held frame in the usual case: its word has other free frames. In any other case it does nothing and
+    /// returns false. So the usual case calls no function before its end, and has no registers to save.
+    ///
+    /// A processor begins no load before an earlier atomic operation ends. So the time depends on how many loads come
+    /// one after the other before the next such operation. That is why the bit is added: unlike a compare-and-exchange,
+    /// this needs no value of the word.
     #[inline]
     pub(super) fn free_frame(&self, slot: usize, cpu: &CpuState) -> bool {
         let retired = self.retired.load(SeqCst);
@@ -20,27 +23,28 @@ impl FullestZone<'_> {
             return false;
         }
         let (word, bit) = (self.word(slot / WORD_FRAMES), 1 << (slot % WORD_FRAMES));
-        let old = word.load(SeqCst);
-        let new = old | bit;
-        if old == 0 || new == old || new == FREE || word.compare_exchange(old, new, SeqCst, Relaxed).is_err() {
+        let seen = word.load(SeqCst);
+        if seen == 0 || seen & bit != 0 {
             return false;
         }
-        self.count_freed(cpu, 1);
-        if samples(bit) > 0 || self.retired.load(SeqCst) != retired {
-            self.finish_free(slot, retired, cpu);
+        // Only who holds a frame gives it back. So this sets exactly this bit.
+        let old = word.fetch_add(bit, SeqCst);
+        let is_usual = old != 0 && old & bit == 0 && old | bit != FREE && samples(bit) == 0;
+        let folds = cpu.count_freed_frame(self.most_uncounted);
+        if !is_usual || folds || self.retired.load(SeqCst) != retired {
+            self.finish_free(slot, old, retired, cpu);
         }
         true
     }
 
-    /// Counts a freed frame if it is sampled, and takes it back if it was retired meanwhile.
+    /// Does what is rarely due for a freed frame, whose word was `old`.
     #[inline(never)]
-    fn finish_free(&self, slot: usize, retired: u64, cpu: &CpuState) {
-        if samples(1 << (slot % WORD_FRAMES)) > 0 {
-            self.count(slot / CHUNK_FRAMES, 1);
-        }
-        if self.retired.load(SeqCst) != retired {
-            self.count_free(cpu, -self.take_late(slot, BlockOrder::ZERO));
-        }
+    fn finish_free(&self, slot: usize, old: u64, retired: u64, cpu: &CpuState) {
+        let bit = 1 << (slot % WORD_FRAMES);
+        assert!(old & bit == 0, "a block is given back but not held");
+        self.gave_bits(slot / WORD_FRAMES, old, bit, Some(cpu));
+        let late = if self.retired.load(SeqCst) == retired { 0 } else { self.take_late(slot, BlockOrder::ZERO) };
+        self.count_free(cpu, -late);
     }
 
     /// Frees a held block.
@@ -186,6 +190,13 @@ impl FullestZone<'_> {
                 Err(now) => old = now,
             }
         }
+        self.gave_bits(word, old, bits, cpu);
+    }
+
+    /// Counts frames of a word that were given back if they are sampled, and tells others if they are the first or the
+    /// last.
+    #[inline]
+    fn gave_bits(&self, word: usize, old: u64, bits: u64, cpu: Option<&CpuState>) {
         let sampled = samples(bits);
         if sampled > 0 {
             self.count(word / CHUNK_WORDS, sampled.cast_signed());

@@ -84,6 +84,62 @@ fn two_threads_free_the_last_pages_of_a_word() {
 }
 
 #[test]
+fn two_threads_free_the_last_single_pages_of_a_word() {
+    explore(|| {
+        let machine = machine(1, 2);
+        let pages = [block(0, 0), block(1, 0)];
+        assert!(pages.into_iter().all(|page| machine.claim(page)));
+        let give = move |cpu: u32| {
+            move |machine: &FullestBank<'_>| {
+                machine.free(pages[cpu as usize], Cpu(cpu));
+                Held::new()
+            }
+        };
+        race(machine, give(0), give(1));
+        assert_eq!(machine.part(0).pool, BankPool::Offline);
+        check(machine, &[], &[]);
+    });
+}
+
+#[test]
+fn a_page_that_two_threads_free_at_once_is_noticed() {
+    explore(|| {
+        let machine = machine(1, 2);
+        let page = block(0, 0);
+        assert!(machine.claim(page) && machine.claim(block(2, 1)));
+        let give = |cpu: u32| {
+            move |machine: &FullestBank<'_>| {
+                let freed = std::panic::AssertUnwindSafe(|| machine.free(page, Cpu(cpu)));
+                let noticed = std::panic::catch_unwind(freed).is_err();
+                noticed.then_some((page, Movable)).into_iter().collect()
+            }
+        };
+        assert_eq!(race(machine, give(0), give(1)).len(), 1, "one thread panics");
+    });
+}
+
+#[test]
+fn a_page_is_freed_while_the_last_free_ones_of_its_chunk_are_taken() {
+    explore(|| {
+        let machine = machine(1, 2);
+        let freed = block(2, 0);
+        let kept = [block(3, 0), block(4, 2), block(8, 3), block(16, 4), block(32, 5), block(64, 6), block(128, 7)];
+        let kept = kept.into_iter().chain([block(256, 8), block(512, 9)]);
+        assert!(machine.claim(freed) && kept.clone().all(|block| machine.claim(block)));
+        let mut held = race(
+            machine,
+            move |machine| {
+                machine.free(freed, Cpu(1));
+                Held::new()
+            },
+            |machine| [1, 1].into_iter().flat_map(|number| take(machine, number, Movable, 0)).collect(),
+        );
+        held.extend(kept.map(|block| (block, Movable)));
+        check(machine, &held, &[]);
+    });
+}
+
+#[test]
 fn a_block_of_words_is_taken_while_a_page_of_them_is() {
     explore(|| {
         let machine = machine(1, 2);

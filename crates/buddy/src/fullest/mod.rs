@@ -135,13 +135,8 @@ impl<'a> FullestBank<'a> {
     }
 
     /// Returns the zones that a request for a node tries, in order: as [`Buddy`](crate::Buddy) does.
-    #[inline]
-    fn zonelist(&self, node: Node) -> &[u32] {
-        if self.zones.len() == 1 { self.zonelists } else { self.zonelist_of_many(node) }
-    }
-
     #[inline(never)]
-    fn zonelist_of_many(&self, node: Node) -> &[u32] {
+    fn zonelist(&self, node: Node) -> &[u32] {
         let count = self.zones.len();
         let of = |list: usize| &self.zonelists[list * count..(list + 1) * count];
         let has = |list: &usize| self.zones[*list].node().is_some_and(|own| own >= node);
@@ -150,10 +145,11 @@ impl<'a> FullestBank<'a> {
         of(next.or_else(|| (0..count).min_by_key(|list| self.zones[*list].node())).unwrap_or(0))
     }
 
-    /// Returns the zone that a request tries first.
+    /// Returns the zone that a request tries first. If there is one only, it reads no list: fewer loads come one after
+    /// the other.
     #[inline]
     fn first_zone(&self, request: &Request) -> &FullestZone<'a> {
-        &self.zones[self.zonelist(request.node)[0] as usize]
+        if let [zone] = self.zones { zone } else { &self.zones[self.zonelist(request.node)[0] as usize] }
     }
 
     /// Allocates a frame in the usual case.
@@ -222,8 +218,12 @@ impl<'a> FullestBank<'a> {
         allocated
     }
 
+    /// Returns the zone of a frame. If there is one only, it takes no loop, whose index the next load would wait for.
     #[inline]
     fn zone_of(&self, frame: Frame) -> Option<&FullestZone<'a>> {
+        if let [zone] = self.zones {
+            return zone.contains(frame).then_some(zone);
+        }
         self.zones.iter().find(|zone| zone.contains(frame))
     }
 

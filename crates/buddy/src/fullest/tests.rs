@@ -304,11 +304,29 @@ fn a_larger_block_of_the_kernel_opens_no_bank_while_the_emptiest_of_its_own_has_
 }
 
 #[test]
-#[should_panic(expected = "given back but not held")]
-fn a_frame_that_is_freed_twice_is_a_bug() {
+fn a_frame_that_is_freed_twice_is_a_bug_and_changes_no_other() {
     on_banks(1, |allocator| {
-        let held = take(allocator, 0, Movable, 2);
-        free(allocator, [held[0], held[0]]);
+        let held = take(allocator, 0, Movable, 3);
+        free(allocator, [held[0]]);
+        let again = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| free(allocator, [held[0]])));
+        let message = again.unwrap_err().downcast::<&str>().unwrap();
+        assert_eq!(*message, "a block is given back but not held");
+        let is_held = |block: &FrameBlock| allocator.place(block.first()) == FramePlace::Held;
+        assert_eq!(held.iter().map(is_held).collect::<Vec<_>>(), [false, true, true]);
+    });
+}
+
+#[test]
+fn a_cpu_adds_what_it_counts_to_the_count_of_the_zone() {
+    on_banks(4, |allocator| {
+        let (zone, most) = (&allocator.zones[0], 64);
+        let is_folded = || zone.cpu(Cpu(0)).uncounted().abs() < most;
+        let held: Vec<_> =
+            (0..1000).flat_map(|_| take(allocator, 0, Movable, 1)).inspect(|_| assert!(is_folded())).collect();
+        for block in held {
+            free(allocator, [block]);
+            assert!(is_folded());
+        }
     });
 }
 
@@ -339,7 +357,7 @@ fn two_threads_share_it_and_nothing_is_lost() {
         assert_eq!(allocator.free_frames(ZoneIndex(0)), 4 * BANK.frames());
         let sampled = (0..4).map(|part| allocator.zones[0].free_samples(part));
         assert!(
-            sampled.eq([BANK.frames().cast_signed() / 16; 4]),
+            sampled.eq([BANK.frames().cast_signed() / word::SAMPLED as i64; 4]),
             "each sampled frame was counted as often as it was freed"
         );
         assert!((0..8).all(|number| allocator.claim(block(number * 1024, 10))), "every frame is free again");

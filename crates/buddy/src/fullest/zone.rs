@@ -31,7 +31,7 @@ pub struct FullestZone<'a> {
     group_shift: u32,
     marks: Marks,
     /// By how much a CPU's count of free frames differs from the zone's at most.
-    most_uncounted: i64,
+    pub(super) most_uncounted: i64,
     /// If the zone's count is this, a block of any size can be taken down to the low watermark.
     plenty: i64,
     pub(super) memory: ZoneSlices<'a>,
