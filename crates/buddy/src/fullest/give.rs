@@ -18,10 +18,6 @@ impl FullestZone<'_> {
     /// this needs no value of the word.
     #[inline]
     pub(super) fn free_frame(&self, slot: usize, cpu: &CpuState) -> bool {
-        let retired = self.retired.load(SeqCst);
-        if retired > 0 && self.is_retired(slot) {
-            return false;
-        }
         let (word, bit) = (self.word(slot / WORD_FRAMES), 1 << (slot % WORD_FRAMES));
         let seen = word.load(SeqCst);
         if seen == 0 || seen & bit != 0 {
@@ -31,19 +27,21 @@ impl FullestZone<'_> {
         let old = word.fetch_add(bit, SeqCst);
         let is_usual = old != 0 && old & bit == 0 && old | bit != FREE && samples(bit) == 0;
         let folds = cpu.count_freed_frame(self.most_uncounted);
-        if !is_usual || folds || self.retired.load(SeqCst) != retired {
-            self.finish_free(slot, old, retired, cpu);
+        // Whoever retires a frame marks it first, and then takes it if it is free. So one of both takes it.
+        let is_retired = self.retired.load(SeqCst) > 0 && self.is_retired(slot);
+        if !is_usual || folds || is_retired {
+            self.finish_free(slot, old, cpu);
         }
         true
     }
 
-    /// Does what is rarely due for a freed frame, whose word was `old`.
+    /// Does what is rarely due for a freed frame, whose word was `old`. A retired one is taken back.
     #[inline(never)]
-    fn finish_free(&self, slot: usize, old: u64, retired: u64, cpu: &CpuState) {
+    fn finish_free(&self, slot: usize, old: u64, cpu: &CpuState) {
         let bit = 1 << (slot % WORD_FRAMES);
         assert!(old & bit == 0, "a block is given back but not held");
+        let late = if self.is_retired(slot) { self.take_late(slot, BlockOrder::ZERO) } else { 0 };
         self.gave_bits(slot / WORD_FRAMES, old, bit, Some(cpu));
-        let late = if self.retired.load(SeqCst) == retired { 0 } else { self.take_late(slot, BlockOrder::ZERO) };
         self.count_free(cpu, -late);
     }
 
@@ -75,8 +73,8 @@ impl FullestZone<'_> {
         if self.retired.load(SeqCst) == retired { given } else { given - self.take_late(slot, order) }
     }
 
-    /// Frames were retired while a block was freed. Whoever retired one saw it held or free, so take it unless that was
-    /// already done. If another thread has it already, that one does the same (`FullestZone::keep`).
+    /// Takes the retired frames of a freed block, unless that was already done: whoever retired one saw it held or free.
+    /// If another thread has got it meanwhile, that one does the same (`FullestZone::keep`).
     #[cold]
     fn take_late(&self, slot: usize, order: BlockOrder) -> i64 {
         let frames = slot..slot + (1 << order.number());
