@@ -25,11 +25,10 @@ impl FullestZone<'_> {
         }
         // Only who holds a frame gives it back. So this sets exactly this bit.
         let old = word.fetch_add(bit, SeqCst);
-        let is_usual = old != 0 && old & bit == 0 && old | bit != FREE && samples(bit) == 0;
         let folds = cpu.count_freed_frame(self.most_uncounted);
+        let is_usual = old != 0 && old & bit == 0 && old | bit != FREE && samples(bit) == 0;
         // Whoever retires a frame marks it first, and then takes it if it is free. So one of both takes it.
-        let is_retired = self.retired.load(SeqCst) > 0 && self.is_retired(slot);
-        if !is_usual || folds || is_retired {
+        if !is_usual || folds || (self.retired.load(SeqCst) > 0 && self.is_retired(slot)) {
             self.finish_free(slot, old, cpu);
         }
         true
@@ -99,13 +98,16 @@ impl FullestZone<'_> {
     /// is retired while it is freed is free for a moment.
     #[inline]
     pub(super) fn keep(&self, slot: usize, order: BlockOrder) -> bool {
-        if self.retired.load(SeqCst) == 0 || !self.has_retired(slot, order) {
+        let has_retired =
+            || if order == BlockOrder::ZERO { self.is_retired(slot) } else { self.has_retired(slot, order) };
+        if self.retired.load(SeqCst) == 0 || !has_retired() {
             return true;
         }
         self.put_back(slot, order);
         false
     }
 
+    /// Whether a frame of a block is retired. For a single frame, [`FullestZone::is_retired`] takes less time.
     fn has_retired(&self, slot: usize, order: BlockOrder) -> bool {
         let frames = 1 << order.number();
         let bits = if frames < WORD_FRAMES { run(order) << (slot % WORD_FRAMES) } else { FREE };
