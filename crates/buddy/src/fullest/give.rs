@@ -11,11 +11,11 @@ use crate::BankPool;
 
 impl FullestZone<'_> {
     /// Frees a held frame in the usual case: its word has other free frames. In any other case it does nothing and
-    /// returns false. So the usual case calls no function before its end, and has no registers to save.
+    /// returns false. So it calls functions at its end only, and saves no registers.
     ///
-    /// A processor begins no load before an earlier atomic operation ends. So the time depends on how many loads come
-    /// one after the other before the next such operation. That is why the bit is added: unlike a compare-and-exchange,
-    /// this needs no value of the word.
+    /// On x86-64, a load does not start until earlier atomic instructions have ended. So the time of a free is that of
+    /// its atomic instruction and of the chain of loads before the next one. That is why the bit is added: unlike a
+    /// compare-and-exchange, this needs no value of the word.
     #[inline]
     pub(super) fn free_frame(&self, slot: usize, cpu: &CpuState) -> bool {
         let (word, bit) = (self.word(slot / WORD_FRAMES), 1 << (slot % WORD_FRAMES));
@@ -34,7 +34,8 @@ impl FullestZone<'_> {
         true
     }
 
-    /// Does what is rarely due for a freed frame, whose word was `old`. A retired one is taken back.
+    /// Does what a free rarely needs, after the bit of its frame was set in a word that was `old`. A retired frame is
+    /// taken again, so that nobody gets it.
     #[inline(never)]
     fn finish_free(&self, slot: usize, old: u64, cpu: &CpuState) {
         let bit = 1 << (slot % WORD_FRAMES);
@@ -72,8 +73,8 @@ impl FullestZone<'_> {
         if self.retired.load(SeqCst) == retired { given } else { given - self.take_late(slot, order) }
     }
 
-    /// Takes the retired frames of a freed block, unless that was already done: whoever retired one saw it held or free.
-    /// If another thread has got it meanwhile, that one does the same (`FullestZone::keep`).
+    /// Takes the retired frames of a freed block again, but for those that whoever retired them, and saw them free, has
+    /// taken. If another thread has got one meanwhile, that one does the same (`FullestZone::keep`).
     #[cold]
     fn take_late(&self, slot: usize, order: BlockOrder) -> i64 {
         let frames = slot..slot + (1 << order.number());
@@ -94,8 +95,8 @@ impl FullestZone<'_> {
         }
     }
 
-    /// Keeps a block that was taken, unless a frame of it is retired: then the good ones are given back. A frame that
-    /// is retired while it is freed is free for a moment.
+    /// Keeps a block that was taken, unless a frame of it is retired: then the good ones are given back. A retired
+    /// frame that is freed is free for a moment, so an allocation may get it.
     #[inline]
     pub(super) fn keep(&self, slot: usize, order: BlockOrder) -> bool {
         let has_retired =
@@ -193,8 +194,8 @@ impl FullestZone<'_> {
         self.gave_bits(word, old, bits, cpu);
     }
 
-    /// Counts frames of a word that were given back if they are sampled, and tells others if they are the first or the
-    /// last.
+    /// Counts frames that were given back, if they are sampled. If all frames of the word were in use before, its chunk
+    /// is offered to all CPUs; if all are free now, the chunk is merged if the others of it are free too.
     #[inline]
     fn gave_bits(&self, word: usize, old: u64, bits: u64, cpu: Option<&CpuState>) {
         let sampled = samples(bits);

@@ -145,8 +145,8 @@ impl<'a> FullestBank<'a> {
         of(next.or_else(|| (0..count).min_by_key(|list| self.zones[*list].node())).unwrap_or(0))
     }
 
-    /// Returns the zone that a request tries first. If there is one only, it reads no list: fewer loads come one after
-    /// the other.
+    /// Returns the zone that a request tries first. With a single zone, no list is read, which shortens the chain of
+    /// loads.
     #[inline]
     fn first_zone(&self, request: &Request) -> &FullestZone<'a> {
         if let [zone] = self.zones { zone } else { &self.zones[self.zonelist(request.node)[0] as usize] }
@@ -218,7 +218,7 @@ impl<'a> FullestBank<'a> {
         allocated
     }
 
-    /// Returns the zone of a frame. If there is one only, it takes no loop, whose index the next load would wait for.
+    /// Returns the zone of a frame. With a single zone, there is no loop, whose pointer the next load would wait for.
     #[inline]
     fn zone_of(&self, frame: Frame) -> Option<&FullestZone<'a>> {
         if let [zone] = self.zones {
