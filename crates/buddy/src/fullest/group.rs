@@ -13,7 +13,7 @@ use super::word::SAMPLED;
 pub const GROUP_SHIFT: u32 = 5;
 
 /// The logarithm of the samples of a chunk.
-pub const CHUNK_SAMPLES_SHIFT: u32 = 4;
+pub const CHUNK_SAMPLES_SHIFT: u32 = 5;
 
 /// Sampled frames of a chunk.
 pub const CHUNK_SAMPLES: i32 = 1 << CHUNK_SAMPLES_SHIFT;
@@ -24,7 +24,7 @@ const WHOLE: u64 = 0xffff_ffff;
 /// The whole chunks that begin at a multiple of two.
 const EVEN: u64 = 0x5555_5555;
 
-const _: () = assert!(CHUNK_SAMPLES as usize * SAMPLED == CHUNK_FRAMES, "each sample stands for 32 frames");
+const _: () = assert!(CHUNK_SAMPLES as usize * SAMPLED == CHUNK_FRAMES, "each sample stands for sixteen frames");
 const _: () = assert!(WHOLE.count_ones() == 1 << GROUP_SHIFT, "a bit for each chunk");
 
 /// What all threads share of a group of chunks. It has a cache line of its own.

@@ -8,7 +8,7 @@ use super::cpu::{CHUNK_WORDS, CpuState, NearSize, PageUser, Reservation};
 use super::group::CHUNK_SAMPLES;
 use super::part::{CHUNK_FRAMES, CHUNK_ORDER, PartFlags};
 use super::sync::Ordering::{Relaxed, SeqCst};
-use super::word::{FREE, SAMPLED, WORD_FRAMES, run, samples, starts};
+use super::word::{FREE, WORD_FRAMES, run, samples, starts};
 use super::zone::FullestZone;
 use crate::BankPool;
 
@@ -31,7 +31,7 @@ impl FullestZone<'_> {
         let taken = words.clone().take_while(is_taken).count();
         let all = taken == words.len();
         if all {
-            let samples = i32::try_from(taken * WORD_FRAMES / SAMPLED).expect("few words");
+            let samples = CHUNK_SAMPLES / 8 * i32::try_from(taken).expect("at most eight");
             self.count(words.start / CHUNK_WORDS, -samples);
         } else {
             for word in words.clone().take(taken) {
@@ -82,8 +82,9 @@ impl FullestZone<'_> {
                 let taken = frames.saturating_sub(place * WORD_FRAMES).min(WORD_FRAMES);
                 self.word(word).store(FREE.checked_shl(u32::try_from(taken).expect("at most 64")).unwrap_or(0), SeqCst);
             }
-            let taken = if frames < WORD_FRAMES { samples(run(order)) as usize } else { frames / SAMPLED };
-            self.count(chunk, CHUNK_SAMPLES - i32::try_from(taken).expect("at most 8"));
+            let first = samples(if frames < WORD_FRAMES { run(order) } else { 0 }).cast_signed();
+            let taken = if frames < WORD_FRAMES { first } else { i32::try_from(frames).expect("at most 256") / 16 };
+            self.count(chunk, CHUNK_SAMPLES - taken);
             self.offer(chunk);
         } else if mine {
             group.make_whole(bit);

@@ -181,7 +181,7 @@ impl FullestZone<'_> {
         if samples > 0 {
             self.part(group.unit()).forget_lack();
         }
-        // Look at the fullness of the bank at each thirty-second of the group.
+        // Look at the fullness of the bank at each thirty-second of the group, or sixty-fourth.
         if (old ^ new) >> (self.group_shift() - 1) != 0 {
             self.relist(group.unit());
         }

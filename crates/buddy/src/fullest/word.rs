@@ -8,16 +8,16 @@ pub const WORD_FRAMES: usize = 64;
 /// A word all of whose frames are free.
 pub const FREE: u64 = !0;
 
-/// One frame in 32 stands for all in the count of its bank, so most operations leave that count alone.
-pub const SAMPLED: usize = 32;
+/// One frame in sixteen stands for all in the count of its bank, so most operations leave that count alone.
+pub const SAMPLED: usize = 16;
 
-/// The sampled frames. A block of 32 frames or more has its exact share of them.
-const SAMPLES: u64 = 0x0000_8000_0000_8000;
+/// The sampled frames. A block of sixteen frames or more has its exact share of them.
+const SAMPLES: u64 = 0x0080_0080_0080_0080;
 
 /// The largest order whose blocks lie in one word.
 const MAX_ORDER: u8 = 6;
 
-const _: () = assert!(SAMPLES.count_ones() as usize * SAMPLED == WORD_FRAMES, "each sample stands for 32 frames");
+const _: () = assert!(SAMPLES.count_ones() as usize * SAMPLED == WORD_FRAMES, "each sample stands for sixteen frames");
 const _: () = assert!(1 << MAX_ORDER == WORD_FRAMES, "a block of order 6 is a word");
 
 /// Returns the bits of a block of this order, up to 6, at the beginning of a word.
@@ -79,14 +79,14 @@ mod tests {
         }
 
         #[test]
-        fn large_blocks_have_their_share_of_the_samples(half in 0_u32..2, number in 5_u8..=6) {
-            let first = (half * 32) & !((1 << number) - 1);
+        fn large_blocks_have_their_share_of_the_samples(bit in 0_u32..4, number in 4_u8..=6) {
+            let first = (bit * 16) & !((1 << number) - 1);
             prop_assert_eq!(samples(run(order(number)) << first) as usize, (1 << number) / SAMPLED);
         }
     }
 
     #[test]
-    fn one_frame_in_32_is_a_sample() {
-        assert_eq!((0..64).filter(|bit| samples(1 << bit) == 1).collect::<Vec<_>>(), [15, 47]);
+    fn one_frame_in_sixteen_is_a_sample() {
+        assert_eq!((0..64).filter(|bit| samples(1 << bit) == 1).collect::<Vec<_>>(), [7, 23, 39, 55]);
     }
 }
