@@ -66,20 +66,25 @@ fn a_page_is_taken_while_another_of_its_word_is_freed() {
     });
 }
 
+/// Two threads free the last two blocks of a bank at once, and it goes offline.
+fn free_the_last(machine: &'static FullestBank<'static>, blocks: [FrameBlock; 2]) {
+    let give = move |cpu: u32| {
+        move |machine: &FullestBank<'_>| {
+            machine.free(blocks[cpu as usize], Cpu(cpu));
+            Held::new()
+        }
+    };
+    race(machine, give(0), give(1));
+    assert_eq!(machine.part(0).pool, BankPool::Offline);
+    check(machine, &[], &[]);
+}
+
 #[test]
 fn two_threads_free_the_last_pages_of_a_word() {
     explore(|| {
         let machine = machine(1, 3);
         let halves = [0, 1].map(|_| machine.allocate(urgent(5, Movable, 2)).unwrap());
-        let give = move |half: usize| {
-            move |machine: &FullestBank<'_>| {
-                machine.free(halves[half], Cpu(u32::try_from(half).unwrap()));
-                Held::new()
-            }
-        };
-        race(machine, give(0), give(1));
-        assert_eq!(machine.part(0).pool, BankPool::Offline);
-        check(machine, &[], &[]);
+        free_the_last(machine, halves);
     });
 }
 
@@ -89,15 +94,7 @@ fn two_threads_free_the_last_single_pages_of_a_word() {
         let machine = machine(1, 2);
         let pages = [block(0, 0), block(1, 0)];
         assert!(pages.into_iter().all(|page| machine.claim(page)));
-        let give = move |cpu: u32| {
-            move |machine: &FullestBank<'_>| {
-                machine.free(pages[cpu as usize], Cpu(cpu));
-                Held::new()
-            }
-        };
-        race(machine, give(0), give(1));
-        assert_eq!(machine.part(0).pool, BankPool::Offline);
-        check(machine, &[], &[]);
+        free_the_last(machine, pages);
     });
 }
 
