@@ -32,7 +32,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   test                   everything that must pass: format, lints, tidy, documents, tests
   check                  the same without the tests
   bare [--first]         README's commands, or only the first, on a bare Debian root; needs root and debootstrap
-  bench [NAME [ARGS]]    one bench in release; without a name, which there are
+  bench [NAME [ARGS]]    one bench, optimized; without a name, which there are
   fuzz [TARGET [TIME]]   one fuzz target for so many seconds (60); without a target, which there are
   qemu [SCENARIO]        scenarios on a Linux kernel of their own (all); needs qemu-system-x86_64
   qemu --short           those that are part of `test`, with the binaries of the tests
@@ -63,7 +63,7 @@ fn perform(root: &Path, words: &[&str]) -> Result<(), Error> {
         ["bare"] => bare::try_readme(root, bare::Extent::All),
         ["bare", "--first"] => bare::try_readme(root, bare::Extent::First),
         ["bench", arguments @ ..] => {
-            run(cargo(root).args(["run", "--release", "--package", "rampart-bench", "--"]).args(arguments))
+            run(cargo(root).args(["run", "--profile", "bench", "--package", "rampart-bench", "--"]).args(arguments))
         }
         ["fuzz"] => fuzz::list(root),
         ["fuzz", target] => fuzz::run_target(root, target, "60"),

@@ -11,7 +11,7 @@ use super::part::{CHUNK_FRAMES, CHUNK_ORDER, NONE};
 use super::pools::FAR;
 use super::sync::Ordering::{Relaxed, SeqCst};
 use super::take::{WORD_ORDER, admits};
-use super::word::{WORD_FRAMES, run, samples, starts};
+use super::word::{WORD_FRAMES, run, starts};
 use super::zone::FullestZone;
 
 /// A bank counts as full as another if it is at most this many buckets emptier. Buckets lag behind by as much.
@@ -79,7 +79,7 @@ impl FullestZone<'_> {
             return None;
         }
         let slot = word * WORD_FRAMES + first.trailing_zeros() as usize;
-        if samples(first) == 0 && cpu.reservation(user) == reservation {
+        if !self.samples.has_any(first) && cpu.reservation(user) == reservation {
             return Some(slot);
         }
         self.finish_own_frame(slot, reservation, (cpu, user))
@@ -187,9 +187,8 @@ impl FullestZone<'_> {
     /// Counts frames of a word that were taken.
     #[inline]
     pub(super) fn count_taken(&self, word: usize, taken: u64) {
-        let sampled = samples(taken);
-        if sampled > 0 {
-            self.count(word * WORD_FRAMES / CHUNK_FRAMES, -sampled.cast_signed());
+        if self.samples.has_any(taken) {
+            self.count(word * WORD_FRAMES / CHUNK_FRAMES, -self.samples.frames(taken));
         }
     }
 }

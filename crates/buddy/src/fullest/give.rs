@@ -5,7 +5,7 @@ use rampart_memory::BlockOrder;
 use super::cpu::{CHUNK_WORDS, CpuState};
 use super::part::{CHUNK_FRAMES, CHUNK_ORDER};
 use super::sync::Ordering::SeqCst;
-use super::word::{FREE, WORD_FRAMES, run, samples};
+use super::word::{FREE, WORD_FRAMES, run};
 use super::zone::FullestZone;
 use crate::BankPool;
 
@@ -26,12 +26,23 @@ impl FullestZone<'_> {
         // Only who holds a frame gives it back. So this sets exactly this bit.
         let old = word.fetch_add(bit, SeqCst);
         let folds = cpu.count_freed_frame(self.most_uncounted);
-        let is_usual = old != 0 && old & bit == 0 && old | bit != FREE && samples(bit) == 0;
+        let is_usual = old != 0 && old | bit != FREE && old & bit == 0 && !self.samples.has_any(bit);
         // Whoever retires a frame marks it first, and then takes it if it is free. So one of both takes it.
-        if !is_usual || folds || (self.retired.load(SeqCst) > 0 && self.is_retired(slot)) {
+        if !is_usual || folds {
             self.finish_free(slot, old, cpu);
+        } else if self.retired.load(SeqCst) > 0 {
+            self.finish_if_retired(slot, old, cpu);
         }
         true
+    }
+
+    /// Ends a free if its frame is retired. It is a function of its own because it needs more registers, which a free
+    /// would have to save on machines without retired frames, too.
+    #[inline(never)]
+    fn finish_if_retired(&self, slot: usize, old: u64, cpu: &CpuState) {
+        if self.is_retired(slot) {
+            self.finish_free(slot, old, cpu);
+        }
     }
 
     /// Does what a free rarely needs, after the bit of its frame was set in a word that was `old`. A retired frame is
@@ -198,9 +209,8 @@ impl FullestZone<'_> {
     /// is offered to all CPUs; if all are free now, the chunk is merged if the others of it are free too.
     #[inline]
     fn gave_bits(&self, word: usize, old: u64, bits: u64, cpu: Option<&CpuState>) {
-        let sampled = samples(bits);
-        if sampled > 0 {
-            self.count(word / CHUNK_WORDS, sampled.cast_signed());
+        if self.samples.has_any(bits) {
+            self.count(word / CHUNK_WORDS, self.samples.frames(bits));
         }
         if old == 0 {
             self.first_of_word(word / CHUNK_WORDS, cpu);

@@ -5,18 +5,11 @@
 //! all chunks of a group, a chunk is given out, and comes back, by one operation.
 
 use super::cpu::CHUNK_WORDS;
-use super::part::CHUNK_FRAMES;
+use super::part::CHUNK_ORDER;
 use super::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use super::word::SAMPLED;
 
 /// The logarithm of the most chunks of a group: 64 MiB.
 pub const GROUP_SHIFT: u32 = 5;
-
-/// The logarithm of the samples of a chunk.
-pub const CHUNK_SAMPLES_SHIFT: u32 = 5;
-
-/// Sampled frames of a chunk.
-pub const CHUNK_SAMPLES: i32 = 1 << CHUNK_SAMPLES_SHIFT;
 
 /// The bits of whole chunks.
 const WHOLE: u64 = 0xffff_ffff;
@@ -24,7 +17,6 @@ const WHOLE: u64 = 0xffff_ffff;
 /// The whole chunks that begin at a multiple of two.
 const EVEN: u64 = 0x5555_5555;
 
-const _: () = assert!(CHUNK_SAMPLES as usize * SAMPLED == CHUNK_FRAMES, "each sample stands for sixteen frames");
 const _: () = assert!(WHOLE.count_ones() == 1 << GROUP_SHIFT, "a bit for each chunk");
 
 /// What all threads share of a group of chunks. It has a cache line of its own.
@@ -35,9 +27,9 @@ pub struct GroupState {
     chunks: AtomicU64,
     /// A bit for each broken chunk with a free frame, unless a CPU has it for itself.
     some: AtomicU32,
-    /// Sampled free frames outside of whole chunks. A thread counts what it has freed afterwards, and another may have
-    /// taken and counted it before; so it may be below 0 for a moment.
-    samples: AtomicI32,
+    /// Free frames outside of whole chunks, by samples. A thread counts what it has freed afterwards, and another may
+    /// have taken and counted it before; so it may be below 0 for a moment.
+    free: AtomicI32,
     /// The number of the CPU that allocates here, plus one; 0 is none. Others prefer other groups of the same bank.
     owner: AtomicU32,
     /// The bank, or the first of the set of banks, that it belongs to.
@@ -54,7 +46,7 @@ impl GroupState {
     pub(super) fn begin(&self) {
         self.chunks.store(0, Relaxed);
         self.some.store(0, Relaxed);
-        self.samples.store(0, Relaxed);
+        self.free.store(0, Relaxed);
         self.owner.store(0, Relaxed);
     }
 
@@ -63,7 +55,7 @@ impl GroupState {
     pub(super) fn settle(&self) {
         self.chunks.fetch_or(0, SeqCst);
         self.some.fetch_or(0, SeqCst);
-        self.samples.fetch_or(0, SeqCst);
+        self.free.fetch_or(0, SeqCst);
         self.unit.fetch_or(0, SeqCst);
     }
 
@@ -170,15 +162,15 @@ impl GroupState {
         old & bit != 0
     }
 
-    /// Changes the count of sampled free frames, and returns it as it was and as it is.
-    pub(super) fn count(&self, samples: i32) -> (i32, i32) {
-        let old = self.samples.fetch_add(samples, SeqCst);
-        (old, old.wrapping_add(samples))
+    /// Changes the count of free frames outside of whole chunks, and returns it as it was and as it is.
+    pub(super) fn count(&self, frames: i32) -> (i32, i32) {
+        let old = self.free.fetch_add(frames, SeqCst);
+        (old, old.wrapping_add(frames))
     }
 
-    /// Returns the sampled free frames, those of whole chunks too.
+    /// Returns the free frames by samples, those of whole chunks too.
     pub(super) fn free(&self) -> i64 {
-        (i64::from(self.whole().count_ones()) << CHUNK_SAMPLES_SHIFT) + i64::from(self.samples.load(Relaxed))
+        (i64::from(self.whole().count_ones()) << CHUNK_ORDER) + i64::from(self.free.load(Relaxed))
     }
 
     /// Whether another CPU than this one allocates here.

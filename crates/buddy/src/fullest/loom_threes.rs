@@ -5,7 +5,8 @@ use loom::model::Builder;
 use loom::thread;
 use std::sync::Arc;
 
-use super::group::{CHUNK_SAMPLES, GroupState};
+use super::group::GroupState;
+use super::part::CHUNK_FRAMES;
 use super::small::{check, machine, urgent};
 use super::*;
 use crate::Migratetype::{Movable, Unmovable};
@@ -110,7 +111,7 @@ fn three_threads_offer_and_count_in_a_group() {
         group.offer(2, false);
     };
     explore(None, group, [offer, take_back, offer], |group| {
-        assert_eq!((group.some(), group.free()), (1, 2 * i64::from(CHUNK_SAMPLES) + 3));
+        assert_eq!((group.some(), group.free()), (1, 2 * CHUNK_FRAMES as i64 + 3));
     });
 }
 

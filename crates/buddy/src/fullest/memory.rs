@@ -12,7 +12,7 @@ use crate::{BankSize, Zone};
 /// The lengths of the slices that a machine needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FullestNeeds {
-    /// Zones.
+    /// Zones but the first, which is a part of the allocator.
     pub zones: usize,
     /// Entries of the zonelists.
     pub zonelists: usize,
@@ -51,7 +51,12 @@ impl FullestNeeds {
     #[must_use]
     pub fn of(zones: &[Zone], cpus: u32, bank: BankSize) -> Self {
         let count = zones.len();
-        let start = Self { zones: count, zonelists: count * count, cpus: count * cpus as usize, ..Self::default() };
+        let start = Self {
+            zones: count.saturating_sub(1),
+            zonelists: count * count,
+            cpus: count * cpus as usize,
+            ..Self::default()
+        };
         zones.iter().map(|zone| ZoneNeeds::of(zone, bank)).fold(start, |sum, zone| Self {
             chunks: sum.chunks + zone.chunks,
             groups: sum.groups + zone.groups,
@@ -65,7 +70,7 @@ impl FullestNeeds {
 /// before does not matter.
 #[derive(Debug)]
 pub struct FullestMemory<'a> {
-    /// The zones.
+    /// The zones but the first.
     pub zones: &'a mut [FullestZone<'a>],
     /// The order in which the requests of each node try the zones.
     pub zonelists: &'a mut [u32],

@@ -39,6 +39,7 @@ mod take;
 mod unit;
 mod word;
 mod zone;
+mod zones;
 
 use rampart_memory::{BlockOrder, Frame, FrameBlock, Node};
 
@@ -62,6 +63,7 @@ use part::PartFlags;
 use pools::Banks;
 use sync::Ordering::{Relaxed, SeqCst};
 use zone::ZoneSlices;
+use zones::FullestZones;
 
 /// An allocator that fills the fullest bank first, shared by threads without a lock on its usual path.
 ///
@@ -72,7 +74,7 @@ use zone::ZoneSlices;
 /// of them is. A set with a partial bank, or with banks in two zones, is the kernel's for good.
 #[derive(Debug)]
 pub struct FullestBank<'a> {
-    zones: &'a [FullestZone<'a>],
+    zones: FullestZones<'a>,
     zonelists: &'a [u32],
 }
 
@@ -91,9 +93,9 @@ impl<'a> FullestBank<'a> {
         check_zones(zones)?;
         check_cpus(cpus)?;
         let needs = FullestNeeds::of(zones, cpus, bank);
-        let FullestMemory { zones: states, zonelists, words, retired, groups, parts, cpus: cpu_states } = memory;
+        let FullestMemory { zones: others, zonelists, words, retired, groups, parts, cpus: cpu_states } = memory;
         let lengths = [
-            (states.len(), needs.zones),
+            (others.len(), needs.zones),
             (zonelists.len(), needs.zonelists),
             (words.len().min(retired.len()), needs.chunks),
             (groups.len(), needs.groups),
@@ -106,9 +108,11 @@ impl<'a> FullestBank<'a> {
         let bits = words[..needs.chunks].iter().chain(&retired[..needs.chunks]);
         bits.flat_map(|chunk| &chunk.0).for_each(|word| word.store(0, Relaxed));
         let machine = zones.iter().map(|zone| zone.frames.count()).sum();
+        let (mut first, others) = (FullestZone::default(), &mut others[..needs.zones]);
+        let states = core::iter::once(&mut first).chain(others.iter_mut());
         let (mut chunk, mut group, mut part) = (0, 0, 0);
         let cpus = cpus as usize;
-        for (index, (zone, state)) in zones.iter().zip(states.iter_mut()).enumerate() {
+        for (index, (zone, state)) in zones.iter().zip(states).enumerate() {
             let need = ZoneNeeds::of(zone, bank);
             let memory = ZoneSlices {
                 words: &words[chunk..chunk + need.chunks],
@@ -122,10 +126,11 @@ impl<'a> FullestBank<'a> {
             state.begin(*zone, bank, Watermarks::of(zone.frames.count(), machine), memory);
             (chunk, group, part) = (chunk + need.chunks, group + need.groups, part + need.parts);
         }
-        form_sets(&states[..zones.len()], bank, *sets);
-        states[..zones.len()].iter().for_each(FullestZone::begin_lists);
         fill_zonelists(zones, zonelists);
-        Ok(Self { zones: &states[..zones.len()], zonelists: &zonelists[..needs.zonelists] })
+        let zones = FullestZones { first, others };
+        form_sets(&zones, bank, *sets);
+        zones.iter().for_each(FullestZone::begin_lists);
+        Ok(Self { zones, zonelists: &zonelists[..needs.zonelists] })
     }
 
     /// Returns the memory of the structures of its zones and banks.
@@ -149,7 +154,7 @@ impl<'a> FullestBank<'a> {
     /// loads.
     #[inline]
     fn first_zone(&self, request: &Request) -> &FullestZone<'a> {
-        if let [zone] = self.zones { zone } else { &self.zones[self.zonelist(request.node)[0] as usize] }
+        self.zones.only().unwrap_or_else(|| &self.zones[self.zonelist(request.node)[0] as usize])
     }
 
     /// Allocates a frame in the usual case.
@@ -177,8 +182,9 @@ impl<'a> FullestBank<'a> {
 
     /// Allocates a block if `floor` frames stay free. Memory stays on its node as long as that has room: in the banks
     /// in use of all its zones, then in offline ones. Programs take room of the kernel only if no node has other memory
-    /// for them, else they would push the kernel into more banks. The kernel takes banks of programs before it leaves
-    /// its node.
+    /// for them, else they would push the kernel into more banks. The kernel takes a bank of programs before it leaves
+    /// its node, unless the bank is almost full: that would serve few requests, and the next one would take the next
+    /// bank.
     fn first(&self, request: &Request, floor: impl Fn(Watermarks) -> u64) -> Option<FrameBlock> {
         let zonelist = self.zonelist(request.node);
         let node = |zone: u32| self.zones[zone as usize].node();
@@ -190,7 +196,9 @@ impl<'a> FullestBank<'a> {
             PageUser::Program => nodes
                 .find_map(|zones| search(zones, &[Banks::Own, Banks::Offline]))
                 .or_else(|| search(zonelist, &[Banks::Others])),
-            PageUser::Kernel => nodes.find_map(|zones| search(zones, &[Banks::Own, Banks::Offline, Banks::Others])),
+            PageUser::Kernel => nodes
+                .find_map(|zones| search(zones, &[Banks::Own, Banks::Offline, Banks::Roomy]))
+                .or_else(|| search(zonelist, &[Banks::Others])),
         }
     }
 
@@ -218,15 +226,6 @@ impl<'a> FullestBank<'a> {
         allocated
     }
 
-    /// Returns the zone of a frame. With a single zone, there is no loop, whose pointer the next load would wait for.
-    #[inline]
-    fn zone_of(&self, frame: Frame) -> Option<&FullestZone<'a>> {
-        if let [zone] = self.zones {
-            return zone.contains(frame).then_some(zone);
-        }
-        self.zones.iter().find(|zone| zone.contains(frame))
-    }
-
     /// Returns the zone of a part, its index, and the part's number in it.
     fn part_in_zone(&self, part: usize) -> (&FullestZone<'a>, ZoneIndex, usize) {
         let mut number = part;
@@ -249,7 +248,7 @@ impl PageAllocator for FullestBank<'_> {
 
     #[inline]
     fn free(&self, block: FrameBlock, cpu: Cpu) {
-        let Some(zone) = self.zone_of(block.first()) else { lies_in_no_zone(block) };
+        let Some(zone) = self.zones.of(block.first()) else { lies_in_no_zone(block) };
         let (slot, cpu) = (zone.slot(block.first()), zone.cpu(cpu));
         if block.order() > BlockOrder::ZERO || !zone.free_frame(slot, cpu) {
             zone.free(slot, block.order(), cpu);
@@ -257,16 +256,16 @@ impl PageAllocator for FullestBank<'_> {
     }
 
     fn claim(&self, block: FrameBlock) -> bool {
-        let zone = self.zone_of(block.first());
+        let zone = self.zones.of(block.first());
         zone.is_some_and(|zone| zone.claim(zone.slot(block.first()), block.order()))
     }
 
     fn retire(&self, frame: Frame) -> FramePlace {
-        self.zone_of(frame).map_or(FramePlace::Absent, |zone| zone.retire(zone.slot(frame)))
+        self.zones.of(frame).map_or(FramePlace::Absent, |zone| zone.retire(zone.slot(frame)))
     }
 
     fn place(&self, frame: Frame) -> FramePlace {
-        self.zone_of(frame).map_or(FramePlace::Absent, |zone| zone.place(zone.slot(frame)))
+        self.zones.of(frame).map_or(FramePlace::Absent, |zone| zone.place(zone.slot(frame)))
     }
 
     fn zone(&self, zone: ZoneIndex) -> Option<Zone> {
@@ -325,7 +324,7 @@ fn lies_in_no_zone(block: FrameBlock) -> ! {
 
 /// Makes the banks of each set one unit. If a set has banks in several zones, no bank of it goes offline, as with a
 /// bank that lies in several zones. Of the banks in a set, each is compared with all.
-fn form_sets(zones: &[FullestZone<'_>], bank: BankSize, sets: BankSets<'_>) {
+fn form_sets(zones: &FullestZones<'_>, bank: BankSize, sets: BankSets<'_>) {
     let bank_at =
         |zone: &FullestZone<'_>, part| bank.bank_of(Frame::new(zone.part_frames(part).start).expect("a frame"));
     let part_of = |zone: &FullestZone<'_>, number: u64| {

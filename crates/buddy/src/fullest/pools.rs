@@ -13,6 +13,9 @@ use crate::{BankPart, BankPool, ZoneIndex};
 /// A unit moves to another bucket when its counts differ by so many.
 pub const FAR: u32 = 2;
 
+/// The bucket of the fullest units that the kernel takes from programs while another node has room.
+const ROOMY: u32 = 1;
+
 /// The most units that a search of a pool tries.
 const TRIES: usize = 16;
 
@@ -23,7 +26,9 @@ pub enum Banks {
     Own,
     /// In offline ones.
     Offline,
-    /// In those of the other user.
+    /// In those of programs of which a sixteenth or more is free, for the kernel.
+    Roomy,
+    /// In all those of the other user.
     Others,
 }
 
@@ -45,6 +50,7 @@ impl FullestZone<'_> {
             let slot = match banks {
                 Banks::Own => self.take_at_hand(order, (cpu, user)).or_else(|| self.search_own(order, (cpu, user))),
                 Banks::Offline => self.note(self.search_offline(order, (cpu, user)), order, (cpu, user)),
+                Banks::Roomy => self.note(self.steal(order, (cpu, user), ROOMY), order, (cpu, user)),
                 Banks::Others => self.search_others(order, (cpu, user)),
             }?;
             if self.keep(slot, order) {
@@ -70,7 +76,7 @@ impl FullestZone<'_> {
     fn search_others(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
         let found = match cpu.1 {
             PageUser::Program => self.search_pool(BankPool::Kernel, order, cpu, true),
-            PageUser::Kernel => self.steal(order, cpu),
+            PageUser::Kernel => self.steal(order, cpu, 0),
         };
         let found = found.or_else(|| {
             // A unit may have gone offline since.
@@ -167,21 +173,23 @@ impl FullestZone<'_> {
         self.link(lists, unit);
     }
 
-    /// Takes the programs' unit with the most free frames for the kernel, as a whole: it cannot be emptied any more
-    /// [Panwar15, 4.1.2].
-    fn steal(&self, order: BlockOrder, cpu: (&CpuState, PageUser)) -> Option<usize> {
-        let free = |unit: usize| self.may_have(unit, order).then(|| self.free_samples(unit));
+    /// Takes the programs' unit with the most free frames for the kernel, if it is of this bucket or an emptier one: as
+    /// a whole, for it cannot be emptied any more [Panwar15, 4.1.2].
+    fn steal(&self, order: BlockOrder, cpu: (&CpuState, PageUser), least: u32) -> Option<usize> {
+        let free = |unit: usize| self.may_have(unit, order).then(|| self.sampled_free(unit));
         let emptiest = self.lists.0.lock().emptiest(self.memory.parts, BankPool::User, free);
-        emptiest.into_iter().take_while(|unit| *unit != NONE).find_map(|unit| {
-            let unit = unit as usize;
+        let units = emptiest.into_iter().take_while(|unit| *unit != NONE).map(|unit| unit as usize);
+        units.take_while(|&unit| self.fullness(unit) >= least).find_map(|unit| {
             if !self.has_block(unit, order) || !self.make_kernels(unit) {
                 return None;
             }
-            self.take_in_unit(unit, order, cpu, |flags| admits(cpu.1, flags))
+            let found = self.take_in_unit(unit, order, cpu, |flags| admits(cpu.1, flags));
+            found.or_else(|| self.search_offline(order, cpu))
         })
     }
 
-    /// Moves a unit of the programs to the kernel's pool; false if it is not theirs.
+    /// Moves a unit of the programs to the kernel's pool; false if it is not theirs. If they had no more of it than a
+    /// reservation, it goes offline.
     fn make_kernels(&self, unit: usize) -> bool {
         let mut lists = self.lists.0.lock();
         let theirs = self.part(unit).flags() == PartFlags::of(BankPool::User);
@@ -190,8 +198,10 @@ impl FullestZone<'_> {
         }
         drop(lists);
         if theirs {
-            self.steals.fetch_add(self.parts_of(unit).count() as u64, SeqCst);
             self.end_reservations(unit, Some(PageUser::Program));
+            if self.part(unit).flags().pool() == BankPool::Kernel {
+                self.steals.fetch_add(self.parts_of(unit).count() as u64, SeqCst);
+            }
         }
         theirs
     }

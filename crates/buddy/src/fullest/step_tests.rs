@@ -19,16 +19,16 @@ fn on<T>(frames: u64, cpus: u32, bank: u64, test: impl FnOnce(&FullestBank<'_>) 
 
 /// Returns the most words that an operation of a thread that is alone looks at. A look at a broken chunk takes at most
 /// 8 + 8 words, and 8 more if it is taken or left: 24 with its bits. A search by hints looks at 128 broken chunks of
-/// 16 units; there are four of them, and one where the CPU was last. The one by bits looks at each chunk twice at most.
-/// Each search walks over the groups and the parts four times, one for the emptiest bank also at two counts of each
-/// group, and a bank that changes hands looks at each CPU. All of it is done for the low watermark and for the one
+/// 16 units; there are five of them, and one where the CPU was last. The one by bits looks at each chunk twice at most.
+/// Each search walks over the groups and the parts four times, the two for the emptiest bank also at four counts of
+/// each group, and a bank that changes hands looks at each CPU. All of it is done for the low watermark and for the one
 /// below.
 fn most_looks(machine: &FullestBank<'_>) -> u64 {
     let memory = machine.zones[0].memory;
     let [chunks, groups, parts, cpus] =
         [memory.words.len(), memory.groups.len(), memory.parts.len(), memory.cpus.len()].map(|count| count as u64);
-    let hinted = 5 * chunks.min(16 * 128);
-    2 * (24 * (hinted + 2 * chunks) + 5 * 8 * (groups + parts) + 2 * groups + 4 * parts * cpus) + 200
+    let hinted = 6 * chunks.min(16 * 128);
+    2 * (24 * (hinted + 2 * chunks) + 6 * 8 * (groups + parts) + 8 * groups + 4 * parts * cpus) + 200
 }
 
 /// A generator by Knuth (MMIX).

@@ -5,10 +5,9 @@ use core::ops::Range;
 use rampart_memory::BlockOrder;
 
 use super::cpu::{CHUNK_WORDS, CpuState, NearSize, PageUser, Reservation};
-use super::group::CHUNK_SAMPLES;
 use super::part::{CHUNK_FRAMES, CHUNK_ORDER, PartFlags};
 use super::sync::Ordering::{Relaxed, SeqCst};
-use super::word::{FREE, WORD_FRAMES, run, samples, starts};
+use super::word::{FREE, WORD_FRAMES, run, starts};
 use super::zone::FullestZone;
 use crate::BankPool;
 
@@ -31,8 +30,7 @@ impl FullestZone<'_> {
         let taken = words.clone().take_while(is_taken).count();
         let all = taken == words.len();
         if all {
-            let samples = CHUNK_SAMPLES / 8 * i32::try_from(taken).expect("at most eight");
-            self.count(words.start / CHUNK_WORDS, -samples);
+            self.count(words.start / CHUNK_WORDS, -of_chunk(taken * WORD_FRAMES));
         } else {
             for word in words.clone().take(taken) {
                 let old = self.word(word).swap(FREE, SeqCst);
@@ -82,9 +80,8 @@ impl FullestZone<'_> {
                 let taken = frames.saturating_sub(place * WORD_FRAMES).min(WORD_FRAMES);
                 self.word(word).store(FREE.checked_shl(u32::try_from(taken).expect("at most 64")).unwrap_or(0), SeqCst);
             }
-            let first = samples(if frames < WORD_FRAMES { run(order) } else { 0 }).cast_signed();
-            let taken = if frames < WORD_FRAMES { first } else { i32::try_from(frames).expect("at most 256") / 16 };
-            self.count(chunk, CHUNK_SAMPLES - taken);
+            let taken = if frames < WORD_FRAMES { self.samples.frames(run(order)) } else { of_chunk(frames) };
+            self.count(chunk, of_chunk(CHUNK_FRAMES) - taken);
             self.offer(chunk);
         } else if mine {
             group.make_whole(bit);
@@ -103,7 +100,7 @@ impl FullestZone<'_> {
         self.moves.begin();
         if group.break_whole(bit) {
             self.words_of(chunk).for_each(|word| self.word(word).store(FREE, SeqCst));
-            self.count(chunk, CHUNK_SAMPLES);
+            self.count(chunk, of_chunk(CHUNK_FRAMES));
             self.offer(chunk);
         }
         self.moves.end();
@@ -287,6 +284,11 @@ impl FullestZone<'_> {
         let mut chunks = self.broken_of(unit).take(MOST_BROKEN);
         chunks.any(|chunk| self.words_of(chunk).step_by(length).any(|first| (first..first + length).all(is_free)))
     }
+}
+
+/// Returns a number of frames of a chunk as a change of a count.
+fn of_chunk(frames: usize) -> i32 {
+    i32::try_from(frames).expect("at most a chunk")
 }
 
 /// Whether a page of this user may lie in a unit.

@@ -290,6 +290,24 @@ fn the_kernels_memory_stays_on_its_node_while_programs_have_a_bank_there() {
 }
 
 #[test]
+fn the_kernel_takes_an_almost_full_bank_of_programs_only_if_no_other_node_has_room() {
+    let zones = [zone(0, Normal, 0, 4096), zone(1, Normal, 65_536, 4096)];
+    on(&zones, |allocator| {
+        let held = take(allocator, 0, Movable, 8192);
+        // Of 2048 frames of each bank of node 0, a sixteenth is 128.
+        let gone = |block: &FrameBlock| block.first().number() >= 65_536 || block.first().number() % 2048 < 112;
+        free(allocator, held.into_iter().filter(gone));
+        let node = |block: &FrameBlock| u32::from(block.first().number() >= 65_536);
+        let low = allocator.watermarks(ZoneIndex(1)).low;
+        let room = 4096 - u32::try_from(low).unwrap();
+        let taken = take(allocator, 0, Unmovable, room as usize);
+        assert_eq!((taken.iter().map(node).sum::<u32>(), allocator.statistics().steals), (room, 0));
+        let next = take(allocator, 0, Unmovable, 1);
+        assert_eq!((node(&next[0]), allocator.statistics().steals), (0, 1), "node 1 is at its low watermark");
+    });
+}
+
+#[test]
 fn a_larger_block_of_the_kernel_opens_no_bank_while_the_emptiest_of_its_own_has_room() {
     on_banks(22, |allocator| {
         let full = 18 * BANK.frames();
@@ -355,11 +373,8 @@ fn two_threads_share_it_and_nothing_is_lost() {
             }
         });
         assert_eq!(allocator.free_frames(ZoneIndex(0)), 4 * BANK.frames());
-        let sampled = (0..4).map(|part| allocator.zones[0].free_samples(part));
-        assert!(
-            sampled.eq([BANK.frames().cast_signed() / word::SAMPLED as i64; 4]),
-            "each sampled frame was counted as often as it was freed"
-        );
+        let free = (0..4).map(|part| allocator.zones[0].sampled_free(part));
+        assert!(free.eq([BANK.frames().cast_signed(); 4]), "each sampled frame was counted as often as it was freed");
         assert!((0..8).all(|number| allocator.claim(block(number * 1024, 10))), "every frame is free again");
     });
 }

@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use rampart_memory::BlockOrder;
 
-use super::group::{CHUNK_SAMPLES_SHIFT, GroupState, bits};
+use super::group::{GroupState, bits};
 use super::lists::PartLists;
 use super::part::{BUCKETS, CHUNK_FRAMES, CHUNK_ORDER, PartState};
 use super::pools::FAR;
@@ -18,6 +18,10 @@ use crate::BankPool;
 /// of an eighth of a bank: a bank moves to another list if it is that much fuller or emptier. A look reads the state of
 /// all groups of the bank, which other CPUs may have changed.
 const LOOKS_SHIFT: u32 = 3;
+
+/// The fullness of a bank is also looked at when the sampled count of a group has changed by a sixty-fourth of the
+/// group.
+const GROUP_LOOKS_SHIFT: u32 = 6;
 
 const _: () = assert!((BUCKETS - 1) >> LOOKS_SHIFT == FAR, "a look is due when a bank may have to move");
 
@@ -119,16 +123,16 @@ impl FullestZone<'_> {
         !self.any_group(unit, |group| group.whole() != self.all_chunks())
     }
 
-    /// Returns the sampled free frames of a unit.
-    pub(super) fn free_samples(&self, unit: usize) -> i64 {
+    /// Returns the free frames of a unit, by samples.
+    pub(super) fn sampled_free(&self, unit: usize) -> i64 {
         self.groups_of(unit).map(|group| self.memory.groups[group].free()).sum()
     }
 
     /// Returns the bucket that a unit belongs to by its counts.
     pub(super) fn fullness(&self, unit: usize) -> u32 {
-        // All parts have the same power of two of samples, so a shift and a division of small numbers are enough.
-        let of_part = self.part_shift() + CHUNK_SAMPLES_SHIFT;
-        let sixteenths = (self.free_samples(unit).max(0) * i64::from(BUCKETS - 1)) >> of_part;
+        // All parts are the same power of two of frames, so a shift and a division of small numbers are enough.
+        let of_part = self.part_shift() + u32::from(CHUNK_ORDER);
+        let sixteenths = (self.sampled_free(unit).max(0) * i64::from(BUCKETS - 1)) >> of_part;
         let parts = u32::try_from(self.parts_of(unit).count()).expect("few parts");
         u32::try_from(sixteenths).map_or(BUCKETS - 1, |sixteenths| (sixteenths / parts).min(BUCKETS - 1))
     }
@@ -173,16 +177,15 @@ impl FullestZone<'_> {
         }
     }
 
-    /// Sampled frames of broken chunks were freed or taken.
+    /// So many frames of broken chunks were freed or taken, by samples.
     #[inline(never)]
-    pub(super) fn count(&self, chunk: usize, samples: i32) {
+    pub(super) fn count(&self, chunk: usize, frames: i32) {
         let (group, _) = self.group(chunk);
-        let (old, new) = group.count(samples);
-        if samples > 0 {
+        let (old, new) = group.count(frames);
+        if frames > 0 {
             self.part(group.unit()).forget_lack();
         }
-        // Look at the fullness of the bank at each thirty-second of the group, or sixty-fourth.
-        if (old ^ new) >> (self.group_shift() - 1) != 0 {
+        if (old ^ new) >> (self.group_shift() + u32::from(CHUNK_ORDER) - GROUP_LOOKS_SHIFT) != 0 {
             self.relist(group.unit());
         }
     }

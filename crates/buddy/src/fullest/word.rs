@@ -8,16 +8,9 @@ pub const WORD_FRAMES: usize = 64;
 /// A word all of whose frames are free.
 pub const FREE: u64 = !0;
 
-/// One frame in sixteen stands for all in the count of its bank, so most operations leave that count alone.
-pub const SAMPLED: usize = 16;
-
-/// The sampled frames. A block of sixteen frames or more has its exact share of them.
-const SAMPLES: u64 = 0x0080_0080_0080_0080;
-
 /// The largest order whose blocks lie in one word.
 const MAX_ORDER: u8 = 6;
 
-const _: () = assert!(SAMPLES.count_ones() as usize * SAMPLED == WORD_FRAMES, "each sample stands for sixteen frames");
 const _: () = assert!(1 << MAX_ORDER == WORD_FRAMES, "a block of order 6 is a word");
 
 /// Returns the bits of a block of this order, up to 6, at the beginning of a word.
@@ -53,12 +46,42 @@ const fn aligned(order: BlockOrder) -> u64 {
     }
 }
 
-/// Returns the number of sampled frames among these.
-#[inline]
-pub const fn samples(bits: u64) -> u32 {
-    let sampled = bits & SAMPLES;
-    if sampled == 0 { 0 } else { sampled.count_ones() }
+/// Which frames of each word are counted as free or used. Each of these *samples* stands for a run of frames, so most
+/// operations leave the counts alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Samples(u64);
+
+impl Samples {
+    /// One frame in 16: the small banks of tests have few frames.
+    const DENSE: Self = Self(0x0080_0080_0080_0080);
+
+    /// One frame of each word.
+    const SPARSE: Self = Self(0x0000_0000_8000_0000);
+
+    /// The smallest banks, in frames, whose sparse samples are enough to tell which bank is fuller: 128 MiB.
+    const SPARSE_FROM: u64 = 1 << 15;
+
+    /// Returns the samples for banks of so many frames.
+    pub const fn of_banks(frames: u64) -> Self {
+        if frames < Self::SPARSE_FROM { Self::DENSE } else { Self::SPARSE }
+    }
+
+    /// Whether any of these frames of a word is a sample.
+    #[inline]
+    pub const fn has_any(self, bits: u64) -> bool {
+        bits & self.0 != 0
+    }
+
+    /// Returns how many frames the samples among these frames of a word stand for.
+    #[inline]
+    pub const fn frames(self, bits: u64) -> i32 {
+        let each = u64::BITS / self.0.count_ones();
+        ((bits & self.0).count_ones() * each).cast_signed()
+    }
 }
+
+const _: () = assert!(Samples::DENSE.frames(FREE) as usize == WORD_FRAMES, "its samples stand for the whole word");
+const _: () = assert!(Samples::SPARSE.frames(FREE) as usize == WORD_FRAMES, "its samples stand for the whole word");
 
 #[cfg(test)]
 mod tests {
@@ -78,15 +101,17 @@ mod tests {
             prop_assert_eq!(run(order(number)).count_ones(), length);
         }
 
-        #[test]
-        fn large_blocks_have_their_share_of_the_samples(bit in 0_u32..4, number in 4_u8..=6) {
-            let first = (bit * 16) & !((1 << number) - 1);
-            prop_assert_eq!(samples(run(order(number)) << first) as usize, (1 << number) / SAMPLED);
-        }
     }
 
     #[test]
-    fn one_frame_in_sixteen_is_a_sample() {
-        assert_eq!((0..64).filter(|bit| samples(1 << bit) == 1).collect::<Vec<_>>(), [7, 23, 39, 55]);
+    fn samples_stand_for_as_many_frames_as_lie_between_them() {
+        for (bank, each) in [(1 << 10, 16), (1 << 14, 16), (1 << 15, 64), (1 << 16, 64)] {
+            let samples = Samples::of_banks(bank);
+            for first in (0..64).step_by(each) {
+                let sampled = (first..first + each).filter(|bit| samples.has_any(1 << bit));
+                assert_eq!(sampled.collect::<Vec<_>>(), [first + each / 2 - 1], "banks of {bank} frames");
+                assert_eq!(samples.frames(1 << (first + each / 2 - 1)), each.try_into().unwrap());
+            }
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::group::{ChunkWords, GROUP_SHIFT, GroupState};
 use super::lists::PartLists;
 use super::part::{CHUNK_FRAMES, PartFlags, PartState};
 use super::sync::{AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst, SpinMutex};
-use super::word::{FREE, WORD_FRAMES, samples};
+use super::word::{FREE, Samples, WORD_FRAMES};
 use crate::{BankPool, BankSize, Cpu, Footprint, Watermarks, Zone};
 
 /// A CPU adds its count of free frames to its zone's when it differs by its share of a 64th of the zone, but by no more
@@ -29,6 +29,8 @@ pub struct FullestZone<'a> {
     /// The logarithms of the chunks of a bank and of a group.
     part_shift: u32,
     group_shift: u32,
+    /// The frames whose use is counted.
+    pub(super) samples: Samples,
     marks: Marks,
     /// By how much a CPU's count of free frames differs from the zone's at most.
     pub(super) most_uncounted: i64,
@@ -118,6 +120,7 @@ impl<'a> FullestZone<'a> {
         self.zone = Some(zone);
         (self.part_shift, self.marks, self.memory) = (part_chunks.trailing_zeros(), Marks(marks), memory);
         self.group_shift = self.part_shift.min(GROUP_SHIFT);
+        self.samples = Samples::of_banks(bank.frames());
         let cpus = memory.cpus.len() as u64;
         let uncounted = (zone.frames.count() / UNCOUNTED_SHARE / cpus).clamp(LEAST_UNCOUNTED, MOST_UNCOUNTED);
         self.most_uncounted = uncounted.cast_signed();
@@ -157,7 +160,7 @@ impl<'a> FullestZone<'a> {
                 let frame = 1 << (slot % WORD_FRAMES);
                 self.word(slot / WORD_FRAMES).fetch_or(frame, Relaxed);
                 group.offer(bit, true);
-                group.count(samples(frame).cast_signed());
+                group.count(self.samples.frames(frame));
             }
         }
     }
