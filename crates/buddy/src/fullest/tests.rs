@@ -289,22 +289,67 @@ fn the_kernels_memory_stays_on_its_node_while_programs_have_a_bank_there() {
     });
 }
 
+/// Gives programs all of two nodes, and then takes back node 1 and so many frames of each bank of node 0.
+fn free_a_node_and_a_little(allocator: &FullestBank<'_>, little: u64) {
+    let held = take(allocator, 0, Movable, 8192);
+    let gone = |block: &FrameBlock| block.first().number() >= 65_536 || block.first().number() % 2048 < little;
+    free(allocator, held.into_iter().filter(gone));
+}
+
 #[test]
 fn the_kernel_takes_an_almost_full_bank_of_programs_only_if_no_other_node_has_room() {
     let zones = [zone(0, Normal, 0, 4096), zone(1, Normal, 65_536, 4096)];
+    let node = |block: &FrameBlock| u32::from(block.first().number() >= 65_536);
     on(&zones, |allocator| {
-        let held = take(allocator, 0, Movable, 8192);
-        // Of 2048 frames of each bank of node 0, a sixteenth is 128.
-        let gone = |block: &FrameBlock| block.first().number() >= 65_536 || block.first().number() % 2048 < 112;
-        free(allocator, held.into_iter().filter(gone));
-        let node = |block: &FrameBlock| u32::from(block.first().number() >= 65_536);
-        let low = allocator.watermarks(ZoneIndex(1)).low;
-        let room = 4096 - u32::try_from(low).unwrap();
+        free_a_node_and_a_little(allocator, 112);
+        let room = 4096 - u32::try_from(allocator.watermarks(ZoneIndex(1)).low).unwrap();
         let taken = take(allocator, 0, Unmovable, room as usize);
         assert_eq!((taken.iter().map(node).sum::<u32>(), allocator.statistics().steals), (room, 0));
         let next = take(allocator, 0, Unmovable, 1);
         assert_eq!((node(&next[0]), allocator.statistics().steals), (0, 1), "node 1 is at its low watermark");
     });
+    on(&zones, |allocator| {
+        free_a_node_and_a_little(allocator, 128);
+        let next = take(allocator, 0, Unmovable, 1);
+        assert_eq!((node(&next[0]), allocator.statistics().steals), (0, 1), "a sixteenth of the bank is free");
+    });
+}
+
+#[test]
+fn the_usual_allocations_and_frees_of_each_node_stay_there() {
+    let zones = [zone(0, Normal, 0, 1 << 18), zone(1, Normal, 1 << 18, 1 << 18)];
+    on(&zones, |allocator| {
+        for number in 0..2000 {
+            let request = Request { node: Node(number % 2), ..request(0, Movable) };
+            let block = allocator.allocate(request).unwrap();
+            assert_eq!(block.first().number() >> 18, u64::from(number % 2));
+            if number % 4 < 2 {
+                allocator.free(block, Cpu(0));
+            }
+        }
+        let used = [0, 1].map(|zone| (1 << 18) - allocator.free_frames(ZoneIndex(zone)));
+        assert_eq!(used, [500, 500]);
+    });
+}
+
+#[test]
+fn all_frames_of_a_bank_are_counted_by_samples_and_its_place_on_the_lists_follows() {
+    for bank in [2048_u64, 1 << 15] {
+        let size = BankSize::of_frames(bank).unwrap();
+        on_machine(&[zone(0, Normal, 0, bank)], CPUS, (size, &BankSets::plain()), |allocator| {
+            let held = take(allocator, 0, Movable, usize::try_from(bank).unwrap());
+            let zone = &allocator.zones[0];
+            assert_eq!((zone.sampled_free(0), zone.fullness(0)), (0, 0));
+            // No chunk becomes free as a whole.
+            let (gone, last): (Vec<_>, _) = held.into_iter().partition(|block| block.first().number() % 512 >= 128);
+            free(allocator, gone);
+            let listed = zone.part(0).bucket.load(Relaxed);
+            assert_eq!((zone.sampled_free(0), zone.fullness(0)), (bank.cast_signed() * 3 / 4, 12));
+            assert!(listed.abs_diff(12) < pools::FAR, "{listed}");
+            free(allocator, last);
+            assert_eq!(zone.sampled_free(0), bank.cast_signed());
+        });
+    }
 }
 
 #[test]
