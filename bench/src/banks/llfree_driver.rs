@@ -1,4 +1,4 @@
-//! Measures LLFree with the loops of `loops.rs`: one line per case. It is built by `cargo xtask bench banks FOLDER`.
+//! Measures LLFree with the loops of `loops.rs`. It is built by `cargo xtask bench banks FOLDER`.
 
 mod loops;
 
@@ -29,13 +29,11 @@ fn pin(cpu: u32) {
 }
 
 fn main() {
-    let frames: usize = std::env::args().nth(1).and_then(|count| count.parse().ok()).expect("a number of frames");
-    let order = std::env::args().nth(2).map(|order| order.parse().expect("an order"));
-    for case in loops::cases(order) {
-        let (classing, request) = Classing::simple(2);
-        let memory = MetaData::alloc(&LLFree::metadata_size(&classing, frames));
-        let peer = Peer(LLFree::new(frames, Init::FreeAll, &classing, memory).expect("a good machine"), request);
-        let times = loops::measure(&peer, frames, case, pin);
-        println!("{}", times.numbers().map(|number| number.to_string()).join(" "));
-    }
+    let arguments: Vec<usize> = std::env::args().skip(1).map(|number| number.parse().expect("a number")).collect();
+    let [frames, order, threads] = arguments[..] else { panic!("frames, an order, and a number of threads") };
+    let (classing, request) = Classing::simple(2);
+    let memory = MetaData::alloc(&LLFree::metadata_size(&classing, frames));
+    let peer = Peer(LLFree::new(frames, Init::FreeAll, &classing, memory).expect("a good machine"), request);
+    let times = loops::measure(&peer, frames, (order as u8, threads as u32), pin);
+    println!("{}", times.numbers().map(|number| number.to_string()).join(" "));
 }

@@ -166,7 +166,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 /// Measures an allocator of its own with blocks of an order and so many threads.
 type MeasureCase = fn((u8, u32)) -> Times;
 
-/// The allocators of the table, each with how it is measured; LLFree comes last.
+/// The allocators of the table, each with how it is measured; the first is compared with LLFree.
 const OWN: [(&str, MeasureCase); 4] = [
     ("FullestBank", fullest),
     ("Buddy, with lists of CPUs", linux),
@@ -191,14 +191,13 @@ fn measure(llfree: Option<&Path>, order: Option<u8>) -> Result<(), String> {
         for (place, &case) in cases.iter().enumerate() {
             for (allocator, (_, measure)) in OWN.into_iter().enumerate() {
                 times[allocator][place].push(measure(case));
+                // One right after the other, for a ratio that the rest of the machine changes least.
+                if let Some(peer) = peer.as_ref().filter(|_| allocator == 0) {
+                    times[OWN.len()][place].push(measure_peer(peer, case)?);
+                }
             }
         }
         line_passes.push(line_passes::measure(pin));
-        if let Some(peer) = &peer {
-            for (place, measured) in measure_peer(peer, order)?.into_iter().enumerate() {
-                times[OWN.len()][place].push(measured);
-            }
-        }
         eprint!("\r{} of {TURNS} turns", turn + 1);
     }
     eprintln!();
@@ -291,20 +290,11 @@ fn build(llfree: &Path) -> Result<PathBuf, String> {
     Ok(folder.join("target/release/llfree-driver"))
 }
 
-fn measure_peer(program: &Path, order: Option<u8>) -> Result<Vec<Times>, String> {
-    let mut measure = Command::new(program);
-    measure.arg(FRAMES.to_string()).args(order.map(|order| order.to_string()));
-    let output = measure.output().map_err(|error| error.to_string())?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let times = |line: &str| {
-        let mut numbers = line.split(' ').map(str::parse::<f64>);
-        let mut next = || numbers.next()?.ok();
-        let mut times = [0.0; NUMBERS];
-        for time in &mut times {
-            *time = next()?;
-        }
-        Some(Times::of(times))
-    };
-    let times: Vec<Times> = text.lines().filter_map(times).collect();
-    if times.len() == loops::cases(order).len() { Ok(times) } else { Err(format!("LLFree's program failed: {text}")) }
+fn measure_peer(program: &Path, (order, threads): (u8, u32)) -> Result<Times, String> {
+    let arguments = [FRAMES.to_string(), order.to_string(), threads.to_string()];
+    let output = Command::new(program).args(arguments).output().map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let numbers: Vec<f64> = text.split_whitespace().map_while(|number| number.parse().ok()).collect();
+    let times = <[f64; NUMBERS]>::try_from(numbers).map_err(|_| format!("LLFree's program failed: {text}"))?;
+    Ok(Times::of(times))
 }
