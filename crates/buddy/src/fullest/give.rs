@@ -10,8 +10,8 @@ use super::zone::FullestZone;
 use crate::BankPool;
 
 impl FullestZone<'_> {
-    /// Frees a held frame in the usual case: its word has other free frames. In any other case it does nothing and
-    /// returns false. So it calls functions at its end only, and saves no registers.
+    /// Frees a held frame if its word has other free frames. If it has none, or the frame is already free, this does
+    /// nothing and returns false. It calls other functions only as its last step, so it need not save registers.
     ///
     /// On x86-64, a load does not start until earlier atomic instructions have ended. So the time of a free is that of
     /// its atomic instruction and of the chain of loads before the next one. That is why the bit is added: unlike a
@@ -27,7 +27,8 @@ impl FullestZone<'_> {
         let old = word.fetch_add(bit, SeqCst);
         let folds = cpu.count_freed_frame(self.most_uncounted);
         let is_usual = old != 0 && old | bit != FREE && old & bit == 0 && !self.samples.has_any(bit);
-        // Whoever retires a frame marks it first, and then takes it if it is free. So one of both takes it.
+        // Whoever retires a frame marks it first, and then takes it if it is free. So either that thread or this one
+        // takes it.
         if !is_usual || folds {
             self.finish_free(slot, old, cpu);
         } else if self.retired.load(SeqCst) > 0 {
@@ -36,8 +37,8 @@ impl FullestZone<'_> {
         true
     }
 
-    /// Ends a free if its frame is retired. It is a function of its own because it needs more registers, which a free
-    /// would have to save on machines without retired frames, too.
+    /// Does the rest of a free if the frame is retired. It is a function of its own because it needs more registers,
+    /// which otherwise every free would save.
     #[inline(never)]
     fn finish_if_retired(&self, slot: usize, old: u64, cpu: &CpuState) {
         if self.is_retired(slot) {

@@ -13,7 +13,8 @@ use crate::{BankPart, BankPool, ZoneIndex};
 /// A unit moves to another bucket when its counts differ by so many.
 pub const FAR: u32 = 2;
 
-/// The bucket of the fullest units that the kernel takes from programs while another node has room.
+/// The lowest bucket from which the kernel takes units of programs while another node has room. Bucket 0 is full, and
+/// each is a sixteenth of the unit, so at least a sixteenth is free.
 const ROOMY: u32 = 1;
 
 /// The most units that a search of a pool tries.
@@ -173,8 +174,9 @@ impl FullestZone<'_> {
         self.link(lists, unit);
     }
 
-    /// Takes the programs' unit with the most free frames for the kernel, if it is of this bucket or an emptier one: as
-    /// a whole, for it cannot be emptied any more [Panwar15, 4.1.2].
+    /// Takes a unit from programs for the kernel, that with the most free frames first, but none below bucket `least`.
+    /// The whole unit changes its pool, because memory of the kernel cannot move out of it again [Panwar15, 4.1.2]. If
+    /// programs had only reserved it, it goes offline, and is taken from there.
     fn steal(&self, order: BlockOrder, cpu: (&CpuState, PageUser), least: u32) -> Option<usize> {
         let free = |unit: usize| self.may_have(unit, order).then(|| self.sampled_free(unit));
         let emptiest = self.lists.0.lock().emptiest(self.memory.parts, BankPool::User, free);

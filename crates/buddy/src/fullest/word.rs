@@ -52,13 +52,13 @@ const fn aligned(order: BlockOrder) -> u64 {
 pub struct Samples(u64);
 
 impl Samples {
-    /// One frame in 16: the small banks of tests have few frames.
+    /// One frame in 16, for banks that have too few frames for sparser samples.
     const DENSE: Self = Self(0x0080_0080_0080_0080);
 
     /// One frame of each word.
     const SPARSE: Self = Self(0x0000_0000_8000_0000);
 
-    /// The smallest banks, in frames, whose sparse samples are enough to tell which bank is fuller: 128 MiB.
+    /// The size of a bank, in frames, from which on sparse samples tell which of two banks is fuller: 128 MiB.
     const SPARSE_FROM: u64 = 1 << 15;
 
     /// Returns the samples for banks of so many frames.

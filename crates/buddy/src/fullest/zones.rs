@@ -6,8 +6,8 @@ use rampart_memory::Frame;
 
 use super::zone::FullestZone;
 
-/// The zones of a machine. The first is a part of the allocator itself, not of a slice. So on a machine with one zone,
-/// the chain of loads of each operation is shorter by one.
+/// The zones of a machine. The first is stored in the allocator itself, the others in a slice. So on a machine with one
+/// zone, the chain of loads of each operation is shorter by one.
 #[derive(Debug)]
 pub struct FullestZones<'a> {
     pub first: FullestZone<'a>,
@@ -19,7 +19,7 @@ impl<'a> FullestZones<'a> {
         1 + self.others.len()
     }
 
-    /// Returns the only zone of a machine that has one.
+    /// Returns the zone of a machine that has only one; `None` if there are more.
     #[inline]
     pub fn only(&self) -> Option<&FullestZone<'a>> {
         self.others.is_empty().then_some(&self.first)
