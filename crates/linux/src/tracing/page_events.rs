@@ -14,6 +14,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use rampart_memory::{BlockOrder, Bytes, Frame};
+use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::format::{FieldPlace, event_number, fields};
@@ -144,6 +145,8 @@ impl PageEventFeed {
                     Ok(read) => read,
                     Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => break,
                     Err(cause) if cause.kind() == io::ErrorKind::Interrupted => continue,
+                    // A CPU that was never online has no buffer yet.
+                    Err(cause) if Errno::from_io_error(&cause) == Some(Errno::NODEV) => break,
                     Err(cause) => return Err(Error::Read { path: cpu.path.clone(), cause }),
                 };
                 let page = layout.read(&buffer[..read], |nanos, record| match records.event(record) {
