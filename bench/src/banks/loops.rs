@@ -80,19 +80,11 @@ struct Turns<'a, P> {
     barrier: &'a Barrier,
 }
 
-/// What can be measured: the order, and the number of threads.
-const CASES: [(u8, u32); 4] = [(0, 1), (0, 2), (9, 1), (9, 2)];
-
 /// Operations of a kind in one case, about.
 const OPERATIONS: usize = 4 << 20;
 
 /// Operations that are timed one by one.
 const TIMED: usize = 1 << 18;
-
-/// Returns what is measured if only blocks of one order are, or of any.
-pub fn cases(only: Option<u8>) -> Vec<(u8, u32)> {
-    CASES.into_iter().filter(|(order, _)| only.is_none_or(|only| only == *order)).collect()
-}
 
 /// Measures one case on a machine of this many frames. `pin` binds the calling thread to a CPU.
 pub fn measure(pages: &impl Pages, frames: usize, (order, threads): (u8, u32), pin: fn(u32)) -> Times {

@@ -183,8 +183,8 @@ impl<'a> FullestBank<'a> {
     /// Allocates a block if `floor` frames stay free. Memory stays on its node as long as that has room: in the banks
     /// in use of all its zones, then in offline ones. Programs take room of the kernel only if no node has other memory
     /// for them, else they would push the kernel into more banks. The kernel takes a bank of programs before it leaves
-    /// its node, unless the bank is almost full: that would serve few requests, and the next one would take the next
-    /// bank.
+    /// its node, unless the bank is almost full: such a bank serves few requests, so the kernel would soon take the
+    /// next.
     fn first(&self, request: &Request, floor: impl Fn(Watermarks) -> u64) -> Option<FrameBlock> {
         let zonelist = self.zonelist(request.node);
         let node = |zone: u32| self.zones[zone as usize].node();
