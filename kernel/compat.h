@@ -13,9 +13,11 @@
 #ifndef RAMPART_COMPAT_H
 #define RAMPART_COMPAT_H
 
+#include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/pageblock-flags.h>
+#include <linux/shrinker.h>
 #include <linux/version.h>
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0) || \
@@ -25,8 +27,9 @@
 
 #if !defined(CONFIG_64BIT) || !defined(CONFIG_SPARSEMEM) || \
 	!defined(CONFIG_NUMA) || !defined(CONFIG_TRACEPOINTS) || \
-	!defined(CONFIG_VM_EVENT_COUNTERS)
-#error "rampart.ko needs 64BIT, SPARSEMEM, NUMA, TRACEPOINTS and VM_EVENT_COUNTERS"
+	!defined(CONFIG_VM_EVENT_COUNTERS) || !defined(CONFIG_CONTIG_ALLOC) || \
+	!defined(CONFIG_MMU_NOTIFIER)
+#error "rampart.ko needs 64BIT, SPARSEMEM, NUMA, TRACEPOINTS, VM_EVENT_COUNTERS, CONTIG_ALLOC and MMU_NOTIFIER"
 #endif
 
 /* Orders are 0 to NR_PAGE_ORDERS - 1; the name came in 6.8. */
@@ -53,6 +56,53 @@ static inline unsigned int rampart_block_type(const struct page *page)
 
 	return (word >> (bit % BITS_PER_LONG)) &
 	       ((1UL << PB_migratetype_bits) - 1);
+}
+
+/* Flags of a mapping can no longer be written as a field since 6.3. */
+static inline void rampart_set_vm_flags(struct vm_area_struct *vma,
+					unsigned long flags)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+	vma->vm_flags |= flags;
+#else
+	vm_flags_set(vma, flags);
+#endif
+}
+
+typedef unsigned long rampart_shrink(struct shrinker *shrinker,
+				     struct shrink_control *control);
+
+/* Since 6.7 the kernel allocates shrinkers; before, this is the one of ours. */
+static inline struct shrinker *rampart_add_shrinker(rampart_shrink *count,
+						    rampart_shrink *scan)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+	static struct shrinker ours = { .seeks = DEFAULT_SEEKS };
+	int error;
+
+	ours.count_objects = count;
+	ours.scan_objects = scan;
+	error = register_shrinker(&ours, "rampart");
+	return error ? ERR_PTR(error) : &ours;
+#else
+	struct shrinker *shrinker = shrinker_alloc(0, "rampart");
+
+	if (!shrinker)
+		return ERR_PTR(-ENOMEM);
+	shrinker->count_objects = count;
+	shrinker->scan_objects = scan;
+	shrinker_register(shrinker);
+	return shrinker;
+#endif
+}
+
+static inline void rampart_remove_shrinker(struct shrinker *shrinker)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+	unregister_shrinker(shrinker);
+#else
+	shrinker_free(shrinker);
+#endif
 }
 
 #endif

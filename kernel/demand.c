@@ -34,7 +34,7 @@
 
 /* Blocks, as one CPU saw them on one node. */
 struct rampart_blocks {
-	unsigned long of[RAMPART_FLOWS][MIGRATE_TYPES][NR_PAGE_ORDERS];
+	unsigned long of[RAMPART_COUNTS][MIGRATE_TYPES][NR_PAGE_ORDERS];
 };
 
 /* By node; nodes that cannot be have none. */
@@ -43,24 +43,41 @@ static struct rampart_blocks __percpu **blocks;
 /* The kernel's sums when the counters began, in frames. */
 static unsigned long before[RAMPART_FLOWS];
 
-static void count(enum rampart_flow flow, const struct page *page,
+static void count(enum rampart_count what, const struct page *page,
 		  unsigned int type, unsigned int order)
 {
 	if (type < MIGRATE_TYPES && order < NR_PAGE_ORDERS)
-		this_cpu_inc(blocks[page_to_nid(page)]->of[flow][type][order]);
+		this_cpu_inc(blocks[page_to_nid(page)]->of[what][type][order]);
 }
 
 /* Runs also when there was no page to give. */
 static void see_alloc(void *unused, struct page *page, unsigned int order,
 		      gfp_t gfp, int type)
 {
-	if (page)
-		count(RAMPART_ALLOCATED, page, type, order);
+	bool good, unfreed;
+
+	if (!page)
+		return;
+	count(RAMPART_ALLOCATED, page, type, order);
+	rampart_ages_see(page_to_pfn(page), 1UL << order, &good, &unfreed);
+	if (good)
+		count(RAMPART_ALLOCATED_TESTED, page, type, order);
+	if (unfreed)
+		count(RAMPART_ALLOCATED_UNFREED, page, type, order);
 }
 
+/* What a claim gives back was not in use: it is no demand. */
 static void see_free(void *unused, struct page *page, unsigned int order)
 {
-	count(RAMPART_FREED, page, rampart_block_type(page), order);
+	unsigned int type = rampart_block_type(page);
+	bool good, unfreed;
+
+	rampart_ages_see(page_to_pfn(page), 1UL << order, &good, &unfreed);
+	if (rampart_ages_free(page_to_pfn(page), 1UL << order))
+		return;
+	count(RAMPART_FREED, page, type, order);
+	if (good)
+		count(RAMPART_FREED_FRESH, page, type, order);
 }
 
 static struct rampart_probe {
@@ -138,7 +155,10 @@ static int alloc_blocks(void)
 	return 0;
 }
 
-/* Frames that the kernel itself counts since boot, whatever their order. */
+/*
+ * Frames that the kernel itself counts since boot, whatever their order. It
+ * counts claims when they are given back, and not when they are taken.
+ */
 static int kernel_frames(unsigned long frames[RAMPART_FLOWS])
 {
 	unsigned long *events;
@@ -158,7 +178,7 @@ static int kernel_frames(unsigned long frames[RAMPART_FLOWS])
 }
 
 /* Blocks that were allocated or freed since the module was loaded. */
-unsigned long rampart_demand(enum rampart_flow flow, int node,
+unsigned long rampart_demand(enum rampart_count count, int node,
 			     unsigned int type, unsigned int order)
 {
 	unsigned long sum = 0;
@@ -167,11 +187,11 @@ unsigned long rampart_demand(enum rampart_flow flow, int node,
 	if (!blocks[node])
 		return 0;
 	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu_ptr(blocks[node], cpu)->of[flow][type][order]);
+		sum += READ_ONCE(per_cpu_ptr(blocks[node], cpu)->of[count][type][order]);
 	return sum;
 }
 
-static unsigned long seen_frames(enum rampart_flow flow)
+static unsigned long seen_frames(enum rampart_count flow)
 {
 	unsigned long sum = 0;
 	unsigned int type, order;
@@ -193,7 +213,7 @@ static unsigned long seen_frames(enum rampart_flow flow)
 int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 			   unsigned long seen[RAMPART_FLOWS])
 {
-	enum rampart_flow flow;
+	enum rampart_count flow;
 	int error;
 
 	for (flow = 0; flow < RAMPART_FLOWS; flow++)
@@ -203,6 +223,8 @@ int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 		return error;
 	for (flow = 0; flow < RAMPART_FLOWS; flow++)
 		kernel[flow] -= before[flow];
+	kernel[RAMPART_FREED] -= min(rampart_claims_tally().returned,
+				     kernel[RAMPART_FREED]);
 	return 0;
 }
 

@@ -2,8 +2,7 @@
 /*
  * The device, and who may use it.
  *
- * Problem: who has the device may later take frames from the whole machine
- * and see what they held. A descriptor is inherited over fork and exec, and is
+ * Problem: who has the device takes frames from the whole machine. A descriptor is inherited over fork and exec, and is
  * passed on over sockets, to programs that nobody meant to trust.
  *
  * Idea: one owner at a time. The device is bound to the address space that
@@ -16,6 +15,7 @@
  * Why so: a process is not enough, since exec changes the program and not the
  * process. Close-on-exec alone is not enough, since it can be taken off.
  */
+#include <linux/bitmap.h>
 #include <linux/capability.h>
 #include <linux/fs.h>
 #include <linux/lockdep.h>
@@ -31,11 +31,6 @@
 
 #include "rampart.h"
 #include "rampart_abi.h"
-
-struct rampart_holder {
-	struct mm_struct *mm;
-	struct pid *process;
-};
 
 static DEFINE_MUTEX(holder_lock);
 static struct rampart_holder *holder; /* under holder_lock */
@@ -55,20 +50,39 @@ static int may_open(void)
 	return security_locked_down(LOCKDOWN_DEV_MEM);
 }
 
-static struct rampart_holder *new_holder(void)
+/* The owner's address space ends, whoever has the descriptor. */
+static void see_end(struct mmu_notifier *end, struct mm_struct *mm)
 {
-	struct rampart_holder *new = kmalloc(sizeof(*new), GFP_KERNEL);
+	rampart_claims_give_up_of(container_of(end, struct rampart_holder,
+					       end));
+}
+
+static const struct mmu_notifier_ops end_operations = { .release = see_end };
+
+static struct rampart_holder *new_holder(struct file *file)
+{
+	struct rampart_holder *new = kzalloc(sizeof(*new), GFP_KERNEL);
+	int error;
 
 	if (!new)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
+	new->end.ops = &end_operations;
+	error = mmu_notifier_register(&new->end, current->mm);
+	if (error) {
+		kfree(new);
+		return ERR_PTR(error);
+	}
 	mmgrab(current->mm);
 	new->mm = current->mm;
 	new->process = get_task_pid(current, PIDTYPE_TGID);
+	new->window = file->f_mapping;
 	return new;
 }
 
 static void free_holder(struct rampart_holder *old)
 {
+	/* Gives its claims back, if it did not do so before. */
+	mmu_notifier_unregister(&old->end, old->mm);
 	put_pid(old->process);
 	mmdrop(old->mm);
 	kfree(old);
@@ -81,9 +95,9 @@ static int rampart_open(struct inode *inode, struct file *file)
 
 	if (error)
 		return error;
-	new = new_holder();
-	if (!new)
-		return -ENOMEM;
+	new = new_holder(file);
+	if (IS_ERR(new))
+		return PTR_ERR(new);
 	mutex_lock(&holder_lock);
 	if (holder_is_alive())
 		error = -EBUSY;
@@ -120,19 +134,98 @@ static long get_info(struct rampart_info __user *to)
 	return copy_to_user(to, &info, sizeof(info)) ? -EFAULT : 0;
 }
 
+static long claim(struct rampart_holder *mine, struct rampart_claim __user *user)
+{
+	struct rampart_claim request;
+	int error;
+
+	if (copy_from_user(&request, user, sizeof(request)))
+		return -EFAULT;
+	error = rampart_claim(mine, &request);
+	/* A claim whose number the owner does not learn ends with its time. */
+	if (copy_to_user(user, &request, sizeof(request)))
+		return -EFAULT;
+	return error;
+}
+
+/* Sets a bit for each frame in a list of the user's, relative to the first of the claim. */
+static int read_bad(unsigned long *bad, const struct rampart_give_back *verdict)
+{
+	const u64 __user *list = u64_to_user_ptr(verdict->bad);
+	u32 i;
+
+	for (i = 0; i < verdict->bad_frames; i++) {
+		u64 frame;
+
+		if (get_user(frame, list + i))
+			return -EFAULT;
+		if (frame - verdict->first >= RAMPART_CLAIM_MOST)
+			return -EINVAL;
+		__set_bit(frame - verdict->first, bad);
+	}
+	return 0;
+}
+
+static long give_back(struct rampart_holder *mine,
+		      const struct rampart_give_back __user *user)
+{
+	struct rampart_give_back verdict;
+	unsigned long *bad;
+	int error;
+
+	if (copy_from_user(&verdict, user, sizeof(verdict)))
+		return -EFAULT;
+	if (verdict.flags & ~(RAMPART_TESTED | RAMPART_FORCE) ||
+	    verdict.bad_frames > RAMPART_CLAIM_MOST)
+		return -EINVAL;
+	bad = bitmap_zalloc(RAMPART_CLAIM_MOST, GFP_KERNEL);
+	if (!bad)
+		return -ENOMEM;
+	error = read_bad(bad, &verdict);
+	if (!error)
+		error = rampart_give_back(mine, &verdict, bad);
+	bitmap_free(bad);
+	return error;
+}
+
+static long set_lifetime(const struct rampart_lifetime __user *user)
+{
+	struct rampart_lifetime lifetime;
+
+	if (copy_from_user(&lifetime, user, sizeof(lifetime)))
+		return -EFAULT;
+	return rampart_ages_set_lifetime(&lifetime);
+}
+
 static long rampart_ioctl(struct file *file, unsigned int request,
 			  unsigned long argument)
 {
-	const struct rampart_holder *mine = file->private_data;
+	struct rampart_holder *mine = file->private_data;
+	void __user *user = (void __user *)argument;
 
 	if (mine->mm != current->mm)
 		return -EPERM;
 	switch (request) {
 	case RAMPART_GET_INFO:
-		return get_info((struct rampart_info __user *)argument);
+		return get_info(user);
+	case RAMPART_CLAIM:
+		return claim(mine, user);
+	case RAMPART_GIVE_BACK:
+		return give_back(mine, user);
+	case RAMPART_SET_LIFETIME:
+		return set_lifetime(user);
 	default:
 		return -ENOTTY;
 	}
+}
+
+static int rampart_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct rampart_holder *mine = file->private_data;
+
+	if (mine->mm != vma->vm_mm)
+		return -EPERM;
+	return rampart_window_map(mine, vma);
 }
 
 static const struct file_operations rampart_operations = {
@@ -141,6 +234,7 @@ static const struct file_operations rampart_operations = {
 	.release = rampart_release,
 	.unlocked_ioctl = rampart_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
+	.mmap = rampart_mmap,
 	.llseek = noop_llseek,
 };
 

@@ -34,14 +34,88 @@ struct rampart_info {
 	__u32 offers;
 };
 
+/* The most frames of one claim. */
+#define RAMPART_CLAIM_MOST 8192
+
+/* How frames are claimed: rampart_claim.how. */
+#define RAMPART_CLAIM_FREE 0 /* refused if a frame is in use */
+#define RAMPART_CLAIM_MOVE 1 /* what is in use is moved elsewhere */
+
+struct rampart_claim {
+	__u64 first;	/* in: frame number */
+	__u32 frames;	/* in: 1 to RAMPART_CLAIM_MOST */
+	__u32 how;	/* in */
+	__u64 claim;	/* out: number of the claim, never the same twice */
+	__u32 in_use;	/* out: frames that were in use, also if refused */
+	__u32 zero;	/* in: 0 */
+};
+
+/* What is known after a test: bits of rampart_give_back.flags. */
+#define RAMPART_TESTED	(1U << 0) /* frames that are not bad are good */
+#define RAMPART_FORCE	(1U << 1) /* retire more than a hundredth of memory */
+
+struct rampart_give_back {
+	__u64 first;	/* as claimed */
+	__u64 claim;	/* its number */
+	__u64 bad;	/* address of numbers of bad frames, __u64 each */
+	__u32 bad_frames;
+	__u32 flags;
+};
+
+/* In seconds. A test is good while its age + margin < seconds; 0: for ever. */
+struct rampart_lifetime {
+	__u32 seconds;
+	__u32 margin;
+};
+
+/* An entry of the table of ages. */
+#define RAMPART_AGE_TESTED	((1U << 30) - 1) /* second of the test + 1; 0: never */
+#define RAMPART_AGE_BAD		RAMPART_AGE_TESTED /* retired */
+#define RAMPART_AGE_HELD	(1U << 30) /* by a claim */
+#define RAMPART_AGE_FREED	(1U << 31) /* after its test */
+
 _Static_assert(sizeof(struct rampart_info) == 8, "rampart_info: size");
 _Static_assert(__builtin_offsetof(struct rampart_info, abi) == 0,
 	       "rampart_info: abi");
 _Static_assert(__builtin_offsetof(struct rampart_info, offers) == 4,
 	       "rampart_info: offers");
 
-#define RAMPART_GET_INFO _IOR(0xB7, 0x00, struct rampart_info)
+_Static_assert(sizeof(struct rampart_claim) == 32, "rampart_claim: size");
+_Static_assert(__builtin_offsetof(struct rampart_claim, frames) == 8,
+	       "rampart_claim: frames");
+_Static_assert(__builtin_offsetof(struct rampart_claim, how) == 12,
+	       "rampart_claim: how");
+_Static_assert(__builtin_offsetof(struct rampart_claim, claim) == 16,
+	       "rampart_claim: claim");
+_Static_assert(__builtin_offsetof(struct rampart_claim, in_use) == 24,
+	       "rampart_claim: in_use");
+_Static_assert(__builtin_offsetof(struct rampart_claim, zero) == 28,
+	       "rampart_claim: zero");
+
+_Static_assert(sizeof(struct rampart_give_back) == 32,
+	       "rampart_give_back: size");
+_Static_assert(__builtin_offsetof(struct rampart_give_back, claim) == 8,
+	       "rampart_give_back: claim");
+_Static_assert(__builtin_offsetof(struct rampart_give_back, bad) == 16,
+	       "rampart_give_back: bad");
+_Static_assert(__builtin_offsetof(struct rampart_give_back, bad_frames) == 24,
+	       "rampart_give_back: bad_frames");
+_Static_assert(__builtin_offsetof(struct rampart_give_back, flags) == 28,
+	       "rampart_give_back: flags");
+
+_Static_assert(sizeof(struct rampart_lifetime) == 8, "rampart_lifetime: size");
+_Static_assert(__builtin_offsetof(struct rampart_lifetime, margin) == 4,
+	       "rampart_lifetime: margin");
+
+#define RAMPART_GET_INFO	_IOR(0xB7, 0x00, struct rampart_info)
+#define RAMPART_CLAIM		_IOWR(0xB7, 0x01, struct rampart_claim)
+#define RAMPART_GIVE_BACK	_IOW(0xB7, 0x02, struct rampart_give_back)
+#define RAMPART_SET_LIFETIME	_IOW(0xB7, 0x03, struct rampart_lifetime)
 
 _Static_assert(RAMPART_GET_INFO == 0x8008b700, "RAMPART_GET_INFO: number");
+_Static_assert(RAMPART_CLAIM == 0xc020b701, "RAMPART_CLAIM: number");
+_Static_assert(RAMPART_GIVE_BACK == 0x4020b702, "RAMPART_GIVE_BACK: number");
+_Static_assert(RAMPART_SET_LIFETIME == 0x4008b703,
+	       "RAMPART_SET_LIFETIME: number");
 
 #endif

@@ -6,8 +6,9 @@
  * does not see what the rest of the machine allocates and frees.
  *
  * Idea: a module for an unpatched kernel offers mechanism: it counts demand
- * (demand.c) and has a device for one owner (device.c). What is done with it
- * is decided by the program.
+ * (demand.c), has a device for one owner (device.c), hands it the frames that
+ * it names (claims.c, window.c), and knows when each frame was tested (ages.c).
+ * What is done with it is decided by the program.
  *
  * Why so: a module can be loaded on the kernel that a distribution ships, and
  * policy that lives in a program can be tested and changed there.
@@ -23,12 +24,18 @@ static int __init rampart_init(void)
 {
 	int error;
 
-	error = rampart_demand_begin();
+	error = rampart_ages_begin();
 	if (error)
 		return error;
-	error = rampart_sysfs_begin();
+	error = rampart_demand_begin();
+	if (error)
+		goto end_ages;
+	error = rampart_pressure_begin();
 	if (error)
 		goto end_demand;
+	error = rampart_sysfs_begin();
+	if (error)
+		goto end_pressure;
 	error = rampart_device_begin();
 	if (error)
 		goto end_sysfs;
@@ -36,8 +43,12 @@ static int __init rampart_init(void)
 
 end_sysfs:
 	rampart_sysfs_end();
+end_pressure:
+	rampart_pressure_end();
 end_demand:
 	rampart_demand_end();
+end_ages:
+	rampart_ages_end();
 	return error;
 }
 
@@ -45,13 +56,15 @@ static void __exit rampart_exit(void)
 {
 	rampart_device_end();
 	rampart_sysfs_end();
+	rampart_pressure_end();
 	rampart_demand_end();
+	rampart_ages_end();
 }
 
 module_init(rampart_init);
 module_exit(rampart_exit);
 
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Rampart: demand for memory by order, and a device for one owner");
+MODULE_DESCRIPTION("Rampart: frames to test, and demand for memory by order, for one owner");
 MODULE_AUTHOR("Rampart");
 MODULE_INFO(rampart_abi, __stringify(RAMPART_ABI));

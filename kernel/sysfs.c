@@ -7,7 +7,7 @@
  * the one page of a sysfs attribute. A file that is read in pieces changes
  * between two of them.
  *
- * Idea: `demand` is a binary attribute, whose rows all have 64 bytes and keep
+ * Idea: `demand` and `tested` are binary attributes, whose rows keep
  * their places. A piece begins and ends between rows, since pages of memory are
  * multiples of 64 bytes; each row is made when it is read.
  *
@@ -25,6 +25,7 @@
 #include "rampart_abi.h"
 
 #define ROW 64
+#define LONG_ROW 128
 
 /* As in /proc/pagetypeinfo. */
 static const char *const type_names[MIGRATE_TYPES] = {
@@ -42,38 +43,124 @@ static const char *const type_names[MIGRATE_TYPES] = {
 
 static struct kobject *folder;
 
-static void write_row(char row[ROW + 1], unsigned int number)
-{
-	unsigned int order = number % NR_PAGE_ORDERS;
-	unsigned int type = number / NR_PAGE_ORDERS % MIGRATE_TYPES;
-	u16 node = number / NR_PAGE_ORDERS / MIGRATE_TYPES;
+/* A free list, and its place in files that have a row for each. */
+struct list {
+	u16 node;
+	unsigned int type;
+	unsigned int order;
+};
 
-	snprintf(row, ROW + 1, "%6u %-11s %2u %20lu %20lu\n", node,
-		 type_names[type], order,
-		 rampart_demand(RAMPART_ALLOCATED, node, type, order),
-		 rampart_demand(RAMPART_FREED, node, type, order));
+static struct list list_at(unsigned int row)
+{
+	struct list list = {
+		.node = row / NR_PAGE_ORDERS / MIGRATE_TYPES,
+		.type = row / NR_PAGE_ORDERS % MIGRATE_TYPES,
+		.order = row % NR_PAGE_ORDERS,
+	};
+
+	return list;
+}
+
+static unsigned long blocks(const struct list *list, enum rampart_count count)
+{
+	return rampart_demand(count, list->node, list->type, list->order);
+}
+
+static void write_demand(char row[LONG_ROW + 1], unsigned int number)
+{
+	struct list list = list_at(number);
+
+	snprintf(row, ROW + 1, "%6u %-11s %2u %20lu %20lu\n", list.node,
+		 type_names[list.type], list.order,
+		 blocks(&list, RAMPART_ALLOCATED),
+		 blocks(&list, RAMPART_FREED));
+}
+
+/*
+ * The four counters of [Rahman16, A.1.3], and one of ours. The part is read
+ * before the whole, so that the rest is never less than none.
+ */
+static void write_tested(char row[LONG_ROW + 1], unsigned int number)
+{
+	struct list list = list_at(number);
+	unsigned long unfreed = blocks(&list, RAMPART_ALLOCATED_UNFREED);
+	unsigned long tested = blocks(&list, RAMPART_ALLOCATED_TESTED);
+	unsigned long fresh = blocks(&list, RAMPART_FREED_FRESH);
+
+	snprintf(row, LONG_ROW + 1,
+		 "%6u %-11s %2u %20lu %20lu %20lu %20lu %21lu\n", list.node,
+		 type_names[list.type], list.order, tested,
+		 blocks(&list, RAMPART_ALLOCATED) - tested, unfreed, fresh,
+		 blocks(&list, RAMPART_FREED) - fresh);
+}
+
+/* Fills a piece of a file of rows, which are made one after the other. */
+static void read_rows(char *to, loff_t offset, size_t bytes, size_t row_bytes,
+		      void (*write)(char row[LONG_ROW + 1],
+				    unsigned int number))
+{
+	char row[LONG_ROW + 1];
+	size_t done, piece;
+
+	for (done = 0; done < bytes; done += piece) {
+		size_t at = offset + done;
+
+		write(row, at / row_bytes);
+		piece = min(bytes - done, row_bytes - at % row_bytes);
+		memcpy(to + done, row + at % row_bytes, piece);
+	}
 }
 
 static ssize_t demand_read(struct file *file, struct kobject *kobject,
 			   struct bin_attribute *attribute, char *to,
 			   loff_t offset, size_t bytes)
 {
-	char row[ROW + 1];
-	size_t done, piece;
-
-	for (done = 0; done < bytes; done += piece) {
-		size_t at = offset + done;
-
-		write_row(row, at / ROW);
-		piece = min(bytes - done, ROW - at % ROW);
-		memcpy(to + done, row + at % ROW, piece);
-	}
+	read_rows(to, offset, bytes, ROW, write_demand);
 	return bytes;
 }
 
 static struct bin_attribute demand_attribute = {
 	.attr = { .name = "demand", .mode = 0400 },
 	.read = demand_read,
+};
+
+static ssize_t tested_read(struct file *file, struct kobject *kobject,
+			   struct bin_attribute *attribute, char *to,
+			   loff_t offset, size_t bytes)
+{
+	read_rows(to, offset, bytes, LONG_ROW, write_tested);
+	return bytes;
+}
+
+static struct bin_attribute tested_attribute = {
+	.attr = { .name = "tested", .mode = 0400 },
+	.read = tested_read,
+};
+
+/* 4 bytes a frame, as rampart_abi.h says; what is no memory reads as never tested. */
+static ssize_t ages_read(struct file *file, struct kobject *kobject,
+			 struct bin_attribute *attribute, char *to,
+			 loff_t offset, size_t bytes)
+{
+	u64 end = (u64)rampart_ages_frames() * sizeof(u32);
+	size_t done, piece;
+
+	if (offset >= end)
+		return 0;
+	bytes = min_t(u64, bytes, end - offset);
+	for (done = 0; done < bytes; done += piece) {
+		size_t inside = (offset + done) % sizeof(u32);
+		u32 age = rampart_age((offset + done) / sizeof(u32));
+
+		piece = min(bytes - done, sizeof(age) - inside);
+		memcpy(to + done, (char *)&age + inside, piece);
+	}
+	return bytes;
+}
+
+static struct bin_attribute ages_attribute = {
+	.attr = { .name = "ages", .mode = 0400 },
+	.read = ages_read,
 };
 
 static ssize_t abi_show(struct kobject *kobject,
@@ -109,15 +196,45 @@ static ssize_t owner_show(struct kobject *kobject,
 
 static struct kobj_attribute owner_attribute = __ATTR_RO(owner);
 
+static ssize_t claims_show(struct kobject *kobject,
+			   struct kobj_attribute *attribute, char *to)
+{
+	struct rampart_tally tally = rampart_claims_tally();
+
+	return sysfs_emit(to,
+			  "held %lu\ntested %lu\nretired %lu\nlost_owner %lu\nlost_time %lu\nlost_pressure %lu\nlost_offline %lu\n",
+			  tally.held, tally.tested, tally.retired,
+			  tally.given_up[RAMPART_LOST_OWNER],
+			  tally.given_up[RAMPART_LOST_TIME],
+			  tally.given_up[RAMPART_LOST_PRESSURE],
+			  tally.given_up[RAMPART_LOST_OFFLINE]);
+}
+
+static struct kobj_attribute claims_attribute = __ATTR_RO_MODE(claims, 0400);
+
+static ssize_t lifetime_show(struct kobject *kobject,
+			     struct kobj_attribute *attribute, char *to)
+{
+	struct rampart_lifetime lifetime = rampart_ages_lifetime();
+
+	return sysfs_emit(to, "%u %u\n", lifetime.seconds, lifetime.margin);
+}
+
+static struct kobj_attribute lifetime_attribute = __ATTR_RO(lifetime);
+
 static struct attribute *attributes[] = {
 	&abi_attribute.attr,
+	&claims_attribute.attr,
+	&lifetime_attribute.attr,
 	&missed_attribute.attr,
 	&owner_attribute.attr,
 	NULL
 };
 
 static struct bin_attribute *binary_attributes[] = {
+	&ages_attribute,
 	&demand_attribute,
+	&tested_attribute,
 	NULL
 };
 
@@ -128,10 +245,11 @@ static const struct attribute_group group = {
 
 int rampart_sysfs_begin(void)
 {
+	size_t lists = (size_t)nr_node_ids * MIGRATE_TYPES * NR_PAGE_ORDERS;
 	int error;
 
-	demand_attribute.size =
-		(size_t)nr_node_ids * MIGRATE_TYPES * NR_PAGE_ORDERS * ROW;
+	demand_attribute.size = lists * ROW;
+	tested_attribute.size = lists * LONG_ROW;
 	folder = kobject_create_and_add("rampart", kernel_kobj);
 	if (!folder)
 		return -ENOMEM;

@@ -22,7 +22,7 @@
 //! | [`hotplug`] | taking them offline and online |
 //! | [`retire`] | retiring a frame |
 //! | [`tracing`] | the kernel's trace events: allocated and freed pages |
-//! | [`kernel_module`] | loading and unloading Rampart's kernel module, and what it shows |
+//! | [`kernel_module`] | loading and unloading Rampart's kernel module, what it shows, and the frames that it hands out |
 //! | [`errors`] | errors that the hardware reported, and those that it injects on request |
 //! | [`userfaultfd`] | page faults that this program resolves itself |
 //! | [`own_memory`] | a limit for this process, and one line where its memory ends |
@@ -34,8 +34,9 @@
 //! | [`cpu`] | where threads run, how they yield, the clock, detours |
 //!
 //! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`], [`shared`],
-//! `shared_words`, `program` and [`protect`]), in the allocator of [`own_memory`], in the code of [`process`] between
-//! fork and exec, in the interruption below [`hotplug`], and in one system call and one instruction below [`cpu`].
+//! [`kernel_module`], `shared_words`, `program` and [`protect`]), in the allocator of [`own_memory`], in the code of
+//! [`process`] between fork and exec, in the interruption below [`hotplug`], and in one system call and one instruction
+//! below [`cpu`].
 //!
 //! Works from Linux 5.10 on, with 4 KiB pages.
 //!

@@ -1,5 +1,6 @@
-/* touches small|huge|bulk MIB: takes so much memory once, writes to all of it, and ends: in pages of 4 KiB, in pages of
-   2 MiB, or in the kernel's own single pages by its bulk allocator (the array of a BPF map). */
+/* touches small|huge|bulk MIB: takes so much memory once, writes to all of it, sees that it is zero but for that, and
+   ends: in pages of 4 KiB, in pages of 2 MiB, or (without a look) in the kernel's own single pages by its bulk
+   allocator (the array of a BPF map). */
 #define _GNU_SOURCE
 #include <linux/bpf.h>
 #include <stdint.h>
@@ -18,7 +19,12 @@ static void touch(size_t size, int advice) {
     must(memory != MAP_FAILED, "mmap");
     memory += -(uintptr_t)memory % HUGE;
     must(madvise(memory, size, advice) == 0, "madvise");
-    for (size_t at = 0; at < size; at += PAGE) memory[at] = 1;
+    for (size_t at = 0; at < size; at += PAGE) {
+        /* A page that is read first would be the one page of zeros that all programs share. */
+        memory[at + PAGE - 1] = 1;
+        for (size_t word = at; word < at + PAGE - sizeof(uint64_t); word += sizeof(uint64_t))
+            must(*(uint64_t *)(memory + word) == 0, "new memory is not zero");
+    }
 }
 
 static void take_in_bulk(size_t size) {

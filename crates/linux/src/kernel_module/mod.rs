@@ -1,4 +1,4 @@
-//! Rampart's kernel module: loading it, unloading it, and what it shows.
+//! Rampart's kernel module: loading it, unloading it, what it shows, and the frames that it hands to its owner.
 //!
 //! **Problem.** A kernel refuses a module for many reasons, and says all of them with one of four error numbers; the
 //! rest is in its log. **Idea.** What the kernel will look at is read first: whether it takes modules at all, whether
@@ -9,6 +9,7 @@
 //! Sources: Linux, kernel/module/main.c and signing.c; Documentation/ABI/testing/sysfs-module; `docs/kernel-abi.md`.
 
 mod counters;
+mod device;
 mod file;
 mod holders;
 mod loading;
@@ -18,6 +19,10 @@ mod rules;
 use std::ffi::CStr;
 
 pub use self::counters::{DemandCount, KernelModuleView, MissedFrames, parse_demand, parse_missed};
+pub use self::device::{
+    ClaimRefusal, ClaimVerdict, ClaimWay, ClaimedFrames, FrameAccess, ModuleDevice, VerdictRefusal, WindowLoss,
+    late_touch,
+};
 pub use self::file::ModuleFile;
 pub use self::holders::{DeviceHolder, LoadedModule};
 pub use self::loading::{ModuleRefusal, load, running_release, unload};

@@ -19,15 +19,20 @@ const OURS: &[(&str, &str)] = &[
     ("COPYING", include_str!("../../../../kernel/COPYING")),
     ("Kbuild", include_str!("../../../../kernel/Kbuild")),
     ("Makefile", include_str!("../../../../kernel/Makefile")),
+    ("ages.c", include_str!("../../../../kernel/ages.c")),
+    ("claims.c", include_str!("../../../../kernel/claims.c")),
     ("compat.h", include_str!("../../../../kernel/compat.h")),
     ("demand.c", include_str!("../../../../kernel/demand.c")),
     ("device.c", include_str!("../../../../kernel/device.c")),
     ("dkms.conf", include_str!("../../../../kernel/dkms.conf")),
     ("offers.c", include_str!("../../../../kernel/offers.c")),
+    ("pressure.c", include_str!("../../../../kernel/pressure.c")),
     ("rampart.h", include_str!("../../../../kernel/rampart.h")),
     ("rampart_abi.h", include_str!("../../../../kernel/rampart_abi.h")),
     ("rampart_main.c", include_str!("../../../../kernel/rampart_main.c")),
+    ("retire.c", include_str!("../../../../kernel/retire.c")),
     ("sysfs.c", include_str!("../../../../kernel/sysfs.c")),
+    ("window.c", include_str!("../../../../kernel/window.c")),
 ];
 
 impl ModuleSources {

@@ -1,0 +1,71 @@
+//! The requests to the device, as `kernel/rampart_abi.h` has them.
+
+#![expect(unsafe_code, reason = "the device reads and writes memory of this process")]
+
+use std::fs::File;
+use std::mem::offset_of;
+
+use rustix::io::Result;
+use rustix::ioctl::{self, Opcode, Setter, Updater, opcode};
+
+/// The most frames of one claim.
+pub(super) const CLAIM_MOST: u64 = 8192;
+
+/// Frames in use refuse a claim.
+pub(super) const CLAIM_FREE: u32 = 0;
+
+/// Their content is moved.
+pub(super) const CLAIM_MOVE: u32 = 1;
+
+/// Frames that are not bad are good.
+pub(super) const TESTED: u32 = 1;
+
+/// `struct rampart_claim`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Claim {
+    pub first: u64,
+    pub frames: u32,
+    pub how: u32,
+    pub claim: u64,
+    pub in_use: u32,
+    pub zero: u32,
+}
+
+/// `struct rampart_give_back`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct GiveBack {
+    pub first: u64,
+    pub claim: u64,
+    pub bad: u64,
+    pub bad_frames: u32,
+    pub flags: u32,
+}
+
+const GROUP: u8 = 0xb7;
+const CLAIM: Opcode = opcode::read_write::<Claim>(GROUP, 1);
+const GIVE_BACK: Opcode = opcode::write::<GiveBack>(GROUP, 2);
+
+const _: () = {
+    assert!(size_of::<Claim>() == 32 && offset_of!(Claim, frames) == 8 && offset_of!(Claim, how) == 12);
+    assert!(offset_of!(Claim, claim) == 16 && offset_of!(Claim, in_use) == 24 && offset_of!(Claim, zero) == 28);
+    assert!(size_of::<GiveBack>() == 32 && offset_of!(GiveBack, claim) == 8 && offset_of!(GiveBack, bad) == 16);
+    assert!(offset_of!(GiveBack, bad_frames) == 24 && offset_of!(GiveBack, flags) == 28);
+    assert!(CLAIM == 0xc020_b701 && GIVE_BACK == 0x4020_b702);
+};
+
+/// Claims; the results are in `request`, also after a refusal.
+pub(super) fn claim(device: &File, request: &mut Claim) -> Result<()> {
+    // SAFETY: the request of this number reads and writes a `struct rampart_claim`, as which `Claim` is laid out; no
+    // reference to memory is in it, and frames that the module takes from this process are moved, content and all.
+    unsafe { ioctl::ioctl(device, Updater::<CLAIM, Claim>::new(request)) }
+}
+
+/// Gives back. The list that `request` names must be as long as it says; the module only reads it, and fails where
+/// there is nothing.
+pub(super) fn give_back(device: &File, request: &GiveBack) -> Result<()> {
+    // SAFETY: the request of this number reads a `struct rampart_give_back`, as which `GiveBack` is laid out, and
+    // writes nothing; whatever address it has for the list is checked by the kernel.
+    unsafe { ioctl::ioctl(device, Setter::<GIVE_BACK, GiveBack>::new(*request)) }
+}

@@ -1,0 +1,223 @@
+//! The module's device: its owner claims chosen frames of the machine, sees them, and gives them back with a verdict.
+//!
+//! **Problem.** A claim can end at any time without its owner: memory is short, or its time is up. The owner must
+//! neither die of a late touch nor judge frames that others have by then. **Idea.** A [`ClaimedFrames`] has the number
+//! of its claim, which the module compares with each verdict, and a [`FrameWindow`], whose late touches meet other
+//! memory. **Why this way.** The test loops need not know: they run to their next stop, where [`late_touch`]
+//! ends them.
+//!
+//! Source: `docs/kernel-abi.md`.
+
+mod abi;
+mod window;
+
+use std::fs::{File, OpenOptions};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rampart_memory::{Frame, FrameRange};
+use rustix::io::Errno;
+
+use self::window::FrameWindow;
+pub use self::window::{FrameAccess, WindowLoss, late_touch};
+use super::{DEVICE, KernelModuleView, LoadedModule};
+use crate::{Absence, Roots};
+
+/// The device, which this process owns until this and all claims are dropped.
+#[derive(Debug)]
+pub struct ModuleDevice {
+    file: File,
+}
+
+/// How frames are claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClaimWay {
+    /// Only if all are free.
+    Free,
+    /// The content of those in use is moved to other frames first.
+    Move,
+}
+
+/// Why frames cannot be claimed.
+#[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
+pub enum ClaimRefusal {
+    /// {in_use} frames are in use, or the kernel cannot take them now
+    Busy {
+        /// How many frames were in use.
+        in_use: u64,
+    },
+    /// a frame is no memory that is online, or is reserved or retired
+    NotMemory,
+    /// too little memory is free
+    MemoryShort,
+    /// the module refused a claim: {0}
+    Unexpected(Errno),
+}
+
+/// Why a verdict was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
+pub enum VerdictRefusal {
+    /// the claim has ended before
+    Late,
+    /// more than a hundredth of the memory would be retired
+    TooMany,
+    /// the module refused a verdict: {0}
+    Unexpected(Errno),
+}
+
+/// The result of the test of claimed frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClaimVerdict<'a> {
+    /// The test did not run to its end.
+    NotTested,
+    /// These frames are bad, and are retired; the others are good.
+    Tested(&'a [Frame]),
+}
+
+impl ModuleDevice {
+    /// Opens the device of the loaded module.
+    ///
+    /// # Errors
+    /// If no module of this version is loaded, another process owns the device, or this process may not.
+    pub fn open(roots: &Roots) -> Result<Self, Absence> {
+        KernelModuleView::read(roots)?;
+        let opened = OpenOptions::new().read(true).write(true).open(DEVICE);
+        let file = opened.map_err(|cause| match cause.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::BUSY) => {
+                let users =
+                    LoadedModule::find(roots).map_or_else(|| "another process".to_owned(), |module| module.users());
+                Absence::new(format!("{DEVICE} is in use ({users})"), "stop that program, then try again")
+            }
+            Some(Errno::PERM | Errno::ACCESS) => Absence::new(
+                format!("{DEVICE} may not be opened"),
+                "it needs CAP_SYS_ADMIN and CAP_SYS_RAWIO, outside of a container, and a kernel without lockdown",
+            ),
+            _ => Absence::of_file(DEVICE.as_ref(), &cause, "Rampart's module"),
+        })?;
+        Ok(Self { file })
+    }
+
+    /// Claims frames, at most [`ClaimedFrames::MOST`]. They hold zeros.
+    ///
+    /// # Errors
+    /// If the kernel does not give all of them; then it keeps all.
+    pub fn claim(self: &Arc<Self>, frames: FrameRange, way: ClaimWay) -> Result<ClaimedFrames, ClaimRefusal> {
+        let mut request = abi::Claim {
+            first: frames.start().number(),
+            frames: u32::try_from(frames.count()).unwrap_or(u32::MAX),
+            how: match way {
+                ClaimWay::Free => abi::CLAIM_FREE,
+                ClaimWay::Move => abi::CLAIM_MOVE,
+            },
+            ..abi::Claim::default()
+        };
+        abi::claim(&self.file, &mut request).map_err(|errno| match errno {
+            Errno::BUSY => ClaimRefusal::Busy { in_use: request.in_use.into() },
+            Errno::NXIO => ClaimRefusal::NotMemory,
+            Errno::NOMEM => ClaimRefusal::MemoryShort,
+            other => ClaimRefusal::Unexpected(other),
+        })?;
+        let window = FrameWindow::map(&self.file, frames);
+        let window = match window {
+            Ok(window) => window,
+            Err(errno) => {
+                let untested = give_back_of(frames, request.claim, ClaimVerdict::NotTested, &[]);
+                let _given = abi::give_back(&self.file, &untested);
+                return Err(ClaimRefusal::Unexpected(errno));
+            }
+        };
+        Ok(ClaimedFrames {
+            device: Arc::clone(self),
+            frames,
+            moved: request.in_use.into(),
+            claim: Some(request.claim),
+            window,
+        })
+    }
+}
+
+/// Frames that this process has claimed. Dropped, they go back as not tested.
+#[derive(Debug)]
+pub struct ClaimedFrames {
+    device: Arc<ModuleDevice>,
+    frames: FrameRange,
+    moved: u64,
+    /// The number of the claim, until it is given back.
+    claim: Option<u64>,
+    window: FrameWindow,
+}
+
+impl ClaimedFrames {
+    /// The most frames of one claim: 32 MiB (`RAMPART_CLAIM_MOST`).
+    pub const MOST: u64 = abi::CLAIM_MOST;
+
+    /// The frames.
+    #[must_use]
+    pub const fn frames(&self) -> FrameRange {
+        self.frames
+    }
+
+    /// How many of them were in use; what was in them was moved.
+    #[must_use]
+    pub const fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    /// The address of the first frame in this process.
+    #[must_use]
+    pub const fn base(&self) -> NonNull<u8> {
+        self.window.base()
+    }
+
+    /// Begins to access the frames from this thread. Late touches are harmless until the access is dropped.
+    pub fn access(&mut self) -> FrameAccess<'_> {
+        self.window.access()
+    }
+
+    /// Why the frames are no longer there, if an access found out.
+    #[must_use]
+    pub const fn loss(&self) -> Option<WindowLoss> {
+        self.window.loss()
+    }
+
+    /// Gives the frames back.
+    ///
+    /// # Errors
+    /// If the verdict is not accepted: too late, or too many frames are bad. In the second case the frames stay
+    /// claimed.
+    pub fn give_back(&mut self, verdict: ClaimVerdict<'_>) -> Result<(), VerdictRefusal> {
+        let Some(claim) = self.claim else { return Err(VerdictRefusal::Late) };
+        let bad: Vec<u64> = match verdict {
+            ClaimVerdict::NotTested => Vec::new(),
+            ClaimVerdict::Tested(bad) => bad.iter().map(|frame| frame.number()).collect(),
+        };
+        let given = abi::give_back(&self.device.file, &give_back_of(self.frames, claim, verdict, &bad));
+        if given != Err(Errno::DQUOT) {
+            self.claim = None;
+        }
+        given.map_err(|errno| match errno {
+            Errno::STALE => VerdictRefusal::Late,
+            Errno::DQUOT => VerdictRefusal::TooMany,
+            other => VerdictRefusal::Unexpected(other),
+        })
+    }
+}
+
+impl Drop for ClaimedFrames {
+    fn drop(&mut self) {
+        if self.claim.is_some() {
+            // It can only be too late.
+            let _given = self.give_back(ClaimVerdict::NotTested);
+        }
+    }
+}
+
+fn give_back_of(frames: FrameRange, claim: u64, verdict: ClaimVerdict<'_>, bad: &[u64]) -> abi::GiveBack {
+    abi::GiveBack {
+        first: frames.start().number(),
+        claim,
+        bad: bad.as_ptr().addr() as u64,
+        bad_frames: u32::try_from(bad.len()).unwrap_or(u32::MAX),
+        flags: if matches!(verdict, ClaimVerdict::Tested(_)) { abi::TESTED } else { 0 },
+    }
+}

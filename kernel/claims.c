@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Claims: chosen frames are taken off the kernel's free lists, or from who
+ * uses them, tested by the owner, and given back.
+ *
+ * Problem: what is tested must be used by nobody else, and must go back
+ * whatever becomes of the owner. A verdict that comes too late would judge
+ * memory that somebody else has by then.
+ *
+ * Idea: alloc_contig_range takes a range of frames: free ones off their lists,
+ * and the content of used ones is moved before. A claim has a number that no
+ * later one has; a verdict names it, and is refused when the claim is gone. A
+ * claim ends in one way, by end_claim(): the owner's mapping of the frames is
+ * taken away before the first of them is free.
+ *
+ * Why so: the kernel's own allocation and free are used, so that it zeroes,
+ * poisons and accounts pages as it is configured to. A pageblock keeps its
+ * migratetype, since the kernel is given the same one to put back. Frames are
+ * marked offline while they are claimed: their memory block can go offline all
+ * the same, and dumps leave them out.
+ */
+#include <linux/bitmap.h>
+#include <linux/gfp.h>
+#include <linux/jiffies.h>
+#include <linux/lockdep.h>
+#include <linux/memory.h>
+#include <linux/memory_hotplug.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/pageblock-flags.h>
+#include <linux/rbtree.h>
+#include <linux/rwsem.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "rampart.h"
+#include "rampart_abi.h"
+
+struct claim {
+	struct rb_node by_frame;
+	struct list_head by_age;
+	struct rampart_holder *holder;
+	struct rampart_frames frames;
+	u64 number;
+	unsigned long since; /* jiffies */
+};
+
+/*
+ * What is below it. Nothing is allocated while it is held, so that memory can
+ * be given back when there is none.
+ */
+static DEFINE_MUTEX(claims_lock);
+static struct rb_root claims_by_frame = RB_ROOT;
+static LIST_HEAD(claims_by_age); /* the oldest first */
+static u64 last_number;
+static struct rampart_tally tally;
+
+/* Held for reading while frames are allocated, and until their claim is there. */
+static DECLARE_RWSEM(claiming);
+
+/* Frames that go offline: under claims_lock. */
+static struct rampart_frames leaving;
+
+static bool overlap(const struct rampart_frames *one,
+		    const struct rampart_frames *other)
+{
+	return one->first < other->first + other->count &&
+	       other->first < one->first + one->count;
+}
+
+static struct claim *claim_with(unsigned long frame)
+{
+	struct rb_node *node = claims_by_frame.rb_node;
+
+	lockdep_assert_held(&claims_lock);
+	while (node) {
+		struct claim *claim = rb_entry(node, struct claim, by_frame);
+
+		if (frame < claim->frames.first)
+			node = node->rb_left;
+		else if (frame >= claim->frames.first + claim->frames.count)
+			node = node->rb_right;
+		else
+			return claim;
+	}
+	return NULL;
+}
+
+static bool begins_before(struct rb_node *one, const struct rb_node *other)
+{
+	return rb_entry(one, struct claim, by_frame)->frames.first <
+	       rb_entry(other, struct claim, by_frame)->frames.first;
+}
+
+/* Whether the frames are online memory of one zone; counts those in use. */
+static int look_at(const struct rampart_frames *frames, u32 *in_use)
+{
+	struct zone *zone = NULL;
+	unsigned long frame;
+
+	*in_use = 0;
+	for (frame = frames->first; frame < frames->first + frames->count;
+	     frame++) {
+		struct page *page = pfn_to_online_page(frame);
+
+		if (!page || PageReserved(page) || PageHWPoison(page))
+			return -ENXIO;
+		if (zone && page_zone(page) != zone)
+			return -ENXIO;
+		zone = page_zone(page);
+		*in_use += page_count(page) != 0;
+	}
+	if (zone_page_state(zone, NR_FREE_PAGES) <
+	    high_wmark_pages(zone) + frames->count)
+		return -ENOMEM;
+	return 0;
+}
+
+static void free_frame(struct page *page)
+{
+	__ClearPageOffline(page);
+	__free_page(page);
+}
+
+static void free_frames(const struct rampart_frames *frames)
+{
+	unsigned long frame;
+
+	for (frame = frames->first; frame < frames->first + frames->count;
+	     frame++) {
+		free_frame(pfn_to_page(frame));
+		cond_resched();
+	}
+}
+
+/* Nobody but the kernel may see what was in the frame before. */
+static void prepare_frame(struct page *page)
+{
+	clear_page(page_address(page));
+	__SetPageOffline(page);
+	rampart_ages_hold(page_to_pfn(page));
+}
+
+/* The end of the part that begins at `frame` and has pageblocks of one migratetype. */
+static unsigned long part_end(unsigned long frame, unsigned long end,
+			      unsigned int type)
+{
+	unsigned long part;
+
+	for (part = pageblock_end_pfn(frame); part < end;
+	     part += pageblock_nr_pages) {
+		if (rampart_block_type(pfn_to_page(part)) != type)
+			break;
+	}
+	return min(part, end);
+}
+
+static int take_part(unsigned long first, unsigned long end, unsigned int type)
+{
+	unsigned long frame;
+	int error;
+
+	if (type == MIGRATE_ISOLATE)
+		return -EBUSY;
+	error = alloc_contig_range(first, end, type, GFP_KERNEL | __GFP_NOWARN);
+	if (error)
+		return error;
+	for (frame = first; frame < end; frame++) {
+		prepare_frame(pfn_to_page(frame));
+		cond_resched();
+	}
+	return 0;
+}
+
+static int take_frames(const struct rampart_frames *frames)
+{
+	unsigned long end = frames->first + frames->count;
+	unsigned long frame, next;
+
+	for (frame = frames->first; frame < end; frame = next) {
+		unsigned int type = rampart_block_type(pfn_to_page(frame));
+		int error;
+
+		next = part_end(frame, end, type);
+		error = take_part(frame, next, type);
+		if (error) {
+			struct rampart_frames taken = {
+				frames->first, frame - frames->first
+			};
+
+			free_frames(&taken);
+			return error;
+		}
+	}
+	return 0;
+}
+
+static bool are_leaving(const struct rampart_frames *frames)
+{
+	bool are;
+
+	mutex_lock(&claims_lock);
+	are = overlap(frames, &leaving);
+	mutex_unlock(&claims_lock);
+	return are;
+}
+
+static void begin_claim(struct claim *claim)
+{
+	mutex_lock(&claims_lock);
+	claim->number = ++last_number;
+	claim->since = jiffies;
+	rb_add(&claim->by_frame, &claims_by_frame, begins_before);
+	list_add_tail(&claim->by_age, &claims_by_age);
+	tally.held += claim->frames.count;
+	mutex_unlock(&claims_lock);
+	rampart_limit_time();
+}
+
+static int claim_frames(struct claim *claim, u32 how, u32 *in_use)
+{
+	int error;
+
+	if (are_leaving(&claim->frames))
+		return -EBUSY;
+	error = look_at(&claim->frames, in_use);
+	if (error)
+		return error;
+	if (*in_use && how == RAMPART_CLAIM_FREE)
+		return -EBUSY;
+	error = take_frames(&claim->frames);
+	if (!error)
+		begin_claim(claim);
+	return error;
+}
+
+int rampart_claim(struct rampart_holder *holder, struct rampart_claim *request)
+{
+	struct claim *claim;
+	int error;
+
+	request->claim = 0;
+	request->in_use = 0;
+	if (!request->frames || request->frames > RAMPART_CLAIM_MOST ||
+	    request->how > RAMPART_CLAIM_MOVE || request->zero ||
+	    request->first > PHYS_PFN(PHYS_ADDR_MAX) - request->frames)
+		return -EINVAL;
+	claim = kmalloc(sizeof(*claim), GFP_KERNEL);
+	if (!claim)
+		return -ENOMEM;
+	claim->holder = holder;
+	claim->frames.first = request->first;
+	claim->frames.count = request->frames;
+	down_read(&claiming);
+	error = claim_frames(claim, request->how, &request->in_use);
+	if (!error)
+		request->claim = claim->number;
+	up_read(&claiming);
+	if (error)
+		kfree(claim);
+	return error;
+}
+
+/* From here on the claim is not there, and nobody sees its frames any longer. */
+static void end_claim(struct claim *claim)
+{
+	lockdep_assert_held(&claims_lock);
+	rb_erase(&claim->by_frame, &claims_by_frame);
+	list_del(&claim->by_age);
+	tally.held -= claim->frames.count;
+	rampart_window_unmap(claim->holder, &claim->frames);
+}
+
+static void give_up_claim(struct claim *claim, enum rampart_loss loss)
+{
+	end_claim(claim);
+	tally.given_up[loss] += claim->frames.count;
+	tally.returned += claim->frames.count;
+	free_frames(&claim->frames);
+	kfree(claim);
+}
+
+/*
+ * Gives the oldest claims back, at least so many frames if there are; returns
+ * how many it were.
+ */
+unsigned long rampart_claims_give_up(unsigned long frames,
+				     enum rampart_loss loss)
+{
+	unsigned long given = 0;
+
+	mutex_lock(&claims_lock);
+	while (given < frames && !list_empty(&claims_by_age)) {
+		struct claim *oldest = list_first_entry(&claims_by_age,
+							struct claim, by_age);
+
+		given += oldest->frames.count;
+		give_up_claim(oldest, loss);
+	}
+	mutex_unlock(&claims_lock);
+	return given;
+}
+
+/* Gives all claims of a holder back. */
+void rampart_claims_give_up_of(const struct rampart_holder *holder)
+{
+	struct claim *claim, *next;
+
+	mutex_lock(&claims_lock);
+	list_for_each_entry_safe(claim, next, &claims_by_age, by_age) {
+		if (claim->holder == holder)
+			give_up_claim(claim, RAMPART_LOST_OWNER);
+	}
+	mutex_unlock(&claims_lock);
+}
+
+/* Gives claims back that are older than `age` jiffies; returns whether there are others. */
+bool rampart_claims_give_up_older(unsigned long age)
+{
+	struct claim *claim, *next;
+	bool others;
+
+	mutex_lock(&claims_lock);
+	list_for_each_entry_safe(claim, next, &claims_by_age, by_age) {
+		if (time_before(jiffies, claim->since + age))
+			break;
+		give_up_claim(claim, RAMPART_LOST_TIME);
+	}
+	others = !list_empty(&claims_by_age);
+	mutex_unlock(&claims_lock);
+	return others;
+}
+
+/*
+ * Frames go offline, all or none: none of them is claimed when this returns,
+ * nor will be until it is called with none.
+ */
+void rampart_claims_leave(const struct rampart_frames *frames)
+{
+	struct claim *claim, *next;
+
+	mutex_lock(&claims_lock);
+	leaving = *frames;
+	mutex_unlock(&claims_lock);
+	/* A claim that began before is there when this was had. */
+	down_write(&claiming);
+	up_write(&claiming);
+	mutex_lock(&claims_lock);
+	list_for_each_entry_safe(claim, next, &claims_by_age, by_age) {
+		if (overlap(&claim->frames, &leaving))
+			give_up_claim(claim, RAMPART_LOST_OFFLINE);
+	}
+	mutex_unlock(&claims_lock);
+}
+
+/* Has the claim with a frame stay until rampart_claims_unlock(); false if the holder has none. */
+bool rampart_claims_lock(const struct rampart_holder *holder,
+			 unsigned long frame, struct rampart_frames *frames)
+{
+	const struct claim *claim;
+
+	mutex_lock(&claims_lock);
+	claim = claim_with(frame);
+	if (claim && claim->holder == holder) {
+		*frames = claim->frames;
+		return true;
+	}
+	mutex_unlock(&claims_lock);
+	return false;
+}
+
+void rampart_claims_unlock(void)
+{
+	mutex_unlock(&claims_lock);
+}
+
+/*
+ * Frees the good frames. A bad one is never on a free list: the claim's
+ * reference to it is kept for ever [Rahman16, figure 8].
+ */
+static void give_back_frames(const struct rampart_frames *frames,
+			     const unsigned long *bad, bool tested)
+{
+	unsigned long i;
+
+	for (i = 0; i < frames->count; i++) {
+		struct page *page = pfn_to_page(frames->first + i);
+
+		cond_resched();
+		if (test_bit(i, bad)) {
+			rampart_ages_judge(frames->first + i, RAMPART_IS_BAD);
+			__ClearPageOffline(page);
+			rampart_retire(frames->first + i);
+			continue;
+		}
+		if (tested)
+			rampart_ages_judge(frames->first + i, RAMPART_IS_GOOD);
+		free_frame(page);
+	}
+}
+
+/* A user that calls everything bad must not use up the machine. */
+static bool may_retire(unsigned long frames, u32 flags)
+{
+	lockdep_assert_held(&claims_lock);
+	return flags & RAMPART_FORCE ||
+	       tally.retired + frames <= totalram_pages() / 100;
+}
+
+static int may_end(const struct rampart_holder *holder,
+		   const struct claim *claim,
+		   const struct rampart_give_back *verdict,
+		   const unsigned long *bad, unsigned long bad_frames)
+{
+	if (!claim || claim->holder != holder ||
+	    claim->number != verdict->claim ||
+	    claim->frames.first != verdict->first)
+		return -ESTALE;
+	if (find_next_bit(bad, RAMPART_CLAIM_MOST, claim->frames.count) <
+	    RAMPART_CLAIM_MOST)
+		return -EINVAL;
+	if (bad_frames && !may_retire(bad_frames, verdict->flags))
+		return -EDQUOT;
+	return 0;
+}
+
+/*
+ * Gives a claim back by a verdict on it; `bad` has RAMPART_CLAIM_MOST bits, one
+ * for each frame from the claim's first on. If it fails, nothing was done.
+ */
+int rampart_give_back(const struct rampart_holder *holder,
+		      const struct rampart_give_back *verdict,
+		      const unsigned long *bad)
+{
+	unsigned long bad_frames = bitmap_weight(bad, RAMPART_CLAIM_MOST);
+	bool tested = verdict->flags & RAMPART_TESTED;
+	struct claim *claim;
+	int error;
+
+	mutex_lock(&claims_lock);
+	claim = claim_with(verdict->first);
+	error = may_end(holder, claim, verdict, bad, bad_frames);
+	if (!error) {
+		end_claim(claim);
+		tally.retired += bad_frames;
+		tally.returned += claim->frames.count - bad_frames;
+		tally.tested += tested ? claim->frames.count : 0;
+	}
+	mutex_unlock(&claims_lock);
+	if (error)
+		return error;
+	give_back_frames(&claim->frames, bad, tested);
+	kfree(claim);
+	return 0;
+}
+
+struct rampart_tally rampart_claims_tally(void)
+{
+	struct rampart_tally copy;
+
+	mutex_lock(&claims_lock);
+	copy = tally;
+	mutex_unlock(&claims_lock);
+	return copy;
+}

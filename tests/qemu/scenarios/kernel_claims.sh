@@ -1,0 +1,164 @@
+# Frames that Rampart's kernel module hands to its owner: chosen free ones, and used ones whose content moves; they are
+# empty, seen by nobody else, and go back whatever becomes of the owner, of its time, of memory and of a memory block.
+# A bad one never does. They go back as the kernel is configured to have free pages: zeroed, or poisoned and unmapped.
+# memory: 1G
+# kernel-module: yes
+# tcg: thread=single
+
+folder=/sys/kernel/rampart
+
+# claims NAME: a count of frames.
+claims() {
+  awk -v name="$1" '$1 == name { print $2 }' $folder/claims
+}
+
+log_is_clean() {
+  ! dmesg | grep -E 'BUG|WARNING|Oops|Call Trace|INFO: |general protection|Bad page|corruption'
+}
+
+# begin CASE WORD...: the case of `window` runs until it says what it has; its process is $held.
+begin() {
+  : >/tmp/said
+  window "$@" >/tmp/said 2>&1 &
+  held=$!
+  until [ -s /tmp/said ]; do kill -0 $held || return 1; done
+  said=$(cat /tmp/said)
+}
+
+# Waits until a count of frames is as said; the time limit of claims is 3 s here.
+comes_to() {
+  waited=0
+  until [ "$(claims "$1")" = "$2" ]; do
+    [ $waited -lt 300 ] || return 1
+    sleep 1
+    waited=$((waited + 1))
+  done
+}
+
+# Frames without any mark: in use by the kernel, on a list of a CPU, or lost.
+unmarked() {
+  echo 3 >/proc/sys/vm/drop_caches
+  echo 1 >/proc/sys/vm/compact_memory
+  od -An -v -tx8 /proc/kpageflags | awk '{ for (i = 1; i <= NF; i++) if ($i ~ /^0*$/) n++ } END { print n }'
+}
+
+types() {
+  awk '/^Number of blocks/ { on = 1 } on' /proc/pagetypeinfo
+}
+
+dmesg -c >/dev/null
+check "the module loads" insmod /rampart.ko claim_seconds=3
+
+if [ "$boot" -gt 1 ]; then
+  window free >/dev/null
+  window move
+  # All free memory but 64 MiB; each page must be zero for a program.
+  check "what was tested is zero for programs, with $(grep -oE 'init_on_free=1|page_poison=1' /proc/cmdline)" \
+    touches small $(($(meminfo MemAvailable) / 1024 - 64))
+  check "no oops, no warning, no corruption" log_is_clean
+  [ "$boot" -gt 2 ] || report "boot-again page_poison=1 debug_pagealloc=on"
+  report end
+  reboot -f
+fi
+
+before=$(unmarked)
+types >/tmp/types
+
+for case in refusals neighbours late aliases forked ages; do
+  check "claims and their window: $case" window $case
+done
+check "nothing is held after that" test "$(claims held)" = 0
+
+said=$(window free)
+set -- $(window coverage)
+check "of $1 free frames 97 % were tested ($2; $said)" test $(($2 * 100)) -ge $(($1 * 97))
+types >/tmp/types.now
+check "pageblocks keep their migratetypes" diff /tmp/types /tmp/types.now
+
+verifier 51200 40 1 >/tmp/verified 2>&1 &
+verifier=$!
+until grep -q filled /tmp/verified; do :; done
+window move >/tmp/moved &
+mover=$!
+touch /tmp/go
+wait $mover
+check "memory can be moved while a program uses it" test $? = 0
+set -- $(cat /tmp/moved)
+check "of $2 blocks of 2 MiB most could be tested ($4)" test $(($4 * 100)) -ge $(($2 * 80))
+wait $verifier
+check "its data is as it was" grep -qx right /tmp/verified
+
+rm /tmp/go
+lost=$(claims lost_owner)
+check "a program claims 8 MiB" begin hold 2048
+check "they are held" test "$(claims held)" = 2048
+kill -KILL $held
+wait $held
+check "SIGKILL gives them back" test "$(claims held) $(claims lost_owner)" = "0 $((lost + 2048))"
+check "an owner leaves its descriptor to a child" begin leak 2048
+kill -KILL $held
+wait $held
+check "which does not keep the frames" test "$(claims held) $(claims lost_owner)" = "0 $((lost + 4096))"
+kill -KILL "$said"
+check "an owner is stopped" begin hold 2048
+kill -STOP $held
+check "it loses its claim when its time is up" comes_to lost_time 2048
+check "nothing is held" test "$(claims held)" = 0
+kill -KILL $held
+wait $held
+echo 3600 >/sys/module/rampart/parameters/claim_seconds
+
+check "a program claims frames of a memory block" begin hold 2048 6
+block=$((said / 32768))
+check "the block can go offline" sh -c "echo offline >$memory/memory$block/state"
+check "the claim is lost" test "$(claims held) $(claims lost_offline)" = "0 2048"
+kill -KILL $held
+wait $held
+check "the block comes online" sh -c "echo online >$memory/memory$block/state"
+age=$(window age "$said")
+check "its frames were never tested ($age)" test "${age% freed}" = never
+check "and can be claimed" begin hold 2048 $block
+kill -KILL $held
+wait $held
+
+corrupted=$(meminfo HardwareCorrupted)
+set -- $(window retire 4096)
+check "a user that calls everything bad retires nothing" test "$1" = EDQUOT
+set -- $(window retire 2)
+frame=$2
+check "bad frames are retired" test "$1" = retired
+check "the kernel knows them" test "$(meminfo HardwareCorrupted)" = $((corrupted + 8))
+check "they are poisoned" poisoned "$frame"
+check "in the table they are bad" test "$(window age "$frame") $(window age $((frame + 1)))" = "bad bad"
+check "the next is not" test "$(window age $((frame + 2)))" != bad
+check "they are counted" test "$(claims retired)" = 2
+
+lost=$(claims lost_time)
+check "a program claims 32 MiB" begin hold 8192
+mount -o remount,size=100% /tmp
+pieces=0
+while [ "$(claims held)" -gt 0 ] && [ $pieces -lt 100 ]; do
+  dd if=/dev/zero of=/tmp/piece.$pieces bs=1M count=16 2>/dev/null || break
+  pieces=$((pieces + 1))
+done
+check "when programs have taken $pieces times 16 MiB, the claim ends" test "$(claims lost_pressure)" = 8192
+check "not because of its time" test "$(claims lost_time)" = "$lost"
+rm /tmp/piece.*
+kill -KILL $held
+wait $held
+check "no program was killed for want of memory" nobody_was_killed
+
+turns=0
+while [ $turns -lt 30 ]; do
+  begin hold 2048
+  kill -KILL $held
+  wait $held
+  turns=$((turns + 1))
+done
+after=$(unmarked)
+check "after 30 owners that were killed no frame is lost ($before without a mark, then $after)" \
+  test "$after" -lt $((before + 1500))
+check "the module can go" rmmod rampart
+check "what it retired stays" poisoned "$frame"
+check "no oops, no warning" log_is_clean
+report "boot-again init_on_free=1"
