@@ -56,8 +56,14 @@ static LIST_HEAD(claims_by_age); /* the oldest first */
 static u64 last_number;
 static struct rampart_tally tally;
 
-/* Held for reading while frames are allocated, and until their claim is there. */
+/*
+ * Held for reading while frames are neither free nor in a claim: until a claim
+ * of them is there, and from its end until they are free.
+ */
 static DECLARE_RWSEM(claiming);
+
+/* One at a time: two in one pageblock would end each other's isolation. */
+static DEFINE_MUTEX(taking);
 
 /* Frames that go offline: under claims_lock. */
 static struct rampart_frames leaving;
@@ -109,7 +115,8 @@ static int look_at(const struct rampart_frames *frames, u32 *in_use)
 		if (zone && page_zone(page) != zone)
 			return -ENXIO;
 		zone = page_zone(page);
-		*in_use += page_count(page) != 0;
+		/* A page of the pool of huge ones has no reference while nobody has it. */
+		*in_use += page_count(page) != 0 || PageHuge(page);
 	}
 	if (zone_page_state(zone, NR_FREE_PAGES) <
 	    high_wmark_pages(zone) + frames->count)
@@ -163,7 +170,11 @@ static int take_part(unsigned long first, unsigned long end, unsigned int type)
 
 	if (type == MIGRATE_ISOLATE)
 		return -EBUSY;
+	mutex_lock(&taking);
+	rampart_demand_ignore(first, end);
 	error = alloc_contig_range(first, end, type, GFP_KERNEL | __GFP_NOWARN);
+	rampart_demand_ignore(0, 0);
+	mutex_unlock(&taking);
 	if (error)
 		return error;
 	for (frame = first; frame < end; frame++) {
@@ -190,6 +201,9 @@ static int take_frames(const struct rampart_frames *frames)
 			};
 
 			free_frames(&taken);
+			mutex_lock(&claims_lock);
+			tally.returned += taken.count;
+			mutex_unlock(&claims_lock);
 			return error;
 		}
 	}
@@ -206,32 +220,39 @@ static bool are_leaving(const struct rampart_frames *frames)
 	return are;
 }
 
-static void begin_claim(struct claim *claim)
+/* Returns the number of the claim, which may end as soon as it is there. */
+static u64 begin_claim(struct claim *claim)
 {
+	u64 number;
+
 	mutex_lock(&claims_lock);
-	claim->number = ++last_number;
+	number = ++last_number;
+	claim->number = number;
 	claim->since = jiffies;
 	rb_add(&claim->by_frame, &claims_by_frame, begins_before);
 	list_add_tail(&claim->by_age, &claims_by_age);
 	tally.held += claim->frames.count;
 	mutex_unlock(&claims_lock);
 	rampart_limit_time();
+	return number;
 }
 
-static int claim_frames(struct claim *claim, u32 how, u32 *in_use)
+static int claim_frames(struct claim *claim, struct rampart_claim *request)
 {
 	int error;
 
 	if (are_leaving(&claim->frames))
 		return -EBUSY;
-	error = look_at(&claim->frames, in_use);
+	if (rampart_memory_was_short())
+		return -ENOMEM;
+	error = look_at(&claim->frames, &request->in_use);
 	if (error)
 		return error;
-	if (*in_use && how == RAMPART_CLAIM_FREE)
+	if (request->in_use && request->how == RAMPART_CLAIM_FREE)
 		return -EBUSY;
 	error = take_frames(&claim->frames);
 	if (!error)
-		begin_claim(claim);
+		request->claim = begin_claim(claim);
 	return error;
 }
 
@@ -253,9 +274,7 @@ int rampart_claim(struct rampart_holder *holder, struct rampart_claim *request)
 	claim->frames.first = request->first;
 	claim->frames.count = request->frames;
 	down_read(&claiming);
-	error = claim_frames(claim, request->how, &request->in_use);
-	if (!error)
-		request->claim = claim->number;
+	error = claim_frames(claim, request);
 	up_read(&claiming);
 	if (error)
 		kfree(claim);
@@ -332,11 +351,25 @@ bool rampart_claims_give_up_older(unsigned long age)
 	return others;
 }
 
+/* Whether all pageblocks are isolated, as they are while they go offline. */
+static bool are_isolated(const struct rampart_frames *frames)
+{
+	unsigned long frame;
+
+	for (frame = frames->first; frame < frames->first + frames->count;
+	     frame += pageblock_nr_pages) {
+		if (rampart_block_type(pfn_to_page(frame)) != MIGRATE_ISOLATE)
+			return false;
+	}
+	return true;
+}
+
 /*
  * Frames go offline, all or none: none of them is claimed when this returns,
- * nor will be until it is called with none.
+ * nor will be until it is called with none. Fails if a claim that was refused
+ * has ended the isolation of a pageblock: the kernel would try for ever.
  */
-void rampart_claims_leave(const struct rampart_frames *frames)
+int rampart_claims_leave(const struct rampart_frames *frames)
 {
 	struct claim *claim, *next;
 
@@ -352,6 +385,7 @@ void rampart_claims_leave(const struct rampart_frames *frames)
 			give_up_claim(claim, RAMPART_LOST_OFFLINE);
 	}
 	mutex_unlock(&claims_lock);
+	return are_isolated(frames) ? 0 : -EBUSY;
 }
 
 /* Has the claim with a frame stay until rampart_claims_unlock(); false if the holder has none. */
@@ -377,10 +411,11 @@ void rampart_claims_unlock(void)
 
 /*
  * Frees the good frames. A bad one is never on a free list: the claim's
- * reference to it is kept for ever [Rahman16, figure 8].
+ * reference to it is kept for ever [Rahman16, figure 8]. One that the hardware
+ * found bad meanwhile is not freed by the kernel either.
  */
 static void give_back_frames(const struct rampart_frames *frames,
-			     const unsigned long *bad, bool tested)
+			     unsigned long *bad, bool tested)
 {
 	unsigned long i;
 
@@ -388,10 +423,11 @@ static void give_back_frames(const struct rampart_frames *frames,
 		struct page *page = pfn_to_page(frames->first + i);
 
 		cond_resched();
+		if (PageHWPoison(page))
+			__set_bit(i, bad);
 		if (test_bit(i, bad)) {
 			rampart_ages_judge(frames->first + i, RAMPART_IS_BAD);
 			__ClearPageOffline(page);
-			rampart_retire(frames->first + i);
 			continue;
 		}
 		if (tested)
@@ -425,16 +461,12 @@ static int may_end(const struct rampart_holder *holder,
 	return 0;
 }
 
-/*
- * Gives a claim back by a verdict on it; `bad` has RAMPART_CLAIM_MOST bits, one
- * for each frame from the claim's first on. If it fails, nothing was done.
- */
-int rampart_give_back(const struct rampart_holder *holder,
-		      const struct rampart_give_back *verdict,
-		      const unsigned long *bad)
+static int end_claim_of(struct claim **ended,
+			const struct rampart_holder *holder,
+			const struct rampart_give_back *verdict,
+			const unsigned long *bad)
 {
 	unsigned long bad_frames = bitmap_weight(bad, RAMPART_CLAIM_MOST);
-	bool tested = verdict->flags & RAMPART_TESTED;
 	struct claim *claim;
 	int error;
 
@@ -445,12 +477,37 @@ int rampart_give_back(const struct rampart_holder *holder,
 		end_claim(claim);
 		tally.retired += bad_frames;
 		tally.returned += claim->frames.count - bad_frames;
-		tally.tested += tested ? claim->frames.count : 0;
+		if (verdict->flags & RAMPART_TESTED)
+			tally.tested += claim->frames.count;
+		*ended = claim;
 	}
 	mutex_unlock(&claims_lock);
+	return error;
+}
+
+/*
+ * Gives a claim back by a verdict on it; `bad` has RAMPART_CLAIM_MOST bits, one
+ * for each frame from the claim's first on. If it fails, nothing was done.
+ */
+int rampart_give_back(const struct rampart_holder *holder,
+		      const struct rampart_give_back *verdict,
+		      unsigned long *bad)
+{
+	struct claim *claim;
+	unsigned long i;
+	int error;
+
+	down_read(&claiming);
+	error = end_claim_of(&claim, holder, verdict, bad);
+	if (!error)
+		give_back_frames(&claim->frames, bad,
+				 verdict->flags & RAMPART_TESTED);
+	up_read(&claiming);
 	if (error)
 		return error;
-	give_back_frames(&claim->frames, bad, tested);
+	/* Not under `claiming`: retiring may wait for memory that goes offline. */
+	for_each_set_bit(i, bad, RAMPART_CLAIM_MOST)
+		rampart_retire(claim->frames.first + i);
 	kfree(claim);
 	return 0;
 }

@@ -69,6 +69,16 @@ static inline void rampart_set_vm_flags(struct vm_area_struct *vma,
 #endif
 }
 
+static inline void rampart_clear_vm_flags(struct vm_area_struct *vma,
+					  unsigned long flags)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+	vma->vm_flags &= ~flags;
+#else
+	vm_flags_clear(vma, flags);
+#endif
+}
+
 typedef unsigned long rampart_shrink(struct shrinker *shrinker,
 				     struct shrink_control *control);
 

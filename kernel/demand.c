@@ -22,8 +22,11 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/atomic.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
@@ -66,12 +69,43 @@ static void see_alloc(void *unused, struct page *page, unsigned int order,
 		count(RAMPART_ALLOCATED_UNFREED, page, type, order);
 }
 
+/*
+ * Frames that a task takes by alloc_contig_range. The kernel takes whole free
+ * blocks and frees what lies beside the range, though it was not in use.
+ */
+static struct {
+	struct task_struct *task;
+	unsigned long first, end;
+} taken;
+
+static atomic_long_t beside_taken = ATOMIC_LONG_INIT(0);
+
+/* The frees of this task beside first..end are no demand, until a call with an empty range. */
+void rampart_demand_ignore(unsigned long first, unsigned long end)
+{
+	taken.first = first;
+	taken.end = end;
+	WRITE_ONCE(taken.task, first < end ? current : NULL);
+}
+
+static bool is_beside_taken(unsigned long frame)
+{
+	return READ_ONCE(taken.task) == current && in_task() &&
+	       (frame < taken.first || frame >= taken.end) &&
+	       frame >= ALIGN_DOWN(taken.first, MAX_ORDER_NR_PAGES) &&
+	       frame < ALIGN(taken.end, MAX_ORDER_NR_PAGES);
+}
+
 /* What a claim gives back was not in use: it is no demand. */
 static void see_free(void *unused, struct page *page, unsigned int order)
 {
 	unsigned int type = rampart_block_type(page);
 	bool good, unfreed;
 
+	if (is_beside_taken(page_to_pfn(page))) {
+		atomic_long_add(1L << order, &beside_taken);
+		return;
+	}
 	rampart_ages_see(page_to_pfn(page), 1UL << order, &good, &unfreed);
 	if (rampart_ages_free(page_to_pfn(page), 1UL << order))
 		return;
@@ -213,6 +247,7 @@ static unsigned long seen_frames(enum rampart_count flow)
 int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 			   unsigned long seen[RAMPART_FLOWS])
 {
+	unsigned long returned;
 	enum rampart_count flow;
 	int error;
 
@@ -223,8 +258,9 @@ int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 		return error;
 	for (flow = 0; flow < RAMPART_FLOWS; flow++)
 		kernel[flow] -= before[flow];
-	kernel[RAMPART_FREED] -= min(rampart_claims_tally().returned,
-				     kernel[RAMPART_FREED]);
+	returned = rampart_claims_tally().returned +
+		   atomic_long_read(&beside_taken);
+	kernel[RAMPART_FREED] -= min(returned, kernel[RAMPART_FREED]);
 	return 0;
 }
 

@@ -29,6 +29,13 @@ static unsigned int claim_seconds = 30;
 module_param(claim_seconds, uint, 0644);
 MODULE_PARM_DESC(claim_seconds, "after so many seconds a claim is given back without its owner");
 
+/*
+ * After the out-of-memory killer gave way to what claims gave back, there are
+ * no claims for a while: else it would give way again and again.
+ */
+#define SHORT_FOR (10 * HZ)
+static unsigned long short_until; /* jiffies; 0: never was */
+
 static struct shrinker *shrinker;
 
 static unsigned long count_claimed(struct shrinker *unused,
@@ -49,6 +56,7 @@ static int give_all(struct notifier_block *block, unsigned long unused,
 {
 	unsigned long *freed = data;
 
+	WRITE_ONCE(short_until, (jiffies + SHORT_FOR) ?: 1);
 	*freed += rampart_claims_give_up(ULONG_MAX, RAMPART_LOST_PRESSURE);
 	return NOTIFY_OK;
 }
@@ -59,16 +67,17 @@ static int see_offline(struct notifier_block *block, unsigned long action,
 		       void *data)
 {
 	const struct memory_notify *memory = data;
-	struct rampart_frames frames = { 0, 0 };
+	struct rampart_frames none = { 0, 0 };
+	struct rampart_frames frames = {
+		memory->start_pfn, memory->nr_pages
+	};
 
 	switch (action) {
 	case MEM_GOING_OFFLINE:
-		frames.first = memory->start_pfn;
-		frames.count = memory->nr_pages;
-		fallthrough;
+		return notifier_from_errno(rampart_claims_leave(&frames));
 	case MEM_OFFLINE:
 	case MEM_CANCEL_OFFLINE:
-		rampart_claims_leave(&frames);
+		rampart_claims_leave(&none);
 	}
 	return NOTIFY_OK;
 }
@@ -80,7 +89,7 @@ static DECLARE_DELAYED_WORK(timer, end_old_claims);
 
 static void end_old_claims(struct work_struct *work)
 {
-	if (rampart_claims_give_up_older(claim_seconds * HZ))
+	if (rampart_claims_give_up_older((unsigned long)claim_seconds * HZ))
 		rampart_limit_time();
 }
 
@@ -88,6 +97,14 @@ static void end_old_claims(struct work_struct *work)
 void rampart_limit_time(void)
 {
 	schedule_delayed_work(&timer, HZ);
+}
+
+/* Whether the out-of-memory killer was about to run a moment ago. */
+bool rampart_memory_was_short(void)
+{
+	unsigned long until = READ_ONCE(short_until);
+
+	return until && time_before(jiffies, until);
 }
 
 int rampart_pressure_begin(void)

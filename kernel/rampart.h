@@ -64,12 +64,12 @@ struct rampart_tally {
 int rampart_claim(struct rampart_holder *holder, struct rampart_claim *request);
 int rampart_give_back(const struct rampart_holder *holder,
 		      const struct rampart_give_back *verdict,
-		      const unsigned long *bad);
+		      unsigned long *bad);
 unsigned long rampart_claims_give_up(unsigned long frames,
 				     enum rampart_loss loss);
 void rampart_claims_give_up_of(const struct rampart_holder *holder);
 bool rampart_claims_give_up_older(unsigned long age);
-void rampart_claims_leave(const struct rampart_frames *frames);
+int rampart_claims_leave(const struct rampart_frames *frames);
 bool rampart_claims_lock(const struct rampart_holder *holder,
 			 unsigned long frame, struct rampart_frames *frames);
 void rampart_claims_unlock(void);
@@ -91,6 +91,7 @@ int rampart_demand_begin(void);
 void rampart_demand_end(void);
 unsigned long rampart_demand(enum rampart_count count, int node,
 			     unsigned int type, unsigned int order);
+void rampart_demand_ignore(unsigned long first, unsigned long end);
 int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 			   unsigned long seen[RAMPART_FLOWS]);
 
@@ -106,6 +107,7 @@ u32 rampart_offers(void);
 int rampart_pressure_begin(void);
 void rampart_pressure_end(void);
 void rampart_limit_time(void);
+bool rampart_memory_was_short(void);
 
 /* retire.c */
 void rampart_retire(unsigned long frame);

@@ -76,6 +76,7 @@ int rampart_window_map(struct rampart_holder *holder,
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC)
 		return -EINVAL;
 	/* A mapping of a device cannot be made one that is copied or dumped. */
+	rampart_clear_vm_flags(vma, VM_MAYEXEC);
 	rampart_set_vm_flags(vma, VM_PFNMAP | VM_IO | VM_DONTCOPY |
 				  VM_DONTEXPAND | VM_DONTDUMP);
 	vma->vm_private_data = holder;

@@ -1,5 +1,6 @@
 //! Why a test could not begin.
 
+use rampart_linux::Absence;
 use rampart_march::execute::bypass::NoneBypasses;
 use rampart_memory::Bytes;
 use rampart_memory::fault::TooManyFaults;
@@ -33,6 +34,12 @@ pub enum Error {
         /// The measurement.
         seen: NoneBypasses,
     },
+    /// the kernel module cannot be used: {0}
+    NoModule(Absence),
+    /// this kernel does not say where its memory is (/sys/devices/system/memory): leave --source kernel out
+    NoMemoryBlocks,
+    /// none of the chosen frames is memory that is online: `rampart banks` shows where memory is
+    NoSuchFrames,
     /// --inject: {0}
     Inject(#[from] TooManyFaults),
     /// {0}

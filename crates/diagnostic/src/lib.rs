@@ -32,6 +32,7 @@ mod testing;
 pub use error::Error;
 pub use machine::MachineUnderTest;
 pub use machine::reserve::SMALLEST_CLAIM;
-pub use once::{TestProgress, TestRequest, report};
+pub use once::chosen::choice::FrameChoice;
+pub use once::{TestProgress, TestRequest, TestSource, report};
 pub use testing::bad_frame::BadFrame;
 pub use testing::observer::TestObserver;

@@ -12,7 +12,7 @@ use std::num::NonZero;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use rampart_memory::Frame;
+use rampart_memory::{Frame, FrameRange};
 use serde::Serialize;
 
 use crate::{Error, HotplugState, MemoryBlocks, Roots};
@@ -238,6 +238,18 @@ impl FlagTable {
         let mut entry = [0; ENTRY_BYTES];
         let read = self.read(&mut entry, frame.number())?;
         Ok((read == ENTRY_BYTES).then(|| FrameFlags(u64::from_ne_bytes(entry))))
+    }
+
+    /// The class of each frame of a range, as far as there are frames.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if the kernel does not answer.
+    pub fn classes(&self, frames: FrameRange) -> Result<Vec<FrameClass>, Error> {
+        let count = usize::try_from(frames.count()).expect("a range to look at fits memory");
+        let mut buffer = vec![0; count * ENTRY_BYTES];
+        let read = self.read(&mut buffer, frames.start().number())?;
+        let mut classifier = Classifier::default();
+        Ok(entries(&buffer[..read]).map(|bits| classifier.class(FrameFlags(bits))).collect())
     }
 
     /// Counts all frames of the machine, while they change.

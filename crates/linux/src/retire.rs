@@ -7,7 +7,7 @@
 //!
 //! Source: Linux, Documentation/ABI/testing/sysfs-memory-page-offline and mm/memory-failure.c.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
@@ -139,6 +139,13 @@ impl Retirer {
             (Err(refusal), _) => RetireOutcome::Refused(refusal),
         }
     }
+}
+
+/// Whether the machine goes on after an error in a frame; false also where the kernel does not say. Else it stops
+/// (`vm.memory_failure_recovery`), also at an error that a program reports.
+#[must_use]
+pub(crate) fn goes_on_after_errors(roots: &Roots) -> bool {
+    fs::read_to_string(roots.proc("sys/vm/memory_failure_recovery")).is_ok_and(|recovers| recovers.trim() == "1")
 }
 
 #[cfg(test)]

@@ -94,6 +94,14 @@ impl FrameRange {
         Bytes::new(self.count * FRAME_BYTES)
     }
 
+    /// The first `count` frames, at least 1, and the rest, if there is one.
+    #[must_use]
+    pub fn split(self, count: u64) -> (Self, Option<Self>) {
+        let first = Self { start: self.start, count: count.clamp(1, self.count) };
+        let rest = self.count - first.count;
+        (first, (rest > 0).then(|| Self { start: Frame(self.start.0 + first.count), count: rest }))
+    }
+
     /// Whether the range has `frame`.
     #[must_use]
     pub fn contains(self, frame: Frame) -> bool {
@@ -127,6 +135,15 @@ mod tests {
         let merged = FrameRange::merge(frames);
         let expected = [(3, 3), (7, 1), (9, 2)].map(|(s, c)| FrameRange::new(Frame(s), c).unwrap());
         assert_eq!(merged, expected);
+    }
+
+    #[test]
+    fn a_range_is_split_into_what_it_had() {
+        let range = |start, count| FrameRange::new(Frame(start), count).unwrap();
+        assert_eq!(range(3, 9).split(4), (range(3, 4), Some(range(7, 5))));
+        assert_eq!(range(3, 9).split(9), (range(3, 9), None));
+        assert_eq!(range(3, 9).split(99), (range(3, 9), None));
+        assert_eq!(range(3, 9).split(0), (range(3, 1), Some(range(4, 8))));
     }
 
     #[test]

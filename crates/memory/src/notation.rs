@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::{Bytes, Frame};
+use crate::{Bytes, Frame, FrameRange};
 
 /// {0:?} is not a frame number: give it as 0x1a2b3 or decimal, below 2^40
 #[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
@@ -18,6 +18,24 @@ impl FromStr for Frame {
             _ => text.parse(),
         };
         number.ok().and_then(Self::new).ok_or_else(|| ParseFrameError(text.to_owned()))
+    }
+}
+
+/// {0:?} is no range of frames: give the first, and the one behind the last, such as 0x40000..0x80000
+#[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
+pub struct ParseFrameRangeError(String);
+
+impl FromStr for FrameRange {
+    type Err = ParseFrameRangeError;
+
+    /// `0x40000..0x80000`: without its end, as in Rust.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parsed = || {
+            let (start, end) = text.split_once("..")?;
+            let (start, end): (Frame, Frame) = (start.trim().parse().ok()?, end.trim().parse().ok()?);
+            Self::new(start, end.number().checked_sub(start.number())?)
+        };
+        parsed().ok_or_else(|| ParseFrameRangeError(text.to_owned()))
     }
 }
 
@@ -70,6 +88,16 @@ mod tests {
 
     fn frame(number: u64) -> Frame {
         Frame::new(number).unwrap()
+    }
+
+    #[test]
+    fn a_range_of_frames_is_without_its_end() {
+        let range: FrameRange = "0x40000..0x80000".parse().unwrap();
+        assert_eq!((range.start().number(), range.last().number()), (0x4_0000, 0x7_ffff));
+        assert_eq!("7..8".parse::<FrameRange>().unwrap().count(), 1);
+        for wrong in ["7", "7..7", "8..7", "7..", "..7", "7..8..9", "7-9", "a..b", "0..0x10000000001"] {
+            assert!(wrong.parse::<FrameRange>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -27,6 +27,10 @@ pub enum Error {
     ExportRefused(#[from] rampart_memory::fault_map::export::ExportRefusal),
     /// only --format memmap takes --ranges: leave it out
     RangesOfMemmap,
+    /// --frames, --node and --used choose frames, which --source free cannot: leave it out
+    FreeIsNotChosen,
+    /// the kernel module hands over frames that are chosen (--frames, --node, --used): leave --memory and --inject out
+    ChosenByNumber,
     /// detours cannot be measured here: {0}
     NoCounter(rampart_linux::Absence),
     /// no error can be injected here: {0}

@@ -8,6 +8,7 @@
                          and waits; so does `leak`, after it has left its descriptor to a child, which it prints
    retire COUNT          claims free frames, gives them back as bad, and prints what came of it and the first
    age FRAME             prints the entry of a frame in the table of ages
+   user COUNT            uses so many pages, prints the frames of every 64th, and waits
 
    The other cases need no numbers; all are in CASES, at the end. */
 #define _GNU_SOURCE
@@ -227,6 +228,21 @@ static void retire(void) {
     printf("%s %llu\n", refused ? strerrorname_np(errno) : "retired", (unsigned long long)claim.first);
 }
 
+static void user(void) {
+    char *memory = mmap(NULL, words[0] * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int pagemap = open("/proc/self/pagemap", O_RDONLY);
+    must(memory != MAP_FAILED && pagemap >= 0, "mmap");
+    must(madvise(memory, words[0] * PAGE, MADV_NOHUGEPAGE) == 0, "madvise");
+    for (uint64_t page = 0; page < words[0]; page++) {
+        uint64_t entry;
+        memory[page * PAGE] = 1;
+        off_t at = ((uintptr_t)memory / PAGE + page) * sizeof(entry);
+        must(pread(pagemap, &entry, sizeof(entry), at) == sizeof(entry), "pagemap");
+        if (page % 64 == 0) printf("%llu ", entry & ((1ull << 55) - 1));
+    }
+    wait_for_ever("");
+}
+
 static sigjmp_buf touched;
 
 static void see_signal(int number) { siglongjmp(touched, number); }
@@ -382,6 +398,7 @@ static const struct {
     {"hold", hold},
     {"leak", leak},
     {"retire", retire},
+    {"user", user},
     {"neighbours", neighbours},
     {"late", late},
     {"refusals", refusals},

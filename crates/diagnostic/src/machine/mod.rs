@@ -13,7 +13,7 @@ use rampart_linux::{
     MemoryBlocks, MemoryState, Pagemap, Pinning, Roots, Topology, cpu,
 };
 use rampart_memory::fault_map::Retirement;
-use rampart_memory::{Bytes, Clock, Frame};
+use rampart_memory::{Bytes, Clock, Frame, FrameRange};
 
 use serde::Serialize;
 
@@ -202,6 +202,13 @@ impl MachineUnderTest {
                 |absence| absence.to_string(),
             )),
         }
+    }
+
+    /// The present use of each frame of a range; nothing where it cannot be read.
+    #[must_use]
+    pub fn classes(&self, frames: FrameRange) -> Vec<FrameClass> {
+        let classes = FlagTable::open(&self.roots).and_then(|table| table.classes(frames));
+        classes.unwrap_or_default()
     }
 
     /// Counts the frames for which `counted` is true, by their use; `None` if their flags cannot be read.

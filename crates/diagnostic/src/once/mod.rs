@@ -8,6 +8,7 @@
 //! them out: claim, pin, look up frames, test, record, retire, give back ([Rahman16, fig. 2]: untested free → tested
 //! free or failed).
 
+pub mod chosen;
 pub mod extent;
 mod prepare;
 pub mod report;
@@ -24,11 +25,12 @@ use std::thread;
 use std::time::Duration;
 
 use rampart_march::execute::Method;
-use rampart_march::{AddressSequence, Fidelity, MarchTest};
+use rampart_march::{AddressSequence, Fidelity, MarchTest, Plan};
 use rampart_memory::fault::InjectionSpec;
 use rampart_memory::{Bytes, Timestamp};
 use rampart_store::{Store, TestStart};
 
+use self::chosen::choice::FrameChoice;
 use self::prepare::TestPreparation;
 use self::report::Report;
 use self::shared::TestContext;
@@ -71,6 +73,17 @@ pub struct TestRequest {
     pub inject: Option<InjectionSpec>,
     /// The seed of random data backgrounds.
     pub seed: u64,
+    /// Where the memory comes from.
+    pub source: TestSource,
+}
+
+/// Where the memory of a test comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TestSource {
+    /// This process claims free memory, as any program does.
+    FreeMemory,
+    /// The kernel module hands over these frames.
+    Kernel(FrameChoice),
 }
 
 impl TestRequest {
@@ -82,6 +95,22 @@ impl TestRequest {
             sequences: self.sequences.iter().map(ToString::to_string).collect(),
             requested: self.memory,
             injected: self.inject.as_ref().map(ToString::to_string),
+        }
+    }
+
+    /// The plan of one pass, from 1: each pass of a repeated test uses other random data backgrounds.
+    fn plan(&self, pass: u32) -> Plan {
+        let seed = self.seed.wrapping_add(u64::from(pass - 1));
+        let plan = Plan::new(self.march.clone(), self.fidelity, &self.sequences, seed);
+        if self.retention > Duration::ZERO { plan.with_delayed_reads() } else { plan }
+    }
+
+    /// The number of passes, if there is one.
+    fn most_passes(&self) -> Option<u32> {
+        match (self.passes, self.duration) {
+            (Some(passes), _) => Some(passes.get()),
+            (None, Some(_)) => None,
+            (None, None) => Some(1),
         }
     }
 }
@@ -101,6 +130,9 @@ pub fn run(
     stop: &AtomicBool,
     observer: &dyn TestObserver,
 ) -> Result<Report, Error> {
+    if let TestSource::Kernel(choice) = &request.source {
+        return chosen::run(request, choice, machine, store, stop, observer);
+    }
     let started = machine.clock.now();
     let errors = machine.errors();
     let known = known_bad::retire(machine, &mut store, observer);

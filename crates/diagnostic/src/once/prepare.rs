@@ -1,9 +1,6 @@
 //! Prepares a test: how much memory, on which CPUs, with which loops.
 
-use std::time::Duration;
-
 use rampart_linux::CpuNumber;
-use rampart_march::Plan;
 use rampart_memory::Bytes;
 use rampart_memory::fault::Campaign;
 
@@ -47,13 +44,6 @@ impl TestPreparation {
         let march = MarchSetup::new(request.method, request.delay, request.retention, block)?;
         let offline = machine.offline();
         Ok(Self { outlook, offline, reserve, goal, block, cpus, march, campaign })
-    }
-
-    /// The plan of one pass, from 1: each pass of a repeated test uses other random data backgrounds.
-    pub fn plan(&self, request: &TestRequest, pass: u32) -> Plan {
-        let seed = request.seed.wrapping_add(u64::from(pass - 1));
-        let plan = Plan::new(request.march.clone(), request.fidelity, &request.sequences, seed);
-        if request.retention > Duration::ZERO { plan.with_delayed_reads() } else { plan }
     }
 
     pub fn describe(&self, request: &TestRequest) -> String {

@@ -5,7 +5,7 @@
 //! was found. **Why this way.** The text and the JSON are two views of this one value, so they cannot disagree.
 //! `docs/report-schema.md` documents the JSON keys; [`SCHEMA`] changes when a key changes its meaning or is removed.
 
-use rampart_memory::{Bytes, Timestamp};
+use rampart_memory::{Bytes, FrameRange, Timestamp};
 use serde::Serialize;
 
 use super::extent::Extent;
@@ -35,6 +35,8 @@ pub struct Report {
     /// How much of the zones was tested, on a machine with one that only programs get (`ZONE_MOVABLE`); else empty.
     /// Without the privilege to read frame numbers, nothing of them counts as tested.
     pub zones: Vec<ZoneExtent>,
+    /// The frames that were chosen, if the kernel module handed them over.
+    pub chosen: Option<ChosenFrames>,
     /// Different frames (pages, where frame numbers are unknown) that were tested completely at least once.
     pub frames_tested: u64,
     /// Whether frame numbers were known.
@@ -67,6 +69,19 @@ pub struct Report {
     pub seconds: f64,
     /// The maximum memory use of the tool itself, beyond the tested memory, in bytes.
     pub own_bytes: Option<Bytes>,
+}
+
+/// Frames that were tested by their numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChosenFrames {
+    /// The ranges, as far as they are memory that is online.
+    pub ranges: Vec<FrameRange>,
+    /// Whether frames in use were tested too.
+    pub used: bool,
+    /// Frames whose content was moved elsewhere, each pass counted.
+    pub moved: u64,
+    /// Frames that the kernel took back before their test ended, counted at each attempt.
+    pub lost: u64,
 }
 
 /// Frames that were not tested, and why.

@@ -152,11 +152,6 @@ impl<'a> TestContext<'a> {
         recorder: TestRecorder<'a>,
         observer: &'a dyn TestObserver,
     ) -> Self {
-        let passes = match (request.passes, request.duration) {
-            (Some(passes), _) => Some(passes.get()),
-            (None, Some(_)) => None,
-            (None, None) => Some(1),
-        };
         Self {
             request,
             machine,
@@ -165,7 +160,7 @@ impl<'a> TestContext<'a> {
             known_bad,
             published: Publisher::new(recorder),
             sums: Mutex::default(),
-            schedule: Mutex::new(BlockSchedule::new(prepared.goal, prepared.block, passes)),
+            schedule: Mutex::new(BlockSchedule::new(prepared.goal, prepared.block, request.most_passes())),
             reserve: Mutex::new(prepared.reserve.clone()),
             stopped: Mutex::new(None),
             interruption: Interruption::default(),

@@ -28,15 +28,17 @@ pub fn summarize(shared: &TestContext<'_>, started: Timestamp, kernel_errors: Ke
     blocks.iter().filter(|held| !held.read_late).for_each(|held| shared.leave(held));
     let sums = lock(&shared.sums);
     let bad_frames = lock(&shared.published.findings).bad_frames();
-    let plan = shared.prepared.plan(shared.request, 1);
+    let plan = shared.request.plan(1);
     let machine = shared.prepared.outlook.total;
     let extent = Extent::new(Bytes::new(sums.tested() * FRAME_BYTES), shared.prepared.goal, machine);
     let losses = losses(shared, &sums);
     let incomplete = shortfall(&extent, &losses, shared.stopped());
     let verdict = TestVerdict::of(bad_frames.len(), incomplete.as_ref());
-    let limit = limits(&sums, plan.reads(), plan.writes());
+    let limit = limits(&sums.limits, &plan);
     let bytes_per_second = sums.rate(shared.prepared.cpus.len());
-    let end = end_of(shared, &verdict, incomplete.clone(), &bad_frames, sums.tested(), bytes_per_second);
+    let found =
+        Found { verdict: &verdict, incomplete: incomplete.clone(), bad: &bad_frames, frames_tested: sums.tested() };
+    let end = found.end(shared.machine.clock.now(), bytes_per_second);
     Report {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
@@ -45,6 +47,7 @@ pub fn summarize(shared: &TestContext<'_>, started: Timestamp, kernel_errors: Ke
         bad_frames,
         extent,
         zones: zones(shared, &sums),
+        chosen: None,
         frames_tested: sums.tested(),
         frames_known: sums.unknown_pages == 0,
         not_tested: not_tested(shared, &sums, &losses),
@@ -63,28 +66,33 @@ pub fn summarize(shared: &TestContext<'_>, started: Timestamp, kernel_errors: Ke
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is below 2^64 and positive")]
-fn end_of(
-    shared: &TestContext<'_>,
-    verdict: &TestVerdict,
-    shortfall: Option<String>,
-    bad_frames: &[BadFrame],
-    frames_tested: u64,
-    rate: f64,
-) -> TestEnd {
-    let emulated = bad_frames.iter().filter(|bad| bad.origin == MapOrigin::Emulated).count() as u64;
-    TestEnd {
-        at: shared.machine.clock.now(),
-        outcome: match verdict {
-            TestVerdict::Pass => TestEnding::Pass,
-            TestVerdict::Fail => TestEnding::Fail,
-            TestVerdict::Incomplete => TestEnding::Incomplete,
-        },
-        shortfall,
-        frames_tested,
-        bad_frames: bad_frames.len() as u64 - emulated,
-        emulated_frames: emulated,
-        bytes_per_second: rate as u64,
+/// The outcome of a test.
+pub struct Found<'a> {
+    pub verdict: &'a TestVerdict,
+    /// Why it is incomplete, if it is.
+    pub incomplete: Option<String>,
+    pub bad: &'a [BadFrame],
+    pub frames_tested: u64,
+}
+
+impl Found<'_> {
+    /// What the store keeps of it.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is below 2^64 and positive")]
+    pub fn end(self, at: Timestamp, rate: f64) -> TestEnd {
+        let emulated = self.bad.iter().filter(|bad| bad.origin == MapOrigin::Emulated).count() as u64;
+        TestEnd {
+            at,
+            outcome: match self.verdict {
+                TestVerdict::Pass => TestEnding::Pass,
+                TestVerdict::Fail => TestEnding::Fail,
+                TestVerdict::Incomplete => TestEnding::Incomplete,
+            },
+            shortfall: self.incomplete,
+            frames_tested: self.frames_tested,
+            bad_frames: self.bad.len() as u64 - emulated,
+            emulated_frames: emulated,
+            bytes_per_second: rate as u64,
+        }
     }
 }
 
@@ -135,13 +143,14 @@ fn delayed_read(shared: &TestContext<'_>, plan: &Plan, sums: &TestSums) -> Optio
 
 /// The limits of all testing CPUs together. Each CPU measured its own limit while the others worked.
 #[expect(clippy::cast_precision_loss, reason = "rates")]
-fn limits(sums: &TestSums, reads: usize, writes: usize) -> Option<BandwidthLimits> {
-    if sums.limits.is_empty() {
+pub fn limits(measured: &[Limit], plan: &Plan) -> Option<BandwidthLimits> {
+    if measured.is_empty() {
         return None;
     }
-    let sum = |of: fn(&Limit) -> f64| sums.limits.iter().map(of).sum::<f64>();
+    let sum = |of: fn(&Limit) -> f64| measured.iter().map(of).sum::<f64>();
     let (write, read) = (sum(|limit| limit.write), sum(|limit| limit.read));
-    Some(BandwidthLimits { write, read, of_this_test: 1.0 / (writes as f64 / write + reads as f64 / read) })
+    let of_this_test = 1.0 / (plan.writes() as f64 / write + plan.reads() as f64 / read);
+    Some(BandwidthLimits { write, read, of_this_test })
 }
 
 fn test_that_ran(shared: &TestContext<'_>, plan: &Plan, sums: &TestSums) -> TestRan {
@@ -163,7 +172,8 @@ fn test_that_ran(shared: &TestContext<'_>, plan: &Plan, sums: &TestSums) -> Test
     }
 }
 
-fn coverage(plan: &Plan) -> Vec<Coverage> {
+/// The faults that a plan finds.
+pub fn coverage(plan: &Plan) -> Vec<Coverage> {
     let kinds = plan_coverage(plan).into_iter();
     let coverage = kinds.map(|kind| Coverage {
         fault: kind.kind.to_string(),

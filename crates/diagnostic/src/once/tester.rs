@@ -75,7 +75,7 @@ fn test(shared: &TestContext<'_>, mut held: HeldBlock) {
     let mut now = Vec::new();
     shared.machine.frames(&held.block, &mut now);
     let pass = shared.schedule().pass();
-    let plan = shared.prepared.plan(shared.request, pass);
+    let plan = shared.request.plan(pass);
     if held.stage == 0 {
         begin(shared, &mut held, &now);
     }

@@ -8,12 +8,12 @@
 //!
 //! Source: Linux, mm/memory-failure.c.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 
 use rampart_memory::Frame;
 
 use super::{HeldFrame, SharedRange};
-use crate::retire::{RetireOutcome, RetireRefusal, Retirer, Way, write_address};
+use crate::retire::{RetireOutcome, RetireRefusal, Retirer, Way, goes_on_after_errors, write_address};
 use crate::{Pagemap, Roots};
 
 impl SharedRange {
@@ -42,9 +42,8 @@ impl HeldFrameRetirer {
     pub fn open(roots: &Roots, retirer: &Retirer) -> Option<Self> {
         // Asked first: every guarded process begins here, and only root's sees marks.
         retirer.sees_marks().then_some(())?;
-        let recovers = fs::read_to_string(roots.proc("sys/vm/memory_failure_recovery")).ok()?;
         let file = OpenOptions::new().write(true).open(Way::Hard.file(roots)).ok()?;
-        (recovers.trim() == "1").then_some(Self(file))
+        goes_on_after_errors(roots).then_some(Self(file))
     }
 
     /// Retires a held frame. The kernel refuses to drop its content, as somebody refers to it, but marks it; so nobody
@@ -59,6 +58,7 @@ impl HeldFrameRetirer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn held_frames_are_retired_only_where_the_kernel_marks_frames_and_goes_on() {

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
+use rampart_linux::kernel_module::FrameAccess;
 use rampart_memory::{Bytes, FRAME_BYTES, LINE_BYTES, LINES_PER_FRAME, RegionLine};
 
 /// Memory that a test may write: proof that nobody else reads it, writes it or holds a reference to it.
@@ -130,6 +131,15 @@ impl<'a> From<&'a mut rampart_linux::Block> for Region<'a> {
         // the block is borrowed for the region's life, and it alone hands out its address; 3. it makes no reference to
         // it.
         unsafe { Self::from_raw(block.base(), block.bytes().get() / LINE_BYTES) }
+    }
+}
+
+impl<'a> From<&'a mut FrameAccess<'_>> for Region<'a> {
+    fn from(access: &'a mut FrameAccess<'_>) -> Self {
+        // SAFETY: 1. the window of claimed frames is cached memory, mapped until the access is dropped, and where the
+        // frames are taken away, other memory of this process comes into their place; 2. claimed frames are used by
+        // nobody else, and the access is borrowed for the region's life; 3. it makes no reference to them.
+        unsafe { Self::from_raw(access.base(), access.bytes() as u64 / LINE_BYTES) }
     }
 }
 

@@ -72,6 +72,9 @@ pub fn report(report: &Report) -> String {
         let label = if i == 0 { "not tested" } else { "" };
         let _ = writeln!(text, "{label:<11} {} {}", Bytes::new(untested.frames * FRAME_BYTES), untested.why);
     }
+    if let Some(chosen) = report.chosen.as_ref().filter(|chosen| chosen.moved > 0) {
+        let _ = writeln!(text, "moved       the content of {} frames, which programs used", count(chosen.moved));
+    }
     for zone in &report.zones {
         let (label, what) = if zone.only_programs {
             ("user pool", "only programs get")

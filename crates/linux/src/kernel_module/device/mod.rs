@@ -21,12 +21,14 @@ use rustix::io::Errno;
 use self::window::FrameWindow;
 pub use self::window::{FrameAccess, WindowLoss, late_touch};
 use super::{DEVICE, KernelModuleView, LoadedModule};
+use crate::retire::goes_on_after_errors;
 use crate::{Absence, Roots};
 
 /// The device, which this process owns until this and all claims are dropped.
 #[derive(Debug)]
 pub struct ModuleDevice {
     file: File,
+    roots: Roots,
 }
 
 /// How frames are claimed.
@@ -61,6 +63,8 @@ pub enum VerdictRefusal {
     Late,
     /// more than a hundredth of the memory would be retired
     TooMany,
+    /// the kernel would stop the machine at a bad frame (vm.memory_failure_recovery is 0)
+    WouldStop,
     /// the module refused a verdict: {0}
     Unexpected(Errno),
 }
@@ -80,6 +84,12 @@ impl ModuleDevice {
     /// # Errors
     /// If no module of this version is loaded, another process owns the device, or this process may not.
     pub fn open(roots: &Roots) -> Result<Self, Absence> {
+        if LoadedModule::find(roots).is_none() {
+            return Err(Absence::new(
+                "it is not loaded",
+                "`rampart kernel build`, then `rampart kernel load`, as root",
+            ));
+        }
         KernelModuleView::read(roots)?;
         let opened = OpenOptions::new().read(true).write(true).open(DEVICE);
         let file = opened.map_err(|cause| match cause.raw_os_error().map(Errno::from_raw_os_error) {
@@ -94,7 +104,7 @@ impl ModuleDevice {
             ),
             _ => Absence::of_file(DEVICE.as_ref(), &cause, "Rampart's module"),
         })?;
-        Ok(Self { file })
+        Ok(Self { file, roots: roots.clone() })
     }
 
     /// Claims frames, at most [`ClaimedFrames::MOST`]. They hold zeros.
@@ -183,14 +193,17 @@ impl ClaimedFrames {
     /// Gives the frames back.
     ///
     /// # Errors
-    /// If the verdict is not accepted: too late, or too many frames are bad. In the second case the frames stay
-    /// claimed.
+    /// If the verdict is not accepted. Unless it is too late, the frames stay claimed.
     pub fn give_back(&mut self, verdict: ClaimVerdict<'_>) -> Result<(), VerdictRefusal> {
         let Some(claim) = self.claim else { return Err(VerdictRefusal::Late) };
         let bad: Vec<u64> = match verdict {
             ClaimVerdict::NotTested => Vec::new(),
             ClaimVerdict::Tested(bad) => bad.iter().map(|frame| frame.number()).collect(),
         };
+        // Asked each time: it can be changed at any time, and a bad frame is rare.
+        if !bad.is_empty() && !goes_on_after_errors(&self.device.roots) {
+            return Err(VerdictRefusal::WouldStop);
+        }
         let given = abi::give_back(&self.device.file, &give_back_of(self.frames, claim, verdict, &bad));
         if given != Err(Errno::DQUOT) {
             self.claim = None;

@@ -4,8 +4,8 @@
 //! kills. The loop cannot look before each access, nor be left by a jump. **Idea.** A thread says which window it
 //! accesses. At a SIGBUS in it, the handler puts ordinary memory in the place of the whole window and notes the loss;
 //! the loop goes on, in vain, until it looks. **Why this way.** A SIGBUS comes to the thread that caused it, so what
-//! the handler needs is the thread's own: no table, no lock. A test looks every few hundred KiB, so only so much memory is
-//! taken in place of the lost one.
+//! the handler needs is the thread's own: no table, no lock. A test looks every few hundred KiB, so only so much memory
+//! is taken in place of the lost one.
 //!
 //! Sources: sigaction(2); `BUS_ADRERR` and `BUS_MCEERR_AR` of Linux, include/uapi/asm-generic/siginfo.h.
 

@@ -3,12 +3,21 @@
 use std::num::NonZero;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use rampart_march::{Fidelity, MarchChoice};
-use rampart_memory::Bytes;
 use rampart_memory::fault::InjectionSpec;
+use rampart_memory::{Bytes, FrameRange};
 
 use crate::parsing::{MethodChoice, SequenceChoice, parse_march_test, parse_memory, parse_rest, parse_time};
+
+/// Where the memory of a test comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SourceChoice {
+    /// Memory that is free, claimed as any program does
+    Free,
+    /// Frames that the kernel module hands over (`rampart kernel load`; root)
+    Kernel,
+}
 
 /// Options of `rampart test`.
 #[derive(Debug, Args)]
@@ -16,6 +25,18 @@ pub struct TestArguments {
     /// How much memory to test, such as 4GiB [default: all free memory except a reserve]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub memory: Option<Bytes>,
+    /// Where the memory comes from [default: kernel if frames are chosen, else free]
+    #[arg(long, value_enum)]
+    pub source: Option<SourceChoice>,
+    /// Test these frames, such as 0x40000..0x80000: without the last one; may be given more than once
+    #[arg(long, value_name = "FIRST..END", value_delimiter = ',')]
+    pub frames: Vec<FrameRange>,
+    /// Test frames of this node only; may be given more than once
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub node: Vec<u32>,
+    /// Test also frames in use: what is in them is moved to others first
+    #[arg(long)]
+    pub used: bool,
     /// The march test: a name (`rampart march list`), or a test in march notation: '*(w0); ^(r0,w1); v(r1,w0)'
     #[arg(long, value_name = "TEST", default_value = "March C-", value_parser = parse_march_test)]
     pub march: MarchChoice,

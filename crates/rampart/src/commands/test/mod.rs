@@ -4,9 +4,10 @@ pub mod arguments;
 
 use std::path::PathBuf;
 
-use rampart_diagnostic::{TestRequest, once};
+use rampart_diagnostic::{FrameChoice, TestRequest, TestSource, once};
+use rampart_memory::Node;
 
-use self::arguments::TestArguments;
+use self::arguments::{SourceChoice, TestArguments};
 use crate::error::Error;
 use crate::inputs::pools::machine_beside_pools;
 use crate::inputs::store;
@@ -16,7 +17,7 @@ use crate::process::signals::stop_flag;
 
 /// Tests memory. Returns 0 if all requested memory is good, 1 if bad frames were found, 2 if not all could be tested.
 pub fn run(arguments: &TestArguments, path: Option<PathBuf>) -> Result<u8, Error> {
-    let request = request(arguments);
+    let request = request(arguments)?;
     let machine = machine_beside_pools();
     let store = store::open(path, machine.clock.now())?;
     let stop = stop_flag()?;
@@ -32,8 +33,8 @@ pub fn run(arguments: &TestArguments, path: Option<PathBuf>) -> Result<u8, Error
     Ok(report.verdict.exit_code())
 }
 
-fn request(arguments: &TestArguments) -> TestRequest {
-    TestRequest {
+fn request(arguments: &TestArguments) -> Result<TestRequest, Error> {
+    Ok(TestRequest {
         memory: arguments.memory,
         name: arguments.march.named.map(|named| named.name.to_owned()),
         march: arguments.march.test.clone(),
@@ -47,5 +48,22 @@ fn request(arguments: &TestArguments) -> TestRequest {
         method: arguments.method.map(Into::into),
         inject: arguments.inject.clone(),
         seed: arguments.seed,
+        source: source(arguments)?,
+    })
+}
+
+/// Where the memory comes from: if frames are chosen, it can only be the kernel module.
+fn source(arguments: &TestArguments) -> Result<TestSource, Error> {
+    let choice = FrameChoice {
+        ranges: arguments.frames.clone(),
+        nodes: arguments.node.iter().copied().map(Node).collect(),
+        used: arguments.used,
+    };
+    let is_chosen = choice != FrameChoice::default();
+    match arguments.source {
+        Some(SourceChoice::Free) if is_chosen => Err(Error::FreeIsNotChosen),
+        None | Some(SourceChoice::Free) if !is_chosen => Ok(TestSource::FreeMemory),
+        _ if arguments.memory.is_some() || arguments.inject.is_some() => Err(Error::ChosenByNumber),
+        _ => Ok(TestSource::Kernel(choice)),
     }
 }

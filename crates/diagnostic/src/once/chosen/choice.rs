@@ -1,0 +1,176 @@
+//! Which frames of the machine are to be tested.
+//!
+//! **Problem.** A user names physical ranges, nodes, or all memory; there are holes in it, and a part is offline.
+//! **Idea.** What is named is cut to the memory blocks that are online. What can be claimed is decided by blocks of
+//! 2 MiB, as the kernel does: one page in it that cannot be moved keeps the kernel from taking any frame of it. **Why
+//! this way.** Both are functions of what the kernel shows, so their tests need no memory.
+
+use rampart_linux::{FrameClass, HotplugState, MemoryBlocks};
+use rampart_memory::{Bytes, Frame, FrameRange, Node};
+
+/// The frames of the kernel's unit of movable memory: `pageblock_order` of x86-64.
+pub const PAGEBLOCK: u64 = 512;
+
+/// Which frames are to be tested.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FrameChoice {
+    /// These; if empty, all.
+    pub ranges: Vec<FrameRange>,
+    /// On these nodes; if empty, on all.
+    pub nodes: Vec<Node>,
+    /// Whether also frames in use are tested, whose content is moved elsewhere first.
+    pub used: bool,
+}
+
+impl FrameChoice {
+    /// The chosen frames that are online, in ascending ranges that do not touch.
+    #[must_use]
+    pub fn online(&self, blocks: &MemoryBlocks) -> Vec<FrameRange> {
+        let size = blocks.frames().get();
+        let is_chosen =
+            |node: Option<Node>| self.nodes.is_empty() || node.is_some_and(|node| self.nodes.contains(&node));
+        let online = blocks.blocks.iter().filter(|block| block.state == HotplugState::Online && is_chosen(block.node));
+        let mut spans: Vec<(u64, u64)> = Vec::new();
+        for block in online {
+            let (first, end) = (u64::from(block.number.0) * size, (u64::from(block.number.0) + 1) * size);
+            for (from, to) in self.within(first, end) {
+                match spans.last_mut() {
+                    Some((_, last)) if *last == from => *last = to,
+                    _ => spans.push((from, to)),
+                }
+            }
+        }
+        spans.into_iter().filter_map(|(from, to)| FrameRange::new(Frame::new(from)?, to - from)).collect()
+    }
+
+    /// The parts of `first..end` that are named, ascending.
+    fn within(&self, first: u64, end: u64) -> Vec<(u64, u64)> {
+        if self.ranges.is_empty() {
+            return vec![(first, end)];
+        }
+        let cut = |range: &FrameRange| (range.start().number().max(first), (range.last().number() + 1).min(end));
+        let mut parts: Vec<_> = self.ranges.iter().map(cut).filter(|(from, to)| from < to).collect();
+        parts.sort_unstable();
+        let mut apart: Vec<(u64, u64)> = Vec::new();
+        for (from, to) in parts {
+            match apart.last_mut() {
+                Some((_, last)) if from <= *last => *last = to.max(*last),
+                _ => apart.push((from, to)),
+            }
+        }
+        apart
+    }
+}
+
+/// How many of the chosen frames should be tested, by the present use of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameReach {
+    /// Memory that the kernel manages.
+    pub memory: u64,
+    /// Frames that are free, or may be moved, in blocks without memory that cannot be moved.
+    pub claimable: u64,
+}
+
+impl FrameReach {
+    /// Adds a block, or a part of one, by the classes of its frames.
+    pub fn add(&mut self, classes: &[FrameClass], used: bool) {
+        let count = |is: fn(FrameClass) -> bool| classes.iter().filter(|&&class| is(class)).count() as u64;
+        self.memory += count(|class| !matches!(class, FrameClass::Absent | FrameClass::Reserved));
+        if classes.iter().all(|&class| is_movable(class)) {
+            self.claimable += if used { classes.len() as u64 } else { count(|class| class == FrameClass::Free) };
+        }
+    }
+
+    /// The frames to be tested: where the user named ranges and asked for frames in use too, all that are memory.
+    #[must_use]
+    pub fn request(self, choice: &FrameChoice) -> Bytes {
+        let frames = if choice.names_all() { self.memory } else { self.claimable };
+        Bytes::new(frames * rampart_memory::FRAME_BYTES)
+    }
+}
+
+impl FrameChoice {
+    /// Whether every frame was asked for by its number, whatever it is used for.
+    #[must_use]
+    pub const fn names_all(&self) -> bool {
+        self.used && !self.ranges.is_empty()
+    }
+}
+
+const fn is_movable(class: FrameClass) -> bool {
+    matches!(class, FrameClass::Free | FrameClass::Anonymous | FrameClass::File)
+}
+
+/// The free frames in a row of a range, by the classes of its frames.
+#[must_use]
+pub fn free_runs(frames: FrameRange, classes: &[FrameClass]) -> Vec<FrameRange> {
+    let numbers = (frames.start().number()..).zip(classes).filter(|(_, class)| **class == FrameClass::Free);
+    FrameRange::merge(numbers.filter_map(|(number, _)| Frame::new(number)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rampart_linux::{BlockZones, MemoryBlock};
+    use rampart_memory::HotplugBlock;
+
+    fn range(first: u64, count: u64) -> FrameRange {
+        FrameRange::new(Frame::new(first).unwrap(), count).unwrap()
+    }
+
+    /// Blocks of 1 MiB (256 frames): 0 and 1 on node 0, 2 offline, 3 on node 1, 5 on node 0.
+    fn blocks() -> MemoryBlocks {
+        let block = |number, state, node| MemoryBlock {
+            number: HotplugBlock(number),
+            state,
+            zones: BlockZones::In("Normal".to_owned()),
+            node: Some(Node(node)),
+        };
+        let (on, off) = (HotplugState::Online, HotplugState::Offline);
+        let blocks = vec![block(0, on, 0), block(1, on, 0), block(2, off, 0), block(3, on, 1), block(5, on, 0)];
+        MemoryBlocks { size: Bytes::from_mib(1), blocks }
+    }
+
+    #[test]
+    fn what_is_named_is_cut_to_what_is_online() {
+        let online = |ranges: &[FrameRange], nodes: &[u32]| {
+            let nodes = nodes.iter().copied().map(Node).collect();
+            FrameChoice { ranges: ranges.to_vec(), nodes, used: false }.online(&blocks())
+        };
+        assert_eq!(online(&[], &[]), [range(0, 512), range(768, 256), range(1280, 256)]);
+        assert_eq!(online(&[], &[1]), [range(768, 256)]);
+        assert_eq!(online(&[range(100, 800)], &[]), [range(100, 412), range(768, 132)]);
+        assert_eq!(online(&[range(100, 800)], &[1]), [range(768, 132)]);
+        assert_eq!(
+            online(&[range(300, 10), range(10, 5), range(305, 20), range(308, 2)], &[]),
+            [range(10, 5), range(300, 25)]
+        );
+        assert_eq!(online(&[range(512, 256), range(1024, 256)], &[]), [], "offline, and no memory");
+    }
+
+    #[test]
+    fn one_page_that_cannot_be_moved_keeps_its_block_out_of_reach() {
+        use FrameClass::{Absent, Anonymous, File, Free, Kernel, Reserved};
+        let reach = |blocks: &[&[FrameClass]], used| {
+            let mut reach = FrameReach::default();
+            blocks.iter().for_each(|classes| reach.add(classes, used));
+            reach
+        };
+        let blocks: [&[FrameClass]; 3] = [&[Free, Anonymous, File], &[Free, Kernel, Free], &[Reserved, Absent, Free]];
+        assert_eq!(reach(&blocks, false), FrameReach { memory: 7, claimable: 1 });
+        assert_eq!(reach(&blocks, true), FrameReach { memory: 7, claimable: 3 });
+        let named = FrameChoice { ranges: vec![range(0, 9)], nodes: Vec::new(), used: true };
+        assert_eq!(reach(&blocks, true).request(&named), Bytes::new(7 * 4096), "named ranges are wanted whole");
+        assert_eq!(
+            reach(&blocks, true).request(&FrameChoice { used: true, ..Default::default() }),
+            Bytes::new(3 * 4096)
+        );
+    }
+
+    #[test]
+    fn free_frames_in_a_row_are_one_run() {
+        use FrameClass::{Anonymous, Free};
+        let classes = [Free, Free, Anonymous, Free, Anonymous];
+        assert_eq!(free_runs(range(7, 5), &classes), [range(7, 2), range(10, 1)]);
+    }
+}

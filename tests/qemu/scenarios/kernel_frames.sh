@@ -1,0 +1,139 @@
+# `rampart test` of chosen frames of the machine, by the kernel module: free ones, and those of programs, whose memory
+# is moved meanwhile; frames that are bad from outside are found, named and retired, and what cannot be had is said.
+# memory: 256M
+# cpus: 1
+# kernel-module: yes
+
+folder=/sys/kernel/rampart
+
+# claims NAME: a count of frames.
+claims() {
+  awk -v name="$1" '$1 == name { print $2 }' $folder/claims
+}
+
+# tests OPTION...: one test; its report is in /tmp/report, its exit code in $code.
+tests() {
+  rampart test --retention 0s "$@" >/tmp/report 2>&1
+  code=$?
+  cat /tmp/report
+}
+
+# refused WORDS OPTION...: one line with these words, and exit code 2.
+refused() {
+  words=$1
+  shift
+  tests "$@"
+  test $code = 2 && test "$(wc -l </tmp/report)" = 1 && grep -q -- "$words" /tmp/report
+}
+
+log_is_clean() {
+  ! dmesg | grep -E 'BUG|WARNING|Oops|Call Trace|INFO: |general protection|Bad page|corruption'
+}
+
+# begin CASE WORD...: the case of `window` runs until it says what it has; its process is $held.
+begin() {
+  : >/tmp/said
+  window "$@" >/tmp/said 2>&1 &
+  held=$!
+  until [ -s /tmp/said ]; do kill -0 $held || return 1; done
+  said=$(cat /tmp/said)
+}
+
+end() {
+  kill -KILL $held
+  wait $held
+}
+
+check "without the module it is refused in one line" refused 'rampart kernel load' --source kernel
+dmesg -c >/dev/null
+check "the module loads" insmod /rampart.ko
+check "frames are not chosen from what is free" refused 'leave it out' --source free --used
+check "nor beside an amount" refused 'leave --memory' --used --memory 16MiB
+check "what is no memory is refused" refused 'is memory that is online' --frames 0xf0000..0xf1000
+check "and what is no range" sh -c "! rampart test --frames 7 2>/tmp/said && grep -q 0x40000..0x80000 /tmp/said"
+begin hold 8
+check "who has the device is named" refused window --source kernel
+end
+
+tests --source kernel --json
+check "all free frames are tested" test $code = 0
+tested=$(claims tested)
+check "as the module counts them ($tested)" test "$tested" -ge 20000
+check "none is held after it" test "$(claims held)" = 0
+tests
+check "memory can be tested without the module too" grep -q '^PASS' /tmp/report
+
+first=$(free_frames 2048)
+first=$(((first + 511) / 512 * 512))
+frames=$(printf '%#x..%#x' $first $((first + 1024)))
+tested=$(claims tested)
+tests --frames "$frames"
+check "a range of free frames is tested" test "$code $(($(claims tested) - tested))" = "0 1024"
+check "an amount is named" grep -q '4 MiB, 1 pass' /tmp/report
+
+# A program's memory is moved, and its data stays.
+verifier 8192 1500 1 >/tmp/verified 2>&1 &
+verifier=$!
+until grep -q filled /tmp/verified; do sleep 1; done
+touch /tmp/go
+tests --used
+check "frames in use are tested, and what is in them moves" grep -q '^moved' /tmp/report
+check "all that can be moved was ($code)" test $code = 0
+check "the rest is said to be in use" grep -q 'in use: ' /tmp/report
+kill -0 $verifier
+check "the program still runs" test $? = 0
+wait $verifier
+check "and its data is as it was" grep -qx right /tmp/verified
+rm /tmp/go
+
+image=$(sed -n 's/^ *\([0-9a-f]*\)-.*: Kernel code/\1/p' /proc/iomem)
+image=$((0x$image / 4096))
+tests --used --frames "$(printf '%#x..%#x' $((image - 4096)) $((image + 4096)))"
+check "of named frames all are wanted, and the kernel's own cannot be had" test $code = 2
+check "which is said" grep -q 'did not give' /tmp/report
+
+rampart test --source kernel --for 1h >/tmp/report 2>&1 &
+tester=$!
+until [ "$(claims held)" -gt 0 ]; do kill -0 $tester || break; done
+kill -INT $tester
+wait $tester
+check "Ctrl-C stops a test" test $? = 2
+check "which says so" grep -q 'stopped before its end' /tmp/report
+check "and gives all frames back" test "$(claims held)" = 0
+
+# Bad memory: 8 frames that are free, and 4 of a program.
+first=$(free_frames 2048)
+begin user 4096
+bad=
+for number in 0 1 2 3 4 5 6 7; do bad="$bad $((first + number * 131 + 7))"; done
+for number in 3 17 31 50; do bad="$bad $(echo "$said" | cut -d ' ' -f $number)"; done
+faults= number=0
+for frame in $bad; do
+  faults="$faults $(printf 'stuck-at@%#x/%d/%d=%d' "$frame" $((number * 5 % 64)) $((number * 37 % 512)) $((number % 2)))"
+  number=$((number + 1))
+done
+badram add $faults
+corrupted=$(meminfo HardwareCorrupted)
+tests --used
+badram acted
+echo "acted: $answer"
+badram clear
+check "bad frames are found" test $code = 1
+rampart map show --json | awk '/^      "frame":/ { gsub(/[^0-9]/, ""); print }' | sort >/tmp/named
+echo "$bad" | tr ' ' '\n' | grep . | sort >/tmp/bad
+check "all 12, free or in use, and no other" diff /tmp/bad /tmp/named
+retired=yes
+for frame in $bad; do poisoned "$frame" || retired="$retired, not $frame"; done
+check "all are retired ($retired)" test "$retired" = yes
+check "the kernel counts them" test "$(meminfo HardwareCorrupted)" = $((corrupted + 48))
+check "so does the module" test "$(claims retired)" = 12
+kill -0 $held
+check "the program lives" test $? = 0
+end
+check "the map says that they are out of use" sh -c "! rampart map show | grep 'in use'"
+tests --used
+check "and the next test finds nothing more" test $code = 0
+
+check "the module can go" rmmod rampart
+check "no oops, no warning" log_is_clean
+check "no program was killed for want of memory" nobody_was_killed
