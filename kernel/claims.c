@@ -43,7 +43,7 @@ struct claim {
 	struct rampart_holder *holder;
 	struct rampart_frames frames;
 	u64 number;
-	unsigned long since; /* jiffies */
+	unsigned long since; /* jiffies: when its time began */
 };
 
 /*
@@ -334,6 +334,19 @@ void rampart_claims_give_up_of(const struct rampart_holder *holder)
 	mutex_unlock(&claims_lock);
 }
 
+/* The time of the holder's claims begins anew. They are as old as each other then, and stay in order. */
+void rampart_claims_renew(const struct rampart_holder *holder)
+{
+	struct claim *claim;
+
+	mutex_lock(&claims_lock);
+	list_for_each_entry(claim, &claims_by_age, by_age) {
+		if (claim->holder == holder)
+			claim->since = jiffies;
+	}
+	mutex_unlock(&claims_lock);
+}
+
 /* Gives claims back that are older than `age` jiffies; returns whether there are others. */
 bool rampart_claims_give_up_older(unsigned long age)
 {
@@ -343,7 +356,7 @@ bool rampart_claims_give_up_older(unsigned long age)
 	mutex_lock(&claims_lock);
 	list_for_each_entry_safe(claim, next, &claims_by_age, by_age) {
 		if (time_before(jiffies, claim->since + age))
-			break;
+			continue;
 		give_up_claim(claim, RAMPART_LOST_TIME);
 	}
 	others = !list_empty(&claims_by_age);

@@ -214,6 +214,9 @@ static long rampart_ioctl(struct file *file, unsigned int request,
 		return give_back(mine, user);
 	case RAMPART_SET_LIFETIME:
 		return set_lifetime(user);
+	case RAMPART_RENEW:
+		rampart_claims_renew(mine);
+		return 0;
 	default:
 		return -ENOTTY;
 	}

@@ -68,6 +68,7 @@ int rampart_give_back(const struct rampart_holder *holder,
 unsigned long rampart_claims_give_up(unsigned long frames,
 				     enum rampart_loss loss);
 void rampart_claims_give_up_of(const struct rampart_holder *holder);
+void rampart_claims_renew(const struct rampart_holder *holder);
 bool rampart_claims_give_up_older(unsigned long age);
 int rampart_claims_leave(const struct rampart_frames *frames);
 bool rampart_claims_lock(const struct rampart_holder *holder,

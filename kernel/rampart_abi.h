@@ -111,11 +111,13 @@ _Static_assert(__builtin_offsetof(struct rampart_lifetime, margin) == 4,
 #define RAMPART_CLAIM		_IOWR(0xB7, 0x01, struct rampart_claim)
 #define RAMPART_GIVE_BACK	_IOW(0xB7, 0x02, struct rampart_give_back)
 #define RAMPART_SET_LIFETIME	_IOW(0xB7, 0x03, struct rampart_lifetime)
+#define RAMPART_RENEW		_IO(0xB7, 0x04)
 
 _Static_assert(RAMPART_GET_INFO == 0x8008b700, "RAMPART_GET_INFO: number");
 _Static_assert(RAMPART_CLAIM == 0xc020b701, "RAMPART_CLAIM: number");
 _Static_assert(RAMPART_GIVE_BACK == 0x4020b702, "RAMPART_GIVE_BACK: number");
 _Static_assert(RAMPART_SET_LIFETIME == 0x4008b703,
 	       "RAMPART_SET_LIFETIME: number");
+_Static_assert(RAMPART_RENEW == 0xb704, "RAMPART_RENEW: number");
 
 #endif

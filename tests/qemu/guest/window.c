@@ -8,7 +8,7 @@
                          and waits; so does `leak`, after it has left its descriptor to a child, which it prints
    retire COUNT          claims free frames, gives them back as bad, and prints what came of it and the first
    age FRAME             prints the entry of a frame in the table of ages
-   user COUNT            uses so many pages, prints the frames of every 64th, and waits
+   user COUNT            uses so many pages, prints a frame of each block of 2 MiB in which all can be moved, and waits
 
    The other cases need no numbers; all are in CASES, at the end. */
 #define _GNU_SOURCE
@@ -29,8 +29,11 @@
 
 enum { PAGE = 4096, WORDS = PAGE / sizeof(uint64_t), BLOCK = 512, MEMORY_BLOCK = 1 << 15 };
 
-#define FREE (1ull << 10)   /* BUDDY of /proc/kpageflags */
-#define NO_PAGE (1ull << 20) /* there is no memory */
+/* Of /proc/kpageflags: on the lists of what can be reclaimed, free (BUDDY), mapped, and where there is no memory. */
+#define LRU (1ull << 5)
+#define FREE (1ull << 10)
+#define MAPPED (1ull << 11)
+#define NO_PAGE (1ull << 20)
 
 static int device = -1;
 static uint64_t words[2];
@@ -228,17 +231,28 @@ static void retire(void) {
     printf("%s %llu\n", refused ? strerrorname_np(errno) : "retired", (unsigned long long)claim.first);
 }
 
+/* Whether all frames of a block are free, or memory of programs or files. */
+static int can_be_moved(uint64_t block) {
+    uint64_t flags[BLOCK];
+    read_flags(block, flags, BLOCK);
+    for (int i = 0; i < BLOCK; i++)
+        if (!(flags[i] & (FREE | LRU | MAPPED))) return 0;
+    return 1;
+}
+
 static void user(void) {
     char *memory = mmap(NULL, words[0] * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int pagemap = open("/proc/self/pagemap", O_RDONLY);
+    uint64_t entry, last = 0;
     must(memory != MAP_FAILED && pagemap >= 0, "mmap");
     must(madvise(memory, words[0] * PAGE, MADV_NOHUGEPAGE) == 0, "madvise");
+    for (uint64_t page = 0; page < words[0]; page++) memory[page * PAGE] = 1;
     for (uint64_t page = 0; page < words[0]; page++) {
-        uint64_t entry;
-        memory[page * PAGE] = 1;
         off_t at = ((uintptr_t)memory / PAGE + page) * sizeof(entry);
         must(pread(pagemap, &entry, sizeof(entry), at) == sizeof(entry), "pagemap");
-        if (page % 64 == 0) printf("%llu ", entry & ((1ull << 55) - 1));
+        entry &= (1ull << 55) - 1;
+        if (entry / BLOCK != last && can_be_moved(entry / BLOCK * BLOCK)) printf("%lu ", entry);
+        last = entry / BLOCK;
     }
     wait_for_ever("");
 }

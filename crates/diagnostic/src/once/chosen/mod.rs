@@ -114,6 +114,7 @@ fn tick(shared: &ChosenContext<'_>, stop: &AtomicBool) {
     } else if shared.test.request.duration.is_some_and(|limit| shared.elapsed() >= limit) {
         shared.stop(Stopped::TimeUp);
     }
+    shared.test.device.renew();
     shared.publish_if_due();
     shared.test.observer.progress(&shared.progress());
 }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::mem::offset_of;
 
 use rustix::io::Result;
-use rustix::ioctl::{self, Opcode, Setter, Updater, opcode};
+use rustix::ioctl::{self, NoArg, Opcode, Setter, Updater, opcode};
 
 /// The most frames of one claim.
 pub(super) const CLAIM_MOST: u64 = 8192;
@@ -47,12 +47,14 @@ const GROUP: u8 = 0xb7;
 const CLAIM: Opcode = opcode::read_write::<Claim>(GROUP, 1);
 const GIVE_BACK: Opcode = opcode::write::<GiveBack>(GROUP, 2);
 
+const RENEW: Opcode = opcode::none(GROUP, 4);
+
 const _: () = {
     assert!(size_of::<Claim>() == 32 && offset_of!(Claim, frames) == 8 && offset_of!(Claim, how) == 12);
     assert!(offset_of!(Claim, claim) == 16 && offset_of!(Claim, in_use) == 24 && offset_of!(Claim, zero) == 28);
     assert!(size_of::<GiveBack>() == 32 && offset_of!(GiveBack, claim) == 8 && offset_of!(GiveBack, bad) == 16);
     assert!(offset_of!(GiveBack, bad_frames) == 24 && offset_of!(GiveBack, flags) == 28);
-    assert!(CLAIM == 0xc020_b701 && GIVE_BACK == 0x4020_b702);
+    assert!(CLAIM == 0xc020_b701 && GIVE_BACK == 0x4020_b702 && RENEW == 0xb704);
 };
 
 /// Claims; the results are in `request`, also after a refusal.
@@ -68,4 +70,10 @@ pub(super) fn give_back(device: &File, request: &GiveBack) -> Result<()> {
     // SAFETY: the request of this number reads a `struct rampart_give_back`, as which `GiveBack` is laid out, and
     // writes nothing; whatever address it has for the list is checked by the kernel.
     unsafe { ioctl::ioctl(device, Setter::<GIVE_BACK, GiveBack>::new(*request)) }
+}
+
+/// Has the time of all claims begin anew.
+pub(super) fn renew(device: &File) -> Result<()> {
+    // SAFETY: the request of this number has no argument.
+    unsafe { ioctl::ioctl(device, NoArg::<RENEW>::new()) }
 }

@@ -86,10 +86,12 @@ impl FrameWindow {
         self.base
     }
 
-    /// Begins an access from this thread, which has no other.
+    /// Begins an access from this thread, which has no other. A window that was lost stays so: other memory is in its
+    /// place, whose touches cause no signal.
     pub(super) fn access(&mut self) -> FrameAccess<'_> {
         assert!(ACCESSED.get().bytes == 0, "a thread accesses one window at a time");
-        ACCESSED.set(Accessed { base: self.base.addr().get(), bytes: bytes(self.frames), touch: LateTouch::None });
+        let touch = if self.loss.is_some() { LateTouch::Ended } else { LateTouch::None };
+        ACCESSED.set(Accessed { base: self.base.addr().get(), bytes: bytes(self.frames), touch });
         FrameAccess { window: self, of_this_thread: PhantomData }
     }
 
@@ -101,7 +103,7 @@ impl FrameWindow {
     fn seen(&self) -> Option<WindowLoss> {
         match ACCESSED.get().touch {
             LateTouch::None => self.loss,
-            LateTouch::Ended => Some(WindowLoss::Ended),
+            LateTouch::Ended => self.loss.or(Some(WindowLoss::Ended)),
             LateTouch::HardwareError(address) => {
                 let page = (address - self.base.addr().get()) as u64 / FRAME_BYTES;
                 self.frames.start().checked_add(page).map(WindowLoss::HardwareError)
@@ -259,8 +261,10 @@ mod tests {
         drop(access);
         assert_eq!(window.loss(), Some(WindowLoss::Ended));
         assert!(!late_touch(), "the next window is not lost");
-        drop(window.access());
-        assert_eq!(window.loss(), Some(WindowLoss::Ended), "it is not forgotten");
+        let access = window.access();
+        assert!(late_touch(), "what is lost stays lost, though no touch shows it");
+        drop(access);
+        assert_eq!(window.loss(), Some(WindowLoss::Ended));
     }
 
     #[test]
@@ -297,6 +301,7 @@ mod tests {
         }
         assert!(late_touch());
         drop(access);
+        drop(window.access());
         assert_eq!(window.loss(), Frame::new(18).map(WindowLoss::HardwareError));
     }
 }

@@ -34,7 +34,7 @@ pub struct TestArguments {
     /// Test frames of this node only; may be given more than once
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub node: Vec<u32>,
-    /// Test also frames in use: what is in them is moved to others first
+    /// Test also frames in use: their contents are first moved to other frames
     #[arg(long)]
     pub used: bool,
     /// The march test: a name (`rampart march list`), or a test in march notation: '*(w0); ^(r0,w1); v(r1,w0)'
