@@ -1,0 +1,58 @@
+# Owners of the kernel module's device that mean ill: threads that claim, map, touch, give back and ask for nonsense at
+# random, and are killed at random, beside programs that use memory. The kernel stays whole, no frame is lost, and no
+# program sees what is not its own.
+# memory: 1G
+# kernel-module: yes
+# tcg: thread=single
+
+folder=/sys/kernel/rampart
+
+# claims NAME: a count of frames.
+claims() {
+  awk -v name="$1" '$1 == name { print $2 }' $folder/claims
+}
+
+log_is_clean() {
+  ! dmesg | grep -E 'BUG|WARNING|Oops|Call Trace|INFO: |general protection|Bad page|corruption'
+}
+
+# Frames without any mark: in use by the kernel, on a list of a CPU, or lost.
+unmarked() {
+  echo 3 >/proc/sys/vm/drop_caches
+  echo 1 >/proc/sys/vm/compact_memory
+  od -An -v -tx8 /proc/kpageflags | awk '{ for (i = 1; i <= NF; i++) if ($i ~ /^0*$/) n++ } END { print n }'
+}
+
+# allocate: programs take memory, see that it is zero, and give it back, until /tmp/stop is there.
+allocate() {
+  while [ ! -e /tmp/stop ]; do
+    touches small 32 || echo wrong >>/tmp/wrong
+    touches huge 32 || echo wrong >>/tmp/wrong
+  done
+}
+
+dmesg -c >/dev/null
+check "the module loads" insmod /rampart.ko claim_seconds=2
+# The kernel's caches are filled first.
+hostile 3000 7
+before=$(unmarked)
+allocate &
+calls=$(option calls)
+hostile "${calls:-30000}" 1 >/tmp/said
+check "owners that mean ill are done ($(cat /tmp/said))" test $? = 0
+touch /tmp/stop
+wait
+# Children with a descriptor end a second later.
+sleep 2
+check "nothing is held" test "$(claims held)" = 0
+check "what programs got was zero" test ! -e /tmp/wrong
+check "no more than a hundredth is retired ($(claims retired) frames)" test "$(claims retired)" -le 2621
+retired=$(claims retired)
+check "the kernel counts as many" test "$(meminfo HardwareCorrupted)" = $((retired * 4))
+tr '\n' ' ' <$folder/claims
+check "the module can go" rmmod rampart
+after=$(unmarked)
+check "no frame is lost ($before without a mark, then $after)" test "$after" -lt $((before + 1500))
+touches small 600
+check "memory is there again" test $? = 0
+check "no oops, no warning" log_is_clean
