@@ -43,6 +43,12 @@ impl FrameChoice {
         spans.into_iter().filter_map(|(from, to)| FrameRange::new(Frame::new(from)?, to - from)).collect()
     }
 
+    /// Whether every frame was asked for by its number, whatever it is used for.
+    #[must_use]
+    pub const fn names_all(&self) -> bool {
+        self.used && !self.ranges.is_empty()
+    }
+
     /// The parts of `first..end` that are named, ascending.
     fn within(&self, first: u64, end: u64) -> Vec<(u64, u64)> {
         if self.ranges.is_empty() {
@@ -86,14 +92,6 @@ impl FrameReach {
     pub fn request(self, choice: &FrameChoice) -> Bytes {
         let frames = if choice.names_all() { self.memory } else { self.claimable };
         Bytes::new(frames * rampart_memory::FRAME_BYTES)
-    }
-}
-
-impl FrameChoice {
-    /// Whether every frame was asked for by its number, whatever it is used for.
-    #[must_use]
-    pub const fn names_all(&self) -> bool {
-        self.used && !self.ranges.is_empty()
     }
 }
 

@@ -246,6 +246,15 @@ mod tests {
     }
 
     #[test]
+    fn a_piece_is_cut_where_a_block_begins() {
+        let mut schedule = FrameSchedule::new(&[range(300, 500)], true, Some(1));
+        let piece = claim(&mut schedule, START);
+        schedule.refused(piece, &ClaimRefusal::NotMemory, &[], START);
+        assert_eq!(claim(&mut schedule, START).frames, range(300, 212));
+        assert_eq!(claim(&mut schedule, START).frames, range(512, 288));
+    }
+
+    #[test]
     fn too_little_memory_is_waited_for_and_not_for_ever() {
         let mut schedule = FrameSchedule::new(&[range(0, 512)], true, Some(1));
         let piece = claim(&mut schedule, START);

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rampart_linux::kernel_module::{ClaimVerdict, ClaimWay, ClaimedFrames, VerdictRefusal, late_touch};
+use rampart_linux::kernel_module::{ClaimVerdict, ClaimWay, ClaimedFrames, VerdictRefusal, WindowLoss, late_touch};
 use rampart_linux::{CpuNumber, cpu};
 use rampart_march::Plan;
 use rampart_march::execute::limit::Limit;
@@ -106,6 +106,10 @@ fn go_on(shared: &ChosenContext<'_>, mut claimed: ClaimedPiece, resting: &mut Ve
     match march(shared, &mut claimed) {
         StageEnd::Stopped => {}
         StageEnd::Lost => {
+            if let Some(WindowLoss::HardwareError(frame)) = claimed.frames.loss() {
+                let why = "the hardware found an error in it that it could not correct, and the kernel took it away";
+                shared.test.observer.warned(&format!("frame {frame}: {why}"));
+            }
             lock(&shared.sums).lost += claimed.piece.frames.count();
             shared.schedule().lost(claimed.piece, shared.elapsed());
         }
