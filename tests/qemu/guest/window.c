@@ -4,6 +4,7 @@
    free | move           claims memory block after block (2 MiB) and tests it: what is free, or all that there is;
                          prints how many frames or blocks it had
    coverage              prints how many frames are free, and how many of them were ever tested
+   held                  prints how many frames are held by claims, as the table of ages has it
    hold COUNT [BLOCK]    claims free frames in a row, in a memory block (128 MiB) if one is named, prints the first,
                          and waits; so does `leak`, after it has left its descriptor to a child, which it prints
    retire COUNT          claims free frames, gives them back as bad, and prints what came of it and the first
@@ -187,6 +188,18 @@ static void coverage(void) {
         }
     }
     printf("%lu %lu\n", free, tested);
+}
+
+static void print_held(void) {
+    uint64_t held = 0;
+    uint32_t ages[BLOCK];
+    int file = open("/sys/kernel/rampart/ages", O_RDONLY);
+    for (uint64_t block = 0; block < frames_end(); block += BLOCK) {
+        memset(ages, 0, sizeof(ages));
+        must(pread(file, ages, sizeof(ages), block * sizeof(*ages)) >= 0, "ages");
+        for (int i = 0; i < BLOCK; i++) held += !!(ages[i] & RAMPART_AGE_HELD);
+    }
+    printf("%lu\n", held);
 }
 
 static void wait_for_ever(const char *line) {
@@ -409,6 +422,7 @@ static const struct {
     {"move", test_all},
     {"coverage", coverage},
     {"age", print_age},
+    {"held", print_held},
     {"hold", hold},
     {"leak", leak},
     {"retire", retire},
