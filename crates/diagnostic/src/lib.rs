@@ -31,6 +31,7 @@ mod testing;
 
 pub use error::Error;
 pub use machine::MachineUnderTest;
+pub use machine::reach::{FrameGroup, GroupReach, reach};
 pub use machine::reserve::SMALLEST_CLAIM;
 pub use once::chosen::choice::FrameChoice;
 pub use once::{TestProgress, TestRequest, TestSource, report};

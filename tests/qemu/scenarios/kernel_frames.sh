@@ -60,6 +60,12 @@ check "all free frames are tested" test $code = 0
 tested=$(claims tested)
 check "as the module counts them ($tested)" test "$tested" -ge 20000
 check "none is held after it" test "$(claims held)" = 0
+rampart kernel status --reach --json >/tmp/reach
+rampart kernel status --reach
+check "the reach is known, and nearly all free frames in it are tested" awk '
+  /"group": "free"/ { free = 1 } free && /"frames"/ { frames = $2 + 0 } free && /"tested"/ { tested = $2 + 0; free = 0 }
+  END { print frames, tested; exit !(frames > 10000 && tested * 100 >= frames * 95) }' /tmp/reach
+check "so is the share of what was allocated" sh -c "rampart kernel status | grep -q '^tested *of the allocated blocks: '"
 tests
 check "memory can be tested without the module too" grep -q '^PASS' /tmp/report
 

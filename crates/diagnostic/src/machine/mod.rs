@@ -1,6 +1,7 @@
 //! The machine under test: the diagnostic's only interface to Linux.
 
 pub mod pins;
+pub mod reach;
 pub mod reserve;
 mod zones;
 
@@ -20,6 +21,9 @@ use serde::Serialize;
 use self::pins::can_stay;
 use self::reserve::Outlook;
 pub use self::zones::ZonesOutlook;
+
+/// The frames of the kernel's unit of movable memory: `pageblock_order` of x86-64.
+pub const PAGEBLOCK: u64 = 512;
 
 /// This machine, and its clock.
 pub struct MachineUnderTest {

@@ -6,7 +6,7 @@ use crate::roots::text;
 use crate::{Absence, Roots};
 
 /// The module's folder, below `/sys`.
-const FOLDER: &str = "kernel/rampart";
+pub(super) const FOLDER: &str = "kernel/rampart";
 
 /// How the module is used, and what it has counted since it was loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -19,6 +19,50 @@ pub struct KernelModuleView {
     pub demand: Option<Vec<DemandCount>>,
     /// What its counters miss; `None` if only root may read that.
     pub missed: Option<MissedFrames>,
+    /// How many of these blocks were tested, without rows of zeros; `None` if only root may read that.
+    pub tested: Option<Vec<TestedCount>>,
+    /// What became of claimed frames; `None` if only root may read that.
+    pub claims: Option<ClaimCounts>,
+}
+
+/// Blocks of one kind by their tests, since the module was loaded [Rahman16, A.1.3].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TestedCount {
+    /// Their node.
+    pub node: u32,
+    /// Their migratetype, by the kernel's name.
+    pub migratetype: String,
+    /// Their order: a block has 2 to this power frames.
+    pub order: u32,
+    /// Allocated while the test of each frame was valid.
+    pub allocated_tested: u64,
+    /// Allocated otherwise.
+    pub allocated_untested: u64,
+    /// Those of `allocated_tested` that were not in use since their test.
+    pub allocated_unfreed: u64,
+    /// Freed while the test of each frame was valid.
+    pub returned_fresh: u64,
+    /// Freed otherwise.
+    pub returned_expired: u64,
+}
+
+/// Claimed frames, since the module was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ClaimCounts {
+    /// Claimed now.
+    pub held: u64,
+    /// Given back as tested.
+    pub tested: u64,
+    /// Retired.
+    pub retired: u64,
+    /// Taken back since the owner was gone.
+    pub lost_owner: u64,
+    /// Taken back since their time was up.
+    pub lost_time: u64,
+    /// Taken back since memory was short.
+    pub lost_pressure: u64,
+    /// Taken back since their memory block went offline.
+    pub lost_offline: u64,
 }
 
 /// Blocks of one kind, since the module was loaded.
@@ -69,7 +113,9 @@ impl KernelModuleView {
         let shown = |name: &str| text(&folder.join(name)).ok();
         let demand = shown("demand").and_then(|text| parse_demand(&text));
         let missed = shown("missed").and_then(|text| parse_missed(&text));
-        Ok(Self { abi: super::ABI, owner, demand, missed })
+        let tested = shown("tested").and_then(|text| parse_tested(&text));
+        let claims = shown("claims").and_then(|text| parse_claims(&text));
+        Ok(Self { abi: super::ABI, owner, demand, missed, tested, claims })
     }
 }
 
@@ -86,6 +132,49 @@ pub fn parse_demand(text: &str) -> Option<Vec<DemandCount>> {
     };
     let rows: Option<Vec<DemandCount>> = text.lines().map(row).collect();
     rows.map(|rows| rows.into_iter().filter(|row| row.allocated > 0 || row.freed > 0).collect())
+}
+
+/// Reads the module's file `tested`: rows of `node migratetype order`, and five numbers. Rows of zeros are left out.
+/// `None` if a row is not understood.
+#[must_use]
+pub fn parse_tested(text: &str) -> Option<Vec<TestedCount>> {
+    let row = |line: &str| -> Option<TestedCount> {
+        let mut words = line.split_whitespace();
+        let (node, migratetype) = (words.next()?.parse().ok()?, words.next()?.to_owned());
+        let order = words.next()?.parse().ok()?;
+        let mut number = || words.next()?.parse().ok();
+        Some(TestedCount {
+            node,
+            migratetype,
+            order,
+            allocated_tested: number()?,
+            allocated_untested: number()?,
+            allocated_unfreed: number()?,
+            returned_fresh: number()?,
+            returned_expired: number()?,
+        })
+    };
+    let rows: Option<Vec<TestedCount>> = text.lines().map(row).collect();
+    let is_empty = |row: &TestedCount| {
+        let allocated = row.allocated_tested | row.allocated_untested;
+        (allocated | row.returned_fresh | row.returned_expired) == 0
+    };
+    rows.map(|rows| rows.into_iter().filter(|row| !is_empty(row)).collect())
+}
+
+/// Reads the module's file `claims`: lines of a name and a number. `None` if one of them is missing or not understood.
+#[must_use]
+pub fn parse_claims(text: &str) -> Option<ClaimCounts> {
+    let number = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+    Some(ClaimCounts {
+        held: number("held")?,
+        tested: number("tested")?,
+        retired: number("retired")?,
+        lost_owner: number("lost_owner")?,
+        lost_time: number("lost_time")?,
+        lost_pressure: number("lost_pressure")?,
+        lost_offline: number("lost_offline")?,
+    })
 }
 
 /// Reads the module's file `missed`: two lines, `allocated KERNEL SEEN` and `freed KERNEL SEEN`. `None` if one of them
@@ -122,20 +211,51 @@ mod tests {
                       \u{20}    0 Isolate      0                    0                    0\n\
                       \u{20}    1 Unmovable    0                    0          18446744073\n";
         let missed = "allocated 1000 900\nfreed 800 800\n";
-        let view = shown(&[("abi", "1\n"), ("owner", "812\n"), ("demand", demand), ("missed", missed)]).unwrap();
+        let tested = "     0 Isolate      0  0 0 0 0 0\n     0 Movable      9  7 5 6 1 2\n";
+        let claims = "held 1\ntested 2\nretired 3\nlost_owner 4\nlost_time 5\nlost_pressure 6\nlost_offline 7\n";
+        let files = [("abi", "1\n"), ("owner", "812\n"), ("demand", demand), ("missed", missed)];
+        let view = shown(&[&files[..], &[("tested", tested), ("claims", claims)]].concat()).unwrap();
         let row = |node, migratetype: &str, order, allocated, freed| {
             let migratetype = migratetype.to_owned();
             DemandCount { node, migratetype, order, allocated, freed }
         };
         let rows = vec![row(0, "Movable", 9, 12, 3), row(1, "Unmovable", 0, 0, 18_446_744_073)];
         let missed = MissedFrames { allocated: 1000, allocated_seen: 900, freed: 800, freed_seen: 800 };
-        assert_eq!(view, KernelModuleView { abi: 1, owner: Some(812), demand: Some(rows), missed: Some(missed) });
+        let tested = TestedCount {
+            node: 0,
+            migratetype: "Movable".to_owned(),
+            order: 9,
+            allocated_tested: 7,
+            allocated_untested: 5,
+            allocated_unfreed: 6,
+            returned_fresh: 1,
+            returned_expired: 2,
+        };
+        let claims = ClaimCounts {
+            held: 1,
+            tested: 2,
+            retired: 3,
+            lost_owner: 4,
+            lost_time: 5,
+            lost_pressure: 6,
+            lost_offline: 7,
+        };
+        let expected = KernelModuleView {
+            abi: 1,
+            owner: Some(812),
+            demand: Some(rows),
+            missed: Some(missed),
+            tested: Some(vec![tested]),
+            claims: Some(claims),
+        };
+        assert_eq!(view, expected);
     }
 
     #[test]
     fn a_module_that_nobody_owns_and_whose_counters_are_hidden_is_read_all_the_same() {
         let view = shown(&[("abi", "1\n"), ("owner", "none\n")]).unwrap();
-        assert_eq!(view, KernelModuleView { abi: 1, owner: None, demand: None, missed: None });
+        let expected = KernelModuleView { abi: 1, owner: None, demand: None, missed: None, tested: None, claims: None };
+        assert_eq!(view, expected);
     }
 
     #[test]
@@ -144,6 +264,8 @@ mod tests {
             assert_eq!(shown(&[("abi", "1\n"), ("demand", demand)]).unwrap().demand, None, "{demand}");
         }
         assert_eq!(shown(&[("abi", "1\n"), ("missed", "allocated 5 5\n")]).unwrap().missed, None);
+        assert_eq!(shown(&[("abi", "1\n"), ("tested", "0 Movable 9 1 2 3 4\n")]).unwrap().tested, None);
+        assert_eq!(shown(&[("abi", "1\n"), ("claims", "held 1\ntested 2\n")]).unwrap().claims, None);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //!
 //! Sources: Linux, kernel/module/main.c and signing.c; Documentation/ABI/testing/sysfs-module; `docs/kernel-abi.md`.
 
+mod ages;
 mod counters;
 mod device;
 mod file;
@@ -18,7 +19,11 @@ mod rules;
 
 use std::ffi::CStr;
 
-pub use self::counters::{DemandCount, KernelModuleView, MissedFrames, parse_demand, parse_missed};
+pub use self::ages::{AgeTable, FrameAge, LastTest, age_clock};
+pub use self::counters::{
+    ClaimCounts, DemandCount, KernelModuleView, MissedFrames, TestedCount, parse_claims, parse_demand, parse_missed,
+    parse_tested,
+};
 pub use self::device::{
     ClaimRefusal, ClaimVerdict, ClaimWay, ClaimedFrames, FrameAccess, ModuleDevice, VerdictRefusal, WindowLoss,
     late_touch,

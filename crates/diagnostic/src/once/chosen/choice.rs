@@ -8,8 +8,7 @@
 use rampart_linux::{FrameClass, HotplugState, MemoryBlocks};
 use rampart_memory::{Bytes, Frame, FrameRange, Node};
 
-/// The frames of the kernel's unit of movable memory: `pageblock_order` of x86-64.
-pub const PAGEBLOCK: u64 = 512;
+use crate::machine::reach::is_movable;
 
 /// Which frames are to be tested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,10 +92,6 @@ impl FrameReach {
         let frames = if choice.names_all() { self.memory } else { self.claimable };
         Bytes::new(frames * rampart_memory::FRAME_BYTES)
     }
-}
-
-const fn is_movable(class: FrameClass) -> bool {
-    matches!(class, FrameClass::Free | FrameClass::Anonymous | FrameClass::File)
 }
 
 /// The free frames in a row of a range, by the classes of its frames.

@@ -21,14 +21,14 @@ use rampart_linux::kernel_module::ModuleDevice;
 use rampart_memory::{Bytes, FRAME_BYTES, FrameRange};
 use rampart_store::Store;
 
-use self::choice::{FrameChoice, FrameReach, PAGEBLOCK};
+use self::choice::{FrameChoice, FrameReach};
 use self::schedule::LARGEST_PIECE;
 use self::shared::{ChosenContext, ChosenTest};
 use super::report::Report;
 use super::{Stopped, TICK, TestRequest};
 use crate::error::Error;
-use crate::machine::MachineUnderTest;
 use crate::machine::reserve::MemoryReserve;
+use crate::machine::{MachineUnderTest, PAGEBLOCK};
 use crate::testing::known_bad;
 use crate::testing::observer::TestObserver;
 use crate::testing::prepare::{MarchSetup, choose_cpus, warning};

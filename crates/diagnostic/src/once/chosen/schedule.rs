@@ -13,7 +13,7 @@ use std::time::Duration;
 use rampart_linux::kernel_module::ClaimRefusal;
 use rampart_memory::FrameRange;
 
-use super::choice::PAGEBLOCK;
+use crate::machine::PAGEBLOCK;
 
 /// The most frames of a piece: 16 MiB.
 pub const LARGEST_PIECE: u64 = 8 * PAGEBLOCK;

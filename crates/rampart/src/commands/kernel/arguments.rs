@@ -73,6 +73,9 @@ pub struct KernelStatusArguments {
     /// Where modules are kept
     #[command(flatten)]
     pub folder: ModulesFolder,
+    /// Show how much of the memory can be tested, and how old the oldest test is (root; reads 12 bytes a frame)
+    #[arg(long)]
+    pub reach: bool,
     /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,

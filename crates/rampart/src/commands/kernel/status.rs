@@ -5,12 +5,15 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rampart_diagnostic::{FrameGroup, GroupReach, reach};
 use rampart_linux::Roots;
 use rampart_linux::kernel_module::{
-    DemandCount, KernelModuleView, LoadedModule, Lockdown, MissedFrames, ModuleFile, ModuleRules, PageReporter,
-    running_release,
+    ClaimCounts, DemandCount, KernelModuleView, LoadedModule, Lockdown, MissedFrames, ModuleFile, ModuleRules,
+    PageReporter, TestedCount, running_release,
 };
+use rampart_memory::{Bytes, FRAME_BYTES};
 use rampart_native_build::KernelHeaders;
 use serde::Serialize;
 
@@ -42,6 +45,10 @@ struct KernelStatus {
     rules: ModuleRules,
     /// Another driver to which the kernel reports free pages.
     page_reporter: Option<PageReporter>,
+    /// How far tests reach, and how old they are, if that was asked for.
+    reach: Option<Vec<GroupReach>>,
+    /// Why that is unknown.
+    reach_absent: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -59,6 +66,7 @@ pub fn run(arguments: &KernelStatusArguments) -> Result<u8, Error> {
     let view = loaded.as_ref().map(|_| KernelModuleView::read(&roots)).transpose();
     let headers = KernelHeaders::of_release(Path::new(KernelHeaders::MODULES), &running);
     let built = built(&arguments.folder.modules);
+    let reach = arguments.reach.then(|| reach(&roots)).transpose();
     let status = KernelStatus {
         schema: "rampart.kernel/1",
         built_unknown: built.as_ref().err().map(ToString::to_string),
@@ -70,6 +78,8 @@ pub fn run(arguments: &KernelStatusArguments) -> Result<u8, Error> {
         headers: headers.ok().map(|headers| headers.folder().to_owned()),
         rules: ModuleRules::read(&roots),
         page_reporter: PageReporter::find(&roots),
+        reach_absent: reach.as_ref().err().map(ToString::to_string),
+        reach: reach.ok().flatten(),
         running,
     };
     if arguments.json {
@@ -116,6 +126,18 @@ fn text(status: &KernelStatus) -> String {
         if let Some(missed) = view.missed {
             line("missed", missed_text(missed));
         }
+        if let Some(tested) = &view.tested {
+            line("tested", tested_text(tested));
+        }
+        if let Some(claims) = view.claims {
+            line("claims", claims_text(claims));
+        }
+    }
+    for (index, group) in status.reach.iter().flatten().enumerate() {
+        line(if index == 0 { "reach" } else { "" }, group_text(group));
+    }
+    if let Some(why) = &status.reach_absent {
+        line("reach", format!("unknown: {why}"));
     }
     let found = status.headers.as_ref().map(|folder| folder.display().to_string());
     line("headers", found.or_else(|| status.headers_absent.clone()).unwrap_or_default());
@@ -189,6 +211,53 @@ fn missed_text(missed: MissedFrames) -> String {
     )
 }
 
+/// The share of tested blocks in those that were allocated, by order.
+fn tested_text(rows: &[TestedCount]) -> String {
+    let mut orders: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for row in rows {
+        let (tested, allocated) = orders.entry(row.order).or_default();
+        *tested = tested.saturating_add(row.allocated_tested);
+        *allocated = allocated.saturating_add(row.allocated_tested).saturating_add(row.allocated_untested);
+    }
+    let share = |(order, (tested, allocated)): (u32, (u64, u64))| {
+        #[expect(clippy::cast_precision_loss, reason = "a share in percent")]
+        let share = tested as f64 / allocated as f64;
+        (allocated > 0).then(|| format!("{} of order {order}", text::percent(share)))
+    };
+    let shares: Vec<String> = orders.into_iter().filter_map(share).collect();
+    if shares.is_empty() {
+        "nothing was allocated".to_owned()
+    } else {
+        format!("of the allocated blocks: {}", shares.join(", "))
+    }
+}
+
+fn claims_text(claims: ClaimCounts) -> String {
+    let lost = [claims.lost_owner, claims.lost_time, claims.lost_pressure, claims.lost_offline];
+    let lost = lost.into_iter().fold(0, u64::saturating_add);
+    format!(
+        "{} frames held now; {} given back as tested, {} retired, {} taken back",
+        text::count(claims.held),
+        text::count(claims.tested),
+        text::count(claims.retired),
+        text::count(lost)
+    )
+}
+
+fn group_text(reach: &GroupReach) -> String {
+    let group = match reach.group {
+        FrameGroup::Free => "free, and can be tested",
+        FrameGroup::Movable => "in use, and can be moved and tested",
+        FrameGroup::Beside => "free or movable, in 2 MiB with a page that cannot be moved",
+        FrameGroup::Unmovable => "in use, and cannot be moved",
+    };
+    let bytes = |frames| Bytes::new(frames * FRAME_BYTES);
+    let oldest = reach.oldest_seconds.map_or_else(String::new, |seconds| {
+        format!(", the oldest {} ago", humantime::format_duration(Duration::from_secs(seconds)))
+    });
+    format!("{:>9} {group}: {} tested{oldest}", bytes(reach.frames).to_string(), bytes(reach.tested))
+}
+
 fn admitted(rules: &ModuleRules) -> String {
     match rules {
         ModuleRules { has_modules: false, .. } => "cannot be loaded: this kernel has none".to_owned(),
@@ -238,6 +307,8 @@ mod tests {
                 secure_boot: SecureBoot::Off,
             },
             page_reporter: None,
+            reach: None,
+            reach_absent: None,
         }
     }
 
@@ -265,7 +336,36 @@ mod tests {
         };
         let missed = MissedFrames { allocated: 1000, allocated_seen: 750, freed: 0, freed_seen: 3 };
         let demand = vec![row(0, 0, 1000, 1), row(1, 0, 234, 1), row(0, 9, 7, 0)];
-        status.view = Some(KernelModuleView { abi: 1, owner: Some(8), demand: Some(demand), missed: Some(missed) });
+        let tested = |node, order, allocated_tested, allocated_untested| TestedCount {
+            node,
+            migratetype: "Movable".to_owned(),
+            order,
+            allocated_tested,
+            allocated_untested,
+            allocated_unfreed: 0,
+            returned_fresh: 9,
+            returned_expired: 9,
+        };
+        let tested = vec![tested(0, 0, 900, 100), tested(1, 0, 0, 234), tested(0, 3, 0, 0), tested(0, 9, 7, 0)];
+        let claims = ClaimCounts {
+            held: 4096,
+            tested: 81_920,
+            retired: 2,
+            lost_time: 3,
+            lost_pressure: 4,
+            ..Default::default()
+        };
+        status.view = Some(KernelModuleView {
+            abi: 1,
+            owner: Some(8),
+            demand: Some(demand),
+            missed: Some(missed),
+            tested: Some(tested),
+            claims: Some(claims),
+        });
+        let group = |group, frames, tested, oldest_seconds| GroupReach { group, frames, tested, oldest_seconds };
+        status.reach =
+            Some(vec![group(FrameGroup::Free, 4096, 2048, Some(90)), group(FrameGroup::Unmovable, 1024, 0, None)]);
         let holder = DeviceHolder { pid: 8, name: "rampart".to_owned() };
         status.loaded = Some(LoadedModule { references: 1, modules: Vec::new(), processes: vec![holder] });
         let text = text(&status);
@@ -274,6 +374,10 @@ mod tests {
             "owner       process 8 (rampart)\n",
             "demand      order 0             1,234 blocks allocated                2 freed\n",
             "            order 9                 7 blocks allocated                0 freed\n",
+            "tested      of the allocated blocks: 72.9 % of order 0, 100 % of order 9\n",
+            "claims      4,096 frames held now; 81,920 given back as tested, 2 retired, 7 taken back\n",
+            "reach          16 MiB free, and can be tested: 8 MiB tested, the oldest 1m 30s ago\n",
+            "                4 MiB in use, and cannot be moved: 0 B tested\n",
             "missed      25.0 % of the allocated frames and 0 % of the freed ones passed by the tracepoints\n",
         ] {
             assert!(text.contains(line), "{line}{text}");
@@ -286,7 +390,7 @@ mod tests {
         status.loaded = Some(LoadedModule { references: 0, modules: Vec::new(), processes: Vec::new() });
         status.view_absent = Some("ABI 2".to_owned());
         assert!(text(&status).contains("loaded      ABI 2\n"));
-        let view = KernelModuleView { abi: 1, owner: None, demand: None, missed: None };
+        let view = KernelModuleView { abi: 1, owner: None, demand: None, missed: None, tested: None, claims: None };
         (status.view, status.view_absent) = (Some(view), None);
         let text = text(&status);
         assert!(text.contains("owner       none\ndemand      only root may read it\n"), "{text}");
