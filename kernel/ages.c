@@ -60,7 +60,7 @@ static bool is_good(u32 entry)
 	       now() - tested + lifetime.margin < lifetime.seconds;
 }
 
-/* Whether the test of each frame of a block is good, and no frame was freed since. */
+/* Whether the test of each frame of a block is good, and none was freed since. */
 void rampart_ages_see(unsigned long first, unsigned long frames, bool *good,
 		      bool *unfreed)
 {
@@ -112,7 +112,10 @@ void rampart_ages_hold(unsigned long frame)
 		WRITE_ONCE(*entry, READ_ONCE(*entry) | RAMPART_AGE_HELD);
 }
 
-/* The verdict on a frame that is held; a bad one is not held any longer, since it is never given back. */
+/*
+ * The verdict on a frame that is held; a bad one is not held any longer, since
+ * it is never given back.
+ */
 void rampart_ages_judge(unsigned long frame, enum rampart_verdict verdict)
 {
 	u32 *entry = entry_of(frame);

@@ -334,7 +334,7 @@ void rampart_claims_give_up_of(const struct rampart_holder *holder)
 	mutex_unlock(&claims_lock);
 }
 
-/* The time of the holder's claims begins anew. They are as old as each other then, and stay in order. */
+/* The time of the holder's claims begins anew. */
 void rampart_claims_renew(const struct rampart_holder *holder)
 {
 	struct claim *claim;
@@ -347,7 +347,10 @@ void rampart_claims_renew(const struct rampart_holder *holder)
 	mutex_unlock(&claims_lock);
 }
 
-/* Gives claims back that are older than `age` jiffies; returns whether there are others. */
+/*
+ * Gives claims back that are older than `age` jiffies; returns whether there
+ * are others.
+ */
 bool rampart_claims_give_up_older(unsigned long age)
 {
 	struct claim *claim, *next;
@@ -401,7 +404,10 @@ int rampart_claims_leave(const struct rampart_frames *frames)
 	return are_isolated(frames) ? 0 : -EBUSY;
 }
 
-/* Has the claim with a frame stay until rampart_claims_unlock(); false if the holder has none. */
+/*
+ * Has the claim with a frame stay until rampart_claims_unlock(); false if the
+ * holder has none.
+ */
 bool rampart_claims_lock(const struct rampart_holder *holder,
 			 unsigned long frame, struct rampart_frames *frames)
 {

@@ -80,7 +80,10 @@ static struct {
 
 static atomic_long_t beside_taken = ATOMIC_LONG_INIT(0);
 
-/* The frees of this task beside first..end are no demand, until a call with an empty range. */
+/*
+ * The frees of this task beside first..end are no demand, until a call with an
+ * empty range.
+ */
 void rampart_demand_ignore(unsigned long first, unsigned long end)
 {
 	taken.first = first;

@@ -2,8 +2,9 @@
 /*
  * The device, and who may use it.
  *
- * Problem: who has the device takes frames from the whole machine. A descriptor is inherited over fork and exec, and is
- * passed on over sockets, to programs that nobody meant to trust.
+ * Problem: who has the device takes frames from the whole machine. A
+ * descriptor is inherited over fork and exec, and is passed on over sockets, to
+ * programs that nobody meant to trust.
  *
  * Idea: one owner at a time. The device is bound to the address space that
  * opened it: from any other, each request is refused. The address space is
@@ -148,7 +149,7 @@ static long claim(struct rampart_holder *mine, struct rampart_claim __user *user
 	return error;
 }
 
-/* Sets a bit for each frame in a list of the user's, relative to the first of the claim. */
+/* Sets a bit for each frame in a list of the user's, from the claim's first on. */
 static int read_bad(unsigned long *bad, const struct rampart_give_back *verdict)
 {
 	const u64 __user *list = u64_to_user_ptr(verdict->bad);

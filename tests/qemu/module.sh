@@ -5,11 +5,19 @@
 
 # Puts the module into a guest's files.
 add_kernel_module() {
-  local scenario=$1 guest=$2 release
+  local scenario=$1 guest=$2 release tree makefile=()
   [[ -n $(setting "$scenario" kernel-module) ]] || return 0
   release=${kernel##*/vmlinuz-}
-  fetch_headers "$release"
-  build_module "$release"
+  # A kernel that was built here has its sources beside it (checked_kernel).
+  tree=${kernel%/boot/*}/source compiler=gcc
+  if [[ ! -d $tree ]]; then
+    fetch_headers "$release"
+    tree=$headers/usr/src/linux-headers-$release
+    compiler=$(sed -n 's/^CC = .*)//p' "$tree/.kernelvariables")
+    # The headers' own makefile looks for the common ones where packages are installed.
+    makefile=(-f "../linux-headers-${release%-*}-common/Makefile")
+  fi
+  build_module "$release" "$tree" "${makefile[@]}"
   strip --strip-debug -o "$guest/rampart.ko" "$module/rampart.ko"
 }
 
@@ -31,10 +39,10 @@ headers_packages() {
     awk '/Depends: linux-(headers-.*-common|kbuild-)/ { print $2; found = 1 } END { exit !found }'
 }
 
-# Builds $module/rampart.ko, once for each kernel and content of kernel/.
+# Builds $module/rampart.ko, once for each kernel and content of kernel/: RELEASE, its tree, and options for make there.
 build_module() {
-  local release=$1 compiler tool
-  compiler=$(sed -n 's/^CC = .*)//p' "$headers/usr/src/linux-headers-$release/.kernelvariables")
+  local release=$1 tree=$2 tool
+  shift 2
   for tool in make "$compiler"; do
     command -v "$tool" >/dev/null || refuse "the module for Linux $release needs $tool: apt-get install $tool"
   done
@@ -46,9 +54,7 @@ build_module() {
     rm -rf "$module"
     mkdir "$module"
     cp "$root"/kernel/{Kbuild,Makefile,*.[ch]} "$module/"
-    # The headers' own makefile looks for the common ones where packages are installed.
-    make -C "$headers/usr/src/linux-headers-$release" -f "../linux-headers-${release%-*}-common/Makefile" \
-      M="$module" CONFIG_DEBUG_INFO_BTF_MODULES= W=1 KCFLAGS=-Werror modules >"$module/log" 2>&1 || {
+    make -C "$tree" "$@" M="$module" CONFIG_DEBUG_INFO_BTF_MODULES= W=1 KCFLAGS=-Werror modules >"$module/log" 2>&1 || {
       grep -E 'error|warning' "$module/log" >&2
       refuse "kernel/ does not build for Linux $release: $module/log says why"
     }
