@@ -102,6 +102,17 @@ impl FrameRange {
         (first, (rest > 0).then(|| Self { start: Frame(self.start.0 + first.count), count: rest }))
     }
 
+    /// The parts into which multiples of `frames`, which is above 0, cut the range, ascending.
+    pub fn cut_at_multiples(self, frames: u64) -> impl Iterator<Item = Self> {
+        let mut rest = Some(self);
+        core::iter::from_fn(move || {
+            let range = rest?;
+            let (part, behind) = range.split(frames - range.start.0 % frames);
+            rest = behind;
+            Some(part)
+        })
+    }
+
     /// Whether the range has `frame`.
     #[must_use]
     pub fn contains(self, frame: Frame) -> bool {
@@ -144,6 +155,15 @@ mod tests {
         assert_eq!(range(3, 9).split(9), (range(3, 9), None));
         assert_eq!(range(3, 9).split(99), (range(3, 9), None));
         assert_eq!(range(3, 9).split(0), (range(3, 1), Some(range(4, 8))));
+    }
+
+    #[test]
+    fn a_range_is_cut_at_multiples() {
+        let range = |start, count| FrameRange::new(Frame(start), count).unwrap();
+        let cut = |start, count, frames| range(start, count).cut_at_multiples(frames).collect::<Vec<_>>();
+        assert_eq!(cut(3, 9, 4), [range(3, 1), range(4, 4), range(8, 4)]);
+        assert_eq!(cut(5, 2, 4), [range(5, 2)]);
+        assert_eq!(cut(4, 4, 4), [range(4, 4)]);
     }
 
     #[test]

@@ -4,12 +4,7 @@
 # cpus: 1
 # kernel-module: yes
 
-folder=/sys/kernel/rampart
-
-# claims NAME: a count of frames.
-claims() {
-  awk -v name="$1" '$1 == name { print $2 }' $folder/claims
-}
+. /claims.sh
 
 # tests OPTION...: one test; its report is in /tmp/report, its exit code in $code.
 tests() {
@@ -24,19 +19,6 @@ refused() {
   shift
   tests "$@"
   test $code = 2 && test "$(wc -l </tmp/report)" = 1 && grep -q -- "$words" /tmp/report
-}
-
-log_is_clean() {
-  ! dmesg | grep -E 'BUG|WARNING|Oops|Call Trace|INFO: |general protection|Bad page|corruption'
-}
-
-# begin CASE WORD...: the case of `window` runs until it says what it has; its process is $held.
-begin() {
-  : >/tmp/said
-  window "$@" >/tmp/said 2>&1 &
-  held=$!
-  until [ -s /tmp/said ]; do kill -0 $held || return 1; done
-  said=$(cat /tmp/said)
 }
 
 end() {

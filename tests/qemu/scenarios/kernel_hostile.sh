@@ -5,16 +5,7 @@
 # kernel-module: yes
 # tcg: thread=single
 
-folder=/sys/kernel/rampart
-
-# claims NAME: a count of frames.
-claims() {
-  awk -v name="$1" '$1 == name { print $2 }' $folder/claims
-}
-
-log_is_clean() {
-  ! dmesg | grep -E 'BUG|WARNING|Oops|Call Trace|INFO: |general protection|Bad page|corruption'
-}
+. /claims.sh
 
 # Frames without any mark: in use by the kernel, or lost. A memory block that goes offline and online again has the
 # CPUs' lists of free frames emptied.

@@ -55,14 +55,12 @@ pub fn reach(roots: &Roots) -> Result<Vec<GroupReach>, Absence> {
     let mut counted = Counted { now: age_clock(), groups: GROUPS.map(empty) };
     for block in blocks.blocks.iter().filter(|block| block.state == HotplugState::Online) {
         let first = u64::from(block.number.0) * blocks.frames().get();
-        let mut rest = Frame::new(first).and_then(|first| FrameRange::new(first, blocks.frames().get()));
-        while let Some(range) = rest {
-            let (part, behind) = range.split(PAGEBLOCK);
+        let frames = Frame::new(first).and_then(|first| FrameRange::new(first, blocks.frames().get()));
+        for part in frames.into_iter().flat_map(|frames| frames.cut_at_multiples(PAGEBLOCK)) {
             let classes = flags.classes(part).map_err(|error| unread(error.to_string()))?;
             let ages =
                 ages.read(part).map_err(|error| unread(format!("the ages of frames cannot be read: {error}")))?;
             counted.add(&classes, &ages);
-            rest = behind;
         }
     }
     Ok(counted.groups.to_vec())

@@ -7,6 +7,7 @@ use rampart_memory::fault_map::MapOrigin;
 use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
 use rampart_store::{TestEnd, TestEnding};
 
+use super::TestRequest;
 use super::shared::{TestContext, TestSums};
 use crate::once::extent::{Extent, Losses, shortfall};
 use crate::once::report::{
@@ -17,7 +18,7 @@ use crate::once::schedule::Lack;
 use crate::once::unreached;
 use crate::once::zone_extent::ZoneExtent;
 use crate::testing::injected::InjectedTally;
-use crate::testing::prepare::lines;
+use crate::testing::prepare::{MarchSetup, lines};
 use crate::testing::publishing::lock;
 
 /// Makes the report of a test that has ended, and writes its end to the store.
@@ -154,21 +155,31 @@ pub fn limits(measured: &[Limit], plan: &Plan) -> Option<BandwidthLimits> {
 }
 
 fn test_that_ran(shared: &TestContext<'_>, plan: &Plan, sums: &TestSums) -> TestRan {
-    let (request, prepared) = (shared.request, shared.prepared);
+    let prepared = shared.prepared;
+    TestRan {
+        passes: shared.schedule().pass(),
+        threads: prepared.cpus.len(),
+        pinning: sums.pinning.map_or_else(|| "nothing was claimed".to_owned(), |pinning| pinning.to_string()),
+        ..test_in_blocks(shared.request, plan, &prepared.march, prepared.block)
+    }
+}
+
+/// The test that ran in blocks of this size, but for its passes, its threads and how frames were held.
+pub fn test_in_blocks(request: &TestRequest, plan: &Plan, march: &MarchSetup, block: Bytes) -> TestRan {
     TestRan {
         name: request.name.clone(),
         notation: request.march.to_string(),
         fidelity: request.fidelity.backgrounds(),
         sequences: plan.sequences().map(|order| order.to_string()).collect(),
         operations_per_line: plan.length() as u64,
-        passes: shared.schedule().pass(),
-        threads: prepared.cpus.len(),
-        engine: prepared.march.engine.to_string(),
-        method: prepared.march.settings.method.to_string(),
-        window_lines: prepared.march.settings.window(lines(prepared.block)),
-        block: prepared.block,
-        pinning: sums.pinning.map_or_else(|| "nothing was claimed".to_owned(), |pinning| pinning.to_string()),
-        cached_reads: prepared.march.check.cached,
+        passes: 0,
+        threads: 0,
+        engine: march.engine.to_string(),
+        method: march.settings.method.to_string(),
+        window_lines: march.settings.window(lines(block)),
+        block,
+        pinning: String::new(),
+        cached_reads: march.check.cached,
     }
 }
 

@@ -17,12 +17,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use rampart_linux::FlagTable;
 use rampart_linux::kernel_module::ModuleDevice;
-use rampart_memory::{Bytes, FRAME_BYTES, FrameRange};
+use rampart_memory::FrameRange;
 use rampart_store::Store;
 
 use self::choice::{FrameChoice, FrameReach};
-use self::schedule::LARGEST_PIECE;
+use self::schedule::LARGEST_BYTES;
 use self::shared::{ChosenContext, ChosenTest};
 use super::report::Report;
 use super::{Stopped, TICK, TestRequest};
@@ -54,15 +55,14 @@ pub fn run(
     if ranges.is_empty() {
         return Err(Error::NoSuchFrames);
     }
-    let reach = reach(machine, &ranges, choice.used);
+    let reach = reach(machine, &ranges, choice.used)?;
     if choice.names_all() && reach.memory == 0 {
         return Err(Error::NoSuchFrames);
     }
     let errors = machine.errors();
     let known = known_bad::retire(machine, &mut store, observer);
     let cpus = choose_cpus(request.threads, machine.cpus())?;
-    let piece = Bytes::new(LARGEST_PIECE * FRAME_BYTES);
-    let march = MarchSetup::new(request.method, request.delay, request.retention, piece)?;
+    let march = MarchSetup::new(request.method, request.delay, request.retention, LARGEST_BYTES)?;
     warning(&march.check).iter().for_each(|warning| observer.warned(warning));
     let outlook = machine.outlook()?;
     let recorder = TestRecorder::begin(store, request.start(started), &*machine.clock, observer);
@@ -94,17 +94,12 @@ pub fn run(
 }
 
 /// Counts the frames by their present use.
-fn reach(machine: &MachineUnderTest, ranges: &[FrameRange], used: bool) -> FrameReach {
-    let mut reach = FrameReach::default();
-    for range in ranges {
-        let mut rest = Some(*range);
-        while let Some(range) = rest {
-            let (block, behind) = range.split(PAGEBLOCK - range.start().number() % PAGEBLOCK);
-            reach.add(&machine.classes(block), used);
-            rest = behind;
-        }
+fn reach(machine: &MachineUnderTest, ranges: &[FrameRange], used: bool) -> Result<FrameReach, Error> {
+    let (table, mut reach) = (FlagTable::open(machine.roots())?, FrameReach::default());
+    for block in ranges.iter().flat_map(|range| range.cut_at_multiples(PAGEBLOCK)) {
+        reach.add(&table.classes(block)?, used);
     }
-    reach
+    Ok(reach)
 }
 
 /// Runs every few milliseconds: stops in time, writes findings, and shows progress.

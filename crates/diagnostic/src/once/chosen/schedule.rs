@@ -10,13 +10,18 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use rampart_linux::kernel_module::ClaimRefusal;
-use rampart_memory::FrameRange;
+use rampart_linux::kernel_module::{ClaimRefusal, ClaimedFrames};
+use rampart_memory::{Bytes, FRAME_BYTES, FrameRange};
 
 use crate::machine::PAGEBLOCK;
 
 /// The most frames of a piece: 16 MiB.
-pub const LARGEST_PIECE: u64 = 8 * PAGEBLOCK;
+const LARGEST_PIECE: u64 = 8 * PAGEBLOCK;
+
+/// Its bytes. Pairs of cells are tested inside a piece.
+pub const LARGEST_BYTES: Bytes = Bytes::new(LARGEST_PIECE * FRAME_BYTES);
+
+const _: () = assert!(LARGEST_PIECE <= ClaimedFrames::MOST, "a piece can be claimed");
 
 /// The fewest frames of a piece that is cut because its content is not moved.
 const SMALLEST_PIECE: u64 = 32;
@@ -67,7 +72,7 @@ impl FrameSchedule {
     /// Schedules a test of ranges, repeated `passes` times (`None`: until nobody asks any longer).
     #[must_use]
     pub fn new(ranges: &[FrameRange], used: bool, passes: Option<u32>) -> Self {
-        let all: Vec<_> = ranges.iter().flat_map(|range| pieces(*range)).collect();
+        let all: Vec<_> = ranges.iter().flat_map(|range| range.cut_at_multiples(LARGEST_PIECE)).collect();
         let mut schedule = Self {
             all,
             used,
@@ -173,17 +178,6 @@ impl FrameSchedule {
     }
 }
 
-/// Cuts a range at multiples of a piece.
-fn pieces(range: FrameRange) -> Vec<FrameRange> {
-    let (mut cut, mut rest) = (Vec::new(), Some(range));
-    while let Some(range) = rest {
-        let (piece, behind) = range.split(LARGEST_PIECE - range.start().number() % LARGEST_PIECE);
-        cut.push(piece);
-        rest = behind;
-    }
-    cut
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,7 +201,8 @@ mod tests {
 
     #[test]
     fn a_range_is_cut_at_multiples_of_a_piece() {
-        assert_eq!(pieces(range(4000, 5000)), [range(4000, 96), range(4096, 4096), range(8192, 808)]);
+        let schedule = FrameSchedule::new(&[range(4000, 5000)], true, Some(1));
+        assert_eq!(schedule.all, [range(4000, 96), range(4096, 4096), range(8192, 808)]);
     }
 
     #[test]

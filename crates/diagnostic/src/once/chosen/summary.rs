@@ -3,14 +3,13 @@
 use rampart_linux::FrameClass;
 use rampart_memory::{Bytes, FRAME_BYTES, FrameRange, Timestamp};
 
-use super::schedule::LARGEST_PIECE;
+use super::schedule::LARGEST_BYTES;
 use super::shared::{ChosenContext, ChosenSums};
 use crate::machine::KernelErrors;
 use crate::once::Stopped;
 use crate::once::extent::Extent;
 use crate::once::report::{ChosenFrames, DelayedRead, NotTested, Report, SCHEMA, TestRan, TestVerdict};
-use crate::once::summary::{Found, coverage, limits};
-use crate::testing::prepare::lines;
+use crate::once::summary::{Found, coverage, limits, test_in_blocks};
 use crate::testing::publishing::lock;
 
 /// Makes the report of a test that has ended, and writes its end to the store.
@@ -58,19 +57,10 @@ pub fn summarize(
         fraction_of_limit: limit.filter(|_| sums.bytes > 0).map(|limit| bytes_per_second / limit.of_this_test),
         limit,
         test: TestRan {
-            name: test.request.name.clone(),
-            notation: test.request.march.to_string(),
-            fidelity: test.request.fidelity.backgrounds(),
-            sequences: plan.sequences().map(|order| order.to_string()).collect(),
-            operations_per_line: plan.length() as u64,
             passes: shared.schedule().pass(),
             threads: test.cpus.len(),
-            engine: test.march.engine.to_string(),
-            method: test.march.settings.method.to_string(),
-            window_lines: test.march.settings.window(lines(largest())),
-            block: largest(),
             pinning: "claimed from the kernel, by its module".to_owned(),
-            cached_reads: test.march.check.cached,
+            ..test_in_blocks(test.request, &plan, &test.march, LARGEST_BYTES)
         },
         coverage: coverage(&plan),
         kernel_errors,
@@ -80,10 +70,6 @@ pub fn summarize(
         seconds: shared.elapsed().as_secs_f64(),
         own_bytes: test.machine.resident(),
     }
-}
-
-const fn largest() -> Bytes {
-    Bytes::new(LARGEST_PIECE * FRAME_BYTES)
 }
 
 /// Why a test is incomplete, if it is.
