@@ -8,7 +8,8 @@
  * memory that somebody else has by then.
  *
  * Idea: alloc_contig_range takes a range of frames: free ones off their lists,
- * and the content of used ones is moved before. A claim has a number that no
+ * and the content of used ones is moved before. What it refuses comes from the
+ * free lists themselves, block by block (lists.c). A claim has a number that no
  * later one has; a verdict names it, and is refused when the claim is gone. A
  * claim ends in one way, by end_claim(): the owner's mapping of the frames is
  * taken away before the first of them is free.
@@ -149,6 +150,25 @@ static void prepare_frame(struct page *page)
 	rampart_ages_hold(page_to_pfn(page));
 }
 
+static void prepare_frames(unsigned long first, unsigned long end)
+{
+	unsigned long frame;
+
+	for (frame = first; frame < end; frame++) {
+		prepare_frame(pfn_to_page(frame));
+		cond_resched();
+	}
+}
+
+/* Prepared frames of which there is no claim yet. */
+static void put_back(const struct rampart_frames *frames)
+{
+	free_frames(frames);
+	mutex_lock(&claims_lock);
+	tally.returned += frames->count;
+	mutex_unlock(&claims_lock);
+}
+
 /* The end of the part that begins at `frame` and has pageblocks of one migratetype. */
 static unsigned long part_end(unsigned long frame, unsigned long end,
 			      unsigned int type)
@@ -165,7 +185,6 @@ static unsigned long part_end(unsigned long frame, unsigned long end,
 
 static int take_part(unsigned long first, unsigned long end, unsigned int type)
 {
-	unsigned long frame;
 	int error;
 
 	if (type == MIGRATE_ISOLATE)
@@ -175,13 +194,9 @@ static int take_part(unsigned long first, unsigned long end, unsigned int type)
 	error = alloc_contig_range(first, end, type, GFP_KERNEL | __GFP_NOWARN);
 	rampart_demand_ignore(0, 0);
 	mutex_unlock(&taking);
-	if (error)
-		return error;
-	for (frame = first; frame < end; frame++) {
-		prepare_frame(pfn_to_page(frame));
-		cond_resched();
-	}
-	return 0;
+	if (!error)
+		prepare_frames(first, end);
+	return error;
 }
 
 static int take_frames(const struct rampart_frames *frames)
@@ -200,10 +215,7 @@ static int take_frames(const struct rampart_frames *frames)
 				frames->first, frame - frames->first
 			};
 
-			free_frames(&taken);
-			mutex_lock(&claims_lock);
-			tally.returned += taken.count;
-			mutex_unlock(&claims_lock);
+			put_back(&taken);
 			return error;
 		}
 	}
@@ -275,6 +287,53 @@ int rampart_claim(struct rampart_holder *holder, struct rampart_claim *request)
 	claim->frames.count = request->frames;
 	down_read(&claiming);
 	error = claim_frames(claim, request);
+	up_read(&claiming);
+	if (error)
+		kfree(claim);
+	return error;
+}
+
+/* Which block it is, is known only when it is taken. */
+static int claim_block(struct claim *claim, struct rampart_listed *list)
+{
+	int error;
+
+	if (rampart_memory_was_short())
+		return -ENOMEM;
+	error = rampart_list_take(list, &claim->frames);
+	if (error)
+		return error;
+	prepare_frames(claim->frames.first,
+		       claim->frames.first + claim->frames.count);
+	if (are_leaving(&claim->frames)) {
+		put_back(&claim->frames);
+		return -EBUSY;
+	}
+	list->first = claim->frames.first;
+	list->frames = claim->frames.count;
+	list->claim = begin_claim(claim);
+	return 0;
+}
+
+/* Claims the first block of a free list. */
+int rampart_claim_listed(struct rampart_holder *holder,
+			 struct rampart_listed *list)
+{
+	struct claim *claim;
+	int error;
+
+	list->first = 0;
+	list->claim = 0;
+	list->frames = 0;
+	error = rampart_list_check(list);
+	if (error)
+		return error;
+	claim = kmalloc(sizeof(*claim), GFP_KERNEL);
+	if (!claim)
+		return -ENOMEM;
+	claim->holder = holder;
+	down_read(&claiming);
+	error = claim_block(claim, list);
 	up_read(&claiming);
 	if (error)
 		kfree(claim);

@@ -17,7 +17,10 @@
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/pageblock-flags.h>
+#include <linux/percpu.h>
+#include <linux/preempt.h>
 #include <linux/shrinker.h>
+#include <linux/spinlock.h>
 #include <linux/version.h>
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0) || \
@@ -56,6 +59,27 @@ static inline unsigned int rampart_block_type(const struct page *page)
 
 	return (word >> (bit % BITS_PER_LONG)) &
 	       ((1UL << PB_migratetype_bits) - 1);
+}
+
+/*
+ * Locks the lists of free pages that this CPU has of a zone, and stays on it.
+ * An allocation and a free that find them locked pass them by, so that either
+ * may follow here. The kernel's own functions for this are not exported.
+ */
+static inline struct per_cpu_pages *rampart_lock_cpu_lists(struct zone *zone)
+{
+	struct per_cpu_pages *lists;
+
+	migrate_disable();
+	lists = this_cpu_ptr(zone->per_cpu_pageset);
+	spin_lock(&lists->lock);
+	return lists;
+}
+
+static inline void rampart_unlock_cpu_lists(struct per_cpu_pages *lists)
+{
+	spin_unlock(&lists->lock);
+	migrate_enable();
 }
 
 /* Flags of a mapping can no longer be written as a field since 6.3. */

@@ -53,6 +53,23 @@ static void count(enum rampart_count what, const struct page *page,
 		this_cpu_inc(blocks[page_to_nid(page)]->of[what][type][order]);
 }
 
+/* Takes a block off a free list for a claim. */
+static struct task_struct *ignored;
+
+/* Frames that were taken so. */
+static atomic_long_t listed = ATOMIC_LONG_INIT(0);
+
+/* What this task allocates and frees is no demand. One task at a time. */
+void rampart_demand_ignore_task(bool ignore)
+{
+	WRITE_ONCE(ignored, ignore ? current : NULL);
+}
+
+static bool is_ignored(void)
+{
+	return READ_ONCE(ignored) == current && in_task();
+}
+
 /* Runs also when there was no page to give. */
 static void see_alloc(void *unused, struct page *page, unsigned int order,
 		      gfp_t gfp, int type)
@@ -61,6 +78,10 @@ static void see_alloc(void *unused, struct page *page, unsigned int order,
 
 	if (!page)
 		return;
+	if (is_ignored()) {
+		atomic_long_add(1L << order, &listed);
+		return;
+	}
 	count(RAMPART_ALLOCATED, page, type, order);
 	rampart_ages_see(page_to_pfn(page), 1UL << order, &good, &unfreed);
 	if (good)
@@ -105,7 +126,7 @@ static void see_free(void *unused, struct page *page, unsigned int order)
 	unsigned int type = rampart_block_type(page);
 	bool good, unfreed;
 
-	if (is_beside_taken(page_to_pfn(page))) {
+	if (is_beside_taken(page_to_pfn(page)) || is_ignored()) {
 		atomic_long_add(1L << order, &beside_taken);
 		return;
 	}
@@ -194,7 +215,8 @@ static int alloc_blocks(void)
 
 /*
  * Frames that the kernel itself counts since boot, whatever their order. It
- * counts claims when they are given back, and not when they are taken.
+ * counts claims when they are given back, and when they are taken only those
+ * that come from a free list.
  */
 static int kernel_frames(unsigned long frames[RAMPART_FLOWS])
 {
@@ -250,7 +272,7 @@ static unsigned long seen_frames(enum rampart_count flow)
 int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 			   unsigned long seen[RAMPART_FLOWS])
 {
-	unsigned long returned;
+	unsigned long taken, returned;
 	enum rampart_count flow;
 	int error;
 
@@ -261,6 +283,8 @@ int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 		return error;
 	for (flow = 0; flow < RAMPART_FLOWS; flow++)
 		kernel[flow] -= before[flow];
+	taken = atomic_long_read(&listed);
+	kernel[RAMPART_ALLOCATED] -= min(taken, kernel[RAMPART_ALLOCATED]);
 	returned = rampart_claims_tally().returned +
 		   atomic_long_read(&beside_taken);
 	kernel[RAMPART_FREED] -= min(returned, kernel[RAMPART_FREED]);

@@ -149,6 +149,20 @@ static long claim(struct rampart_holder *mine, struct rampart_claim __user *user
 	return error;
 }
 
+static long claim_listed(struct rampart_holder *mine,
+			 struct rampart_listed __user *user)
+{
+	struct rampart_listed list;
+	int error;
+
+	if (copy_from_user(&list, user, sizeof(list)))
+		return -EFAULT;
+	error = rampart_claim_listed(mine, &list);
+	if (copy_to_user(user, &list, sizeof(list)))
+		return -EFAULT;
+	return error;
+}
+
 /* Sets a bit for each frame in a list of the user's, from the claim's first on. */
 static int read_bad(unsigned long *bad, const struct rampart_give_back *verdict)
 {
@@ -211,6 +225,8 @@ static long rampart_ioctl(struct file *file, unsigned int request,
 		return get_info(user);
 	case RAMPART_CLAIM:
 		return claim(mine, user);
+	case RAMPART_CLAIM_LISTED:
+		return claim_listed(mine, user);
 	case RAMPART_GIVE_BACK:
 		return give_back(mine, user);
 	case RAMPART_SET_LIFETIME:

@@ -12,6 +12,7 @@
 struct rampart_claim;
 struct rampart_give_back;
 struct rampart_lifetime;
+struct rampart_listed;
 struct vm_area_struct;
 
 /* A range of frames; may be empty. */
@@ -62,6 +63,8 @@ struct rampart_tally {
 };
 
 int rampart_claim(struct rampart_holder *holder, struct rampart_claim *request);
+int rampart_claim_listed(struct rampart_holder *holder,
+			 struct rampart_listed *list);
 int rampart_give_back(const struct rampart_holder *holder,
 		      const struct rampart_give_back *verdict,
 		      unsigned long *bad);
@@ -93,6 +96,7 @@ void rampart_demand_end(void);
 unsigned long rampart_demand(enum rampart_count count, int node,
 			     unsigned int type, unsigned int order);
 void rampart_demand_ignore(unsigned long first, unsigned long end);
+void rampart_demand_ignore_task(bool ignore);
 int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 			   unsigned long seen[RAMPART_FLOWS]);
 
@@ -100,6 +104,11 @@ int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 int rampart_device_begin(void);
 void rampart_device_end(void);
 pid_t rampart_owner(void);
+
+/* lists.c */
+int rampart_list_check(const struct rampart_listed *list);
+int rampart_list_take(const struct rampart_listed *list,
+		      struct rampart_frames *frames);
 
 /* offers.c */
 u32 rampart_offers(void);

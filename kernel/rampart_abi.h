@@ -50,6 +50,26 @@ struct rampart_claim {
 	__u32 zero;	/* in: 0 */
 };
 
+/* Where a free list is: rampart_listed.zone, and .migratetype. */
+#define RAMPART_ZONE_DMA	0
+#define RAMPART_ZONE_DMA32	1
+#define RAMPART_ZONE_NORMAL	2
+#define RAMPART_TYPE_UNMOVABLE	0
+#define RAMPART_TYPE_MOVABLE	1
+#define RAMPART_TYPE_RECLAIMABLE 2
+
+/* A block of 2^order frames, the first of a free list of the kernel. */
+struct rampart_listed {
+	__u32 node;	/* in */
+	__u32 zone;	/* in */
+	__u32 migratetype; /* in */
+	__u32 order;	/* in: less than that of a pageblock */
+	__u64 first;	/* out: frame number */
+	__u64 claim;	/* out: number of the claim, as in rampart_claim */
+	__u32 frames;	/* out */
+	__u32 zero;	/* in: 0 */
+};
+
 /* What is known after a test: bits of rampart_give_back.flags. */
 #define RAMPART_TESTED	(1U << 0) /* frames that are not bad are good */
 #define RAMPART_FORCE	(1U << 1) /* retire more than a hundredth of memory */
@@ -92,6 +112,22 @@ _Static_assert(__builtin_offsetof(struct rampart_claim, in_use) == 24,
 _Static_assert(__builtin_offsetof(struct rampart_claim, zero) == 28,
 	       "rampart_claim: zero");
 
+_Static_assert(sizeof(struct rampart_listed) == 40, "rampart_listed: size");
+_Static_assert(__builtin_offsetof(struct rampart_listed, zone) == 4,
+	       "rampart_listed: zone");
+_Static_assert(__builtin_offsetof(struct rampart_listed, migratetype) == 8,
+	       "rampart_listed: migratetype");
+_Static_assert(__builtin_offsetof(struct rampart_listed, order) == 12,
+	       "rampart_listed: order");
+_Static_assert(__builtin_offsetof(struct rampart_listed, first) == 16,
+	       "rampart_listed: first");
+_Static_assert(__builtin_offsetof(struct rampart_listed, claim) == 24,
+	       "rampart_listed: claim");
+_Static_assert(__builtin_offsetof(struct rampart_listed, frames) == 32,
+	       "rampart_listed: frames");
+_Static_assert(__builtin_offsetof(struct rampart_listed, zero) == 36,
+	       "rampart_listed: zero");
+
 _Static_assert(sizeof(struct rampart_give_back) == 32,
 	       "rampart_give_back: size");
 _Static_assert(__builtin_offsetof(struct rampart_give_back, claim) == 8,
@@ -112,6 +148,7 @@ _Static_assert(__builtin_offsetof(struct rampart_lifetime, margin) == 4,
 #define RAMPART_GIVE_BACK	_IOW(0xB7, 0x02, struct rampart_give_back)
 #define RAMPART_SET_LIFETIME	_IOW(0xB7, 0x03, struct rampart_lifetime)
 #define RAMPART_RENEW		_IO(0xB7, 0x04)
+#define RAMPART_CLAIM_LISTED	_IOWR(0xB7, 0x05, struct rampart_listed)
 
 _Static_assert(RAMPART_GET_INFO == 0x8008b700, "RAMPART_GET_INFO: number");
 _Static_assert(RAMPART_CLAIM == 0xc020b701, "RAMPART_CLAIM: number");
@@ -119,5 +156,7 @@ _Static_assert(RAMPART_GIVE_BACK == 0x4020b702, "RAMPART_GIVE_BACK: number");
 _Static_assert(RAMPART_SET_LIFETIME == 0x4008b703,
 	       "RAMPART_SET_LIFETIME: number");
 _Static_assert(RAMPART_RENEW == 0xb704, "RAMPART_RENEW: number");
+_Static_assert(RAMPART_CLAIM_LISTED == 0xc028b705,
+	       "RAMPART_CLAIM_LISTED: number");
 
 #endif

@@ -63,6 +63,20 @@ static void claim(void) {
     if (got) memcpy((void *)&claims[dice(CLAIMS)], &request, sizeof(request));
 }
 
+static void claim_listed(void) {
+    struct rampart_listed request = {.zone = dice(3), .migratetype = dice(3), .order = dice(9)};
+    if (!dice(16)) request.node = dice(UINT32_MAX);
+    if (!dice(16)) request.zone = dice(UINT32_MAX);
+    if (!dice(16)) request.migratetype = dice(dice(2) ? 8 : UINT32_MAX);
+    if (!dice(16)) request.order = dice(dice(2) ? 65 : UINT32_MAX);
+    if (!dice(32)) request.zero = dice(3);
+    if (!dice(32)) request.first = request.claim = dice(UINT64_MAX);
+    int got = ioctl(device, RAMPART_CLAIM_LISTED, &request) == 0;
+    counts->successes += got;
+    struct rampart_claim had = {.first = request.first, .claim = request.claim, .frames = request.frames};
+    if (got) memcpy((void *)&claims[dice(CLAIMS)], &had, sizeof(had));
+}
+
 static void give_back(void) {
     uint64_t bad[4] = {dice(FRAMES), dice(UINT64_MAX), 0, 0};
     const volatile struct rampart_claim *of = &claims[dice(CLAIMS)];
@@ -127,7 +141,7 @@ static void disturb(void) {
 static void ask_nonsense(void) {
     struct rampart_lifetime lifetime = {dice(100), dice(100)};
     struct rampart_info info;
-    switch (dice(8)) {
+    switch (dice(9)) {
         case 0: ioctl(device, dice(UINT32_MAX), dice(UINT64_MAX)); break;
         case 1: ioctl(device, _IOC(dice(4), 0xB7, dice(8), dice(64)), dice(UINT64_MAX)); break;
         case 2: ioctl(device, RAMPART_SET_LIFETIME, &lifetime); break;
@@ -138,6 +152,7 @@ static void ask_nonsense(void) {
         case 7:
             if (!dice(16)) ioctl(device, RAMPART_GET_INFO, &info);
             break;
+        case 8: ioctl(device, RAMPART_CLAIM_LISTED, (void *)windows[dice(WINDOWS)].at); break;
     }
 }
 
@@ -145,7 +160,8 @@ __attribute__((noreturn)) static void *misbehave(void *seed) {
     state = (uintptr_t)seed * 0x9e3779b97f4a7c15 + 1;
     for (;;) {
         switch (dice(16)) {
-            case 0 ... 4: claim(); break;
+            case 0 ... 2: claim(); break;
+            case 3 ... 4: claim_listed(); break;
             case 5 ... 8: give_back(); break;
             case 9 ... 10: map(); break;
             case 11 ... 13: touch(); break;

@@ -3,11 +3,15 @@
 
    free | move           claims memory block after block (2 MiB) and tests it: what is free, or all that there is;
                          prints how many frames or blocks it had
+   listed                tests what `free` does, then each of the kernel's free lists, one after the other; prints too
+                         how many frames of lists it had, and how many at once
+   lists COUNT           takes the first block of a list, and gives it back, so many times; prints how many it had
    coverage              prints how many frames are free, and how many of them were ever tested
    held                  prints how many frames are held by claims, as the table of ages has it
    hold COUNT [BLOCK]    claims free frames in a row, in a memory block (128 MiB) if one is named, prints the first,
                          and waits; so does `leak`, after it has left its descriptor to a child, which it prints
    retire COUNT          claims free frames, gives them back as bad, and prints what came of it and the first
+   unlist                claims a block of a list, gives its second frame back as bad, and prints it
    age FRAME             prints the entry of a frame in the table of ages
    user COUNT            uses so many pages, prints a frame of each block of 2 MiB in which all can be moved, and waits
 
@@ -28,13 +32,14 @@
 #include "must.h"
 #include "rampart_abi.h"
 
-enum { PAGE = 4096, WORDS = PAGE / sizeof(uint64_t), BLOCK = 512, MEMORY_BLOCK = 1 << 15 };
+enum { PAGE = 4096, WORDS = PAGE / sizeof(uint64_t), BLOCK = 512, MEMORY_BLOCK = 1 << 15, NODES = 2, ORDERS = 9 };
 
-/* Of /proc/kpageflags: on the lists of what can be reclaimed, free (BUDDY), mapped, and where there is no memory. */
+/* Of /proc/kpageflags: on the lists of what can be reclaimed, free (BUDDY), mapped, no memory, and OFFLINE. */
 #define LRU (1ull << 5)
 #define FREE (1ull << 10)
 #define MAPPED (1ull << 11)
 #define NO_PAGE (1ull << 20)
+#define OFFLINE (1ull << 23)
 
 static int device = -1;
 static uint64_t words[2];
@@ -137,9 +142,8 @@ static int test_frames(uint64_t first, uint32_t frames, uint32_t how) {
     return error == 0;
 }
 
-static void test_free(void) {
+static void test_ranges(void) {
     uint64_t tested = 0, refused = 0, flags[BLOCK];
-    open_device();
     for (uint64_t block = 0; block < frames_end(); block += BLOCK) {
         read_flags(block, flags, BLOCK);
         for (uint32_t from = 0, to; from < BLOCK; from = to) {
@@ -149,7 +153,92 @@ static void test_free(void) {
             else refused += to - from;
         }
     }
-    printf("tested %lu refused %lu\n", tested, refused);
+    printf("tested %lu refused %lu", tested, refused);
+}
+
+static void test_free(void) {
+    open_device();
+    test_ranges();
+    puts("");
+}
+
+static struct rampart_listed list_of(uint32_t node, uint32_t zone, uint32_t type, uint32_t order) {
+    struct rampart_listed list = {.node = node, .zone = zone, .migratetype = type, .order = order};
+    return list;
+}
+
+/* Claims the first block of a list; the error, or 0. */
+static int lists(struct rampart_listed *list) { return ioctl(device, RAMPART_CLAIM_LISTED, list) == 0 ? 0 : errno; }
+
+static int unlists(const struct rampart_listed *list, uint32_t flags) {
+    struct rampart_claim claim = {.first = list->first, .claim = list->claim};
+    return gives_back(&claim, flags);
+}
+
+/* Holds what it gets until the list is empty: a block that goes back is the first again. Returns how many frames. */
+static uint64_t test_list(struct rampart_listed list) {
+    struct rampart_listed *had = NULL;
+    size_t number = 0;
+    int error;
+    while ((error = lists(&list)) == 0) {
+        had = realloc(had, (number + 1) * sizeof(*had));
+        must(had != NULL, "realloc");
+        had[number++] = list;
+        volatile uint64_t *memory = window(list.first, list.frames);
+        test(memory, list.frames);
+        must(munmap((void *)memory, list.frames * PAGE) == 0, "munmap");
+        must(ioctl(device, RAMPART_RENEW) == 0, "RENEW");
+    }
+    must(error == ENOENT || error == ENXIO || error == ENOMEM, "CLAIM_LISTED");
+    for (size_t i = 0; i < number; i++) must(unlists(&had[i], RAMPART_TESTED) == 0, "GIVE_BACK of a listed block");
+    free(had);
+    return number << list.order;
+}
+
+static void test_listed(void) {
+    uint64_t all = 0, most = 0;
+    open_device();
+    test_ranges();
+    /* By node, zone, migratetype and order, the largest blocks first. */
+    for (uint32_t list = 0; list < NODES * 3 * 3 * ORDERS; list++) {
+        uint32_t group = list / ORDERS, order = ORDERS - 1 - list % ORDERS;
+        uint64_t had = test_list(list_of(group / 9, group / 3 % 3, group % 3, order));
+        all += had;
+        if (had > most) most = had;
+    }
+    printf(" listed %lu most %lu\n", all, most);
+}
+
+/* For a claim of a range the kernel empties the CPUs' lists, which have the pieces of what was given back. */
+static void empty_cpu_lists(void) {
+    struct rampart_claim claim = claim_free(frames_end(), 1);
+    must(gives_back(&claim, 0) == 0, "GIVE_BACK");
+}
+
+/* Claims a block of two frames or more of a list, of the kernel's own pageblocks if there is. */
+static struct rampart_listed claim_listed(void) {
+    static const uint32_t types[] = {RAMPART_TYPE_UNMOVABLE, RAMPART_TYPE_RECLAIMABLE, RAMPART_TYPE_MOVABLE};
+    for (int turn = 0; turn < 2; turn++, empty_cpu_lists()) {
+        for (size_t type = 0; type < sizeof(types) / sizeof(*types); type++) {
+            for (uint32_t order = 1; order < ORDERS; order++) {
+                struct rampart_listed list = list_of(0, RAMPART_ZONE_DMA32, types[type], order);
+                if (!lists(&list)) return list;
+            }
+        }
+    }
+    must(0, "no block of a list can be claimed");
+    abort();
+}
+
+static void relist(void) {
+    uint64_t had = 0;
+    open_device();
+    for (uint64_t turn = 0; turn < words[0]; turn++) {
+        struct rampart_listed list = claim_listed();
+        had += list.frames;
+        must(unlists(&list, 0) == 0, "GIVE_BACK");
+    }
+    printf("%lu\n", had);
 }
 
 static void test_all(void) {
@@ -242,6 +331,16 @@ static void retire(void) {
         .bad_frames = words[0], .flags = RAMPART_TESTED};
     int refused = ioctl(device, RAMPART_GIVE_BACK, &verdict);
     printf("%s %llu\n", refused ? strerrorname_np(errno) : "retired", (unsigned long long)claim.first);
+}
+
+static void unlist(void) {
+    open_device();
+    struct rampart_listed list = claim_listed();
+    uint64_t bad = list.first + 1;
+    struct rampart_give_back verdict = {.first = list.first, .claim = list.claim, .bad = (uintptr_t)&bad,
+        .bad_frames = 1, .flags = RAMPART_TESTED};
+    must(ioctl(device, RAMPART_GIVE_BACK, &verdict) == 0, "GIVE_BACK");
+    printf("%lu\n", bad);
 }
 
 /* Whether all frames of a block are free, or memory of programs or files. */
@@ -414,11 +513,47 @@ static void ages(void) {
     must((age(first) & RAMPART_AGE_TESTED) >= (tested & RAMPART_AGE_TESTED) + 2, "a later test is not later");
 }
 
+/* Refusals, and the life of a claim whose frames the kernel chose. */
+static void from_list(void) {
+    open_device();
+    const struct rampart_listed wrong[] = {list_of(0, 3, 0, 0), list_of(0, 1, 3, 0), list_of(0, 1, 0, ORDERS),
+        list_of(0, UINT32_MAX, 0, 0), list_of(0, 1, UINT32_MAX, 0), list_of(0, 1, 0, UINT32_MAX),
+        {.zone = RAMPART_ZONE_DMA32, .zero = 1}};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        struct rampart_listed list = wrong[i];
+        must(lists(&list) == EINVAL, "a list that cannot be");
+    }
+    for (uint64_t node = 1; node <= UINT32_MAX; node = node * 2 + 1) {
+        struct rampart_listed list = list_of(node, RAMPART_ZONE_DMA32, 0, 0);
+        must(lists(&list) == ENXIO && !list.claim, "a list of a node that is not there");
+    }
+    must(ioctl(device, RAMPART_CLAIM_LISTED, NULL) == -1 && errno == EFAULT, "a list from nowhere");
+    struct rampart_listed list = claim_listed();
+    must(list.frames == 1u << list.order && list.first % list.frames == 0, "a block of the order");
+    must(list.first >= 1 << 12 && list.first < 1 << 20, "a block of the zone");
+    uint64_t flags[BLOCK];
+    read_flags(list.first, flags, list.frames);
+    for (uint32_t i = 0; i < list.frames; i++) {
+        must(!(flags[i] & FREE) && flags[i] & OFFLINE, "a claimed frame is offline");
+        must(age(list.first + i) & RAMPART_AGE_HELD, "a claimed frame is held");
+    }
+    volatile uint64_t *memory = window(list.first, list.frames);
+    test(memory, list.frames);
+    struct rampart_claim other = claim_of(list.first, 1, RAMPART_CLAIM_FREE);
+    must(claims(&other) == EBUSY && other.in_use == 1, "a claim of what is claimed");
+    must(unlists(&list, RAMPART_TESTED) == 0, "GIVE_BACK");
+    must(signal_of(memory) == SIGBUS, "a late touch");
+    must(unlists(&list, RAMPART_TESTED) == ESTALE, "a second verdict");
+    must(!(age(list.first) & RAMPART_AGE_HELD) && age(list.first) & RAMPART_AGE_TESTED, "a tested frame");
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } CASES[] = {
     {"free", test_free},
+    {"listed", test_listed},
+    {"lists", relist},
     {"move", test_all},
     {"coverage", coverage},
     {"age", print_age},
@@ -426,6 +561,7 @@ static const struct {
     {"hold", hold},
     {"leak", leak},
     {"retire", retire},
+    {"unlist", unlist},
     {"user", user},
     {"neighbours", neighbours},
     {"late", late},
@@ -433,6 +569,7 @@ static const struct {
     {"aliases", aliases},
     {"forked", forked},
     {"ages", ages},
+    {"from-list", from_list},
 };
 
 int main(int arguments, char **values) {

@@ -1,5 +1,6 @@
-# Frames that Rampart's kernel module hands to its owner: chosen free ones, and used ones whose content moves; they are
-# empty, seen by nobody else, and go back whatever becomes of the owner, of its time, of memory and of a memory block.
+# Frames that Rampart's kernel module hands to its owner: chosen free ones, those of the kernel's free lists, and used
+# ones whose content moves; they are empty, seen by nobody else, and go back whatever becomes of the owner, of its time,
+# of memory and of a memory block.
 # A bad one never does. They go back as the kernel is configured to have free pages: zeroed, or poisoned and unmapped.
 # memory: 1G
 # kernel-module: yes
@@ -33,6 +34,41 @@ movable() {
   awk '/^Number/ { for (i = 1; i <= NF; i++) if ($i == "Movable") column = i } /^Node/ { n += $(column) } END { print n }' "$1"
 }
 
+# The kernel's own memory becomes full of holes: of each 100 files that it knew it forgets 99.
+make_holes() {
+  for folder_of_files in $(seq 20); do
+    mkdir -p /tmp/files/$folder_of_files
+    (cd /tmp/files/$folder_of_files && seq 1000 | xargs touch)
+  done
+  for folder_of_files in $(seq 20); do
+    (cd /tmp/files/$folder_of_files && seq 1000 | grep -v '00$' | xargs rm)
+  done
+  echo 2 >/proc/sys/vm/drop_caches
+}
+
+# How many pageblocks have another type in the second of two copies of that part of pagetypeinfo.
+changed() {
+  awk '/^Node/ { for (i = 5; i <= NF; i++) if (NR == FNR) was[$2 $4 i] = $(i); else if ($(i) > was[$2 $4 i]) n += $(i) - was[$2 $4 i] }
+    END { print n + 0 }' "$1" "$2"
+}
+
+# covers WHEN: what `window listed` can have is 99 % of all free frames, and pageblocks keep their types. The kernel may
+# need a block of 4 MiB for itself meanwhile, as it may at any time.
+covers() {
+  types >/tmp/types
+  said=$(window listed)
+  types >/tmp/types.now
+  set -- "$1" $(window coverage)
+  check "of $2 free frames 99 % were tested with the free lists, $1 ($3; $said)" test $(($3 * 100)) -ge $(($2 * 99))
+  changed=$(changed /tmp/types /tmp/types.now)
+  check "pageblocks keep their types ($changed changed)" test "$changed" -le 2
+}
+
+# Frames that were allocated, as the kernel counts and as the module saw them, without claims.
+allocated() {
+  awk '$1 == "allocated" { print $2, $3 }' $folder/missed
+}
+
 # goes_offline: a memory block goes offline, in which a program has claimed 8 MiB; some hold memory of the kernel.
 goes_offline() {
   for block in 6 5 4 3 2; do
@@ -50,7 +86,9 @@ dmesg -c >/dev/null
 check "the module loads" insmod /rampart.ko claim_seconds=3
 
 if [ "$boot" -gt 1 ]; then
-  window free >/dev/null
+  make_holes
+  covers "when the kernel's memory is full of holes"
+  rm -r /tmp/files
   window move
   # All free memory but 64 MiB; each page must be zero for a program.
   check "what was tested is zero for programs, with $(grep -oE 'init_on_free=1|page_poison=1' /proc/cmdline)" \
@@ -64,7 +102,7 @@ fi
 before=$(unmarked)
 types >/tmp/types
 
-for case in refusals neighbours late aliases forked ages; do
+for case in refusals neighbours late aliases forked ages from-list; do
   check "claims and their window: $case" window $case
 done
 check "nothing is held after that" test "$(claims held)" = 0
@@ -75,6 +113,13 @@ check "of $1 free frames 97 % were tested ($2; $said)" test $(($2 * 100)) -ge $(
 types >/tmp/types.now
 cat /tmp/types.now
 check "no pageblock of the kernel has become one of programs" test "$(movable /tmp/types.now)" -le "$(movable /tmp/types)"
+
+covers "when the machine is idle"
+set -- $(allocated)
+had=$(window lists 500)
+set -- $1 $2 $(allocated)
+check "$had frames of lists are no demand (the kernel counts $(($3 - $1)), the module $(($4 - $2)))" \
+  test $(($3 - $1 + $4 - $2)) -lt $((had / 2))
 
 verifier 51200 40 1 >/tmp/verified 2>&1 &
 verifier=$!
@@ -131,6 +176,9 @@ check "they are poisoned" poisoned "$frame"
 check "in the table they are bad" test "$(window age "$frame") $(window age $((frame + 1)))" = "bad bad"
 check "the next is not" test "$(window age $((frame + 2)))" != bad
 check "they are counted" test "$(claims retired)" = 2
+listed=$(window unlist)
+check "a bad frame of a free list is retired" poisoned "$listed"
+check "its neighbour is not" test "$(window age $((listed - 1)))" != bad
 
 lost=$(claims lost_time)
 check "a program claims 32 MiB" begin hold 8192

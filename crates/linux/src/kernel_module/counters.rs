@@ -93,6 +93,22 @@ pub struct MissedFrames {
     pub freed_seen: u64,
 }
 
+impl TestedCount {
+    /// Reads all that the module shows, without rows of zeros; `None` if it is not loaded, or only root may read that.
+    #[must_use]
+    pub fn read_all(roots: &Roots) -> Option<Vec<Self>> {
+        parse_tested(&text(&roots.sys(FOLDER).join("tested")).ok()?)
+    }
+}
+
+impl ClaimCounts {
+    /// Reads what the module shows; `None` if it is not loaded, or only root may read that.
+    #[must_use]
+    pub fn read(roots: &Roots) -> Option<Self> {
+        parse_claims(&text(&roots.sys(FOLDER).join("claims")).ok()?)
+    }
+}
+
 impl KernelModuleView {
     /// Reads what the module shows.
     ///
@@ -113,8 +129,7 @@ impl KernelModuleView {
         let shown = |name: &str| text(&folder.join(name)).ok();
         let demand = shown("demand").and_then(|text| parse_demand(&text));
         let missed = shown("missed").and_then(|text| parse_missed(&text));
-        let tested = shown("tested").and_then(|text| parse_tested(&text));
-        let claims = shown("claims").and_then(|text| parse_claims(&text));
+        let (tested, claims) = (TestedCount::read_all(roots), ClaimCounts::read(roots));
         Ok(Self { abi: super::ABI, owner, demand, missed, tested, claims })
     }
 }

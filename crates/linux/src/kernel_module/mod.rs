@@ -25,8 +25,8 @@ pub use self::counters::{
     parse_tested,
 };
 pub use self::device::{
-    ClaimRefusal, ClaimVerdict, ClaimWay, ClaimedFrames, FrameAccess, ModuleDevice, VerdictRefusal, WindowLoss,
-    late_touch,
+    ClaimRefusal, ClaimVerdict, ClaimWay, ClaimedFrames, FrameAccess, KernelFreeList, KernelMigratetype, KernelZone,
+    ListRefusal, ModuleDevice, VerdictRefusal, WindowLoss, late_touch,
 };
 pub use self::file::ModuleFile;
 pub use self::holders::{DeviceHolder, LoadedModule};

@@ -25,6 +25,7 @@ const OURS: &[(&str, &str)] = &[
     ("demand.c", include_str!("../../../../kernel/demand.c")),
     ("device.c", include_str!("../../../../kernel/device.c")),
     ("dkms.conf", include_str!("../../../../kernel/dkms.conf")),
+    ("lists.c", include_str!("../../../../kernel/lists.c")),
     ("offers.c", include_str!("../../../../kernel/offers.c")),
     ("pressure.c", include_str!("../../../../kernel/pressure.c")),
     ("rampart.h", include_str!("../../../../kernel/rampart.h")),

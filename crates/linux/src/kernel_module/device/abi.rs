@@ -17,6 +17,16 @@ pub(super) const CLAIM_FREE: u32 = 0;
 /// Their content is moved.
 pub(super) const CLAIM_MOVE: u32 = 1;
 
+/// Zones, as `Listed` has them.
+pub(super) const ZONE_DMA: u32 = 0;
+pub(super) const ZONE_DMA32: u32 = 1;
+pub(super) const ZONE_NORMAL: u32 = 2;
+
+/// Migratetypes, as `Listed` has them.
+pub(super) const TYPE_UNMOVABLE: u32 = 0;
+pub(super) const TYPE_MOVABLE: u32 = 1;
+pub(super) const TYPE_RECLAIMABLE: u32 = 2;
+
 /// Frames that are not bad are good.
 pub(super) const TESTED: u32 = 1;
 
@@ -32,6 +42,20 @@ pub(super) struct Claim {
     pub zero: u32,
 }
 
+/// `struct rampart_listed`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Listed {
+    pub node: u32,
+    pub zone: u32,
+    pub migratetype: u32,
+    pub order: u32,
+    pub first: u64,
+    pub claim: u64,
+    pub frames: u32,
+    pub zero: u32,
+}
+
 /// `struct rampart_give_back`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,18 +67,32 @@ pub(super) struct GiveBack {
     pub flags: u32,
 }
 
+/// `struct rampart_lifetime`, in seconds.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lifetime {
+    pub seconds: u32,
+    pub margin: u32,
+}
+
 const GROUP: u8 = 0xb7;
 const CLAIM: Opcode = opcode::read_write::<Claim>(GROUP, 1);
 const GIVE_BACK: Opcode = opcode::write::<GiveBack>(GROUP, 2);
-
+const SET_LIFETIME: Opcode = opcode::write::<Lifetime>(GROUP, 3);
 const RENEW: Opcode = opcode::none(GROUP, 4);
+const CLAIM_LISTED: Opcode = opcode::read_write::<Listed>(GROUP, 5);
 
 const _: () = {
     assert!(size_of::<Claim>() == 32 && offset_of!(Claim, frames) == 8 && offset_of!(Claim, how) == 12);
     assert!(offset_of!(Claim, claim) == 16 && offset_of!(Claim, in_use) == 24 && offset_of!(Claim, zero) == 28);
+    assert!(size_of::<Listed>() == 40 && offset_of!(Listed, zone) == 4 && offset_of!(Listed, migratetype) == 8);
+    assert!(offset_of!(Listed, order) == 12 && offset_of!(Listed, first) == 16 && offset_of!(Listed, claim) == 24);
+    assert!(offset_of!(Listed, frames) == 32 && offset_of!(Listed, zero) == 36);
     assert!(size_of::<GiveBack>() == 32 && offset_of!(GiveBack, claim) == 8 && offset_of!(GiveBack, bad) == 16);
     assert!(offset_of!(GiveBack, bad_frames) == 24 && offset_of!(GiveBack, flags) == 28);
+    assert!(size_of::<Lifetime>() == 8 && offset_of!(Lifetime, margin) == 4 && SET_LIFETIME == 0x4008_b703);
     assert!(CLAIM == 0xc020_b701 && GIVE_BACK == 0x4020_b702 && RENEW == 0xb704);
+    assert!(CLAIM_LISTED == 0xc028_b705);
 };
 
 /// Claims; the results are in `request`, also after a refusal.
@@ -64,12 +102,26 @@ pub(super) fn claim(device: &File, request: &mut Claim) -> Result<()> {
     unsafe { ioctl::ioctl(device, Updater::<CLAIM, Claim>::new(request)) }
 }
 
+/// Claims the first block of a free list; the results are in `request`.
+pub(super) fn claim_listed(device: &File, request: &mut Listed) -> Result<()> {
+    // SAFETY: the request of this number reads and writes a `struct rampart_listed`, as which `Listed` is laid out; no
+    // reference to memory is in it, and the frames that the module takes are free.
+    unsafe { ioctl::ioctl(device, Updater::<CLAIM_LISTED, Listed>::new(request)) }
+}
+
 /// Gives back. The list that `request` names must be as long as it says; the module only reads it, and fails where
 /// there is nothing.
 pub(super) fn give_back(device: &File, request: &GiveBack) -> Result<()> {
     // SAFETY: the request of this number reads a `struct rampart_give_back`, as which `GiveBack` is laid out, and
     // writes nothing; whatever address it has for the list is checked by the kernel.
     unsafe { ioctl::ioctl(device, Setter::<GIVE_BACK, GiveBack>::new(*request)) }
+}
+
+/// Sets how long tests are good.
+pub(super) fn set_lifetime(device: &File, lifetime: Lifetime) -> Result<()> {
+    // SAFETY: the request of this number reads a `struct rampart_lifetime`, as which `Lifetime` is laid out, and writes
+    // nothing.
+    unsafe { ioctl::ioctl(device, Setter::<SET_LIFETIME, Lifetime>::new(lifetime)) }
 }
 
 /// Has the time of all claims begin anew.

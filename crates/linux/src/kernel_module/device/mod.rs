@@ -6,18 +6,26 @@
 //! memory. **Why this way.** The test loops need not know: they run to their next stop, where [`late_touch`]
 //! ends them.
 //!
+//! Frames are claimed in two ways. [`ModuleDevice::claim`] takes a range that the owner chose, free or in use, and is
+//! the one to begin with: it has nearly all frames. The kernel refuses it where a page that cannot be moved lies in the
+//! same 2 MiB. What is free beside such pages, [`ModuleDevice::claim_listed`] takes from the kernel's free lists, block
+//! by block; which block that is, the kernel says.
+//!
 //! Source: `docs/kernel-abi.md`.
 
 mod abi;
+mod lists;
 mod window;
 
 use std::fs::{File, OpenOptions};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::time::Duration;
 
-use rampart_memory::{Frame, FrameRange};
+use rampart_memory::{Frame, FrameRange, TestLifetime};
 use rustix::io::Errno;
 
+pub use self::lists::{KernelFreeList, KernelMigratetype, KernelZone, ListRefusal};
 use self::window::FrameWindow;
 pub use self::window::{FrameAccess, WindowLoss, late_touch};
 use super::{DEVICE, KernelModuleView, LoadedModule};
@@ -72,8 +80,8 @@ pub enum VerdictRefusal {
 /// The result of the test of claimed frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimVerdict<'a> {
-    /// The test did not run to its end.
-    NotTested,
+    /// The test did not run to its end; these frames are bad all the same, and are retired.
+    NotTested(&'a [Frame]),
     /// These frames are bad, and are retired; the others are good.
     Tested(&'a [Frame]),
 }
@@ -113,6 +121,17 @@ impl ModuleDevice {
         let _renewed = abi::renew(&self.file);
     }
 
+    /// Sets how long a test is good, by which the module counts what is allocated and freed. In whole seconds: both are
+    /// rounded against the frames.
+    ///
+    /// # Errors
+    /// If nothing of the lifetime is left.
+    pub fn set_lifetime(&self, bound: TestLifetime) -> Result<(), Errno> {
+        let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+        let margin = seconds(bound.delta()) + u32::from(bound.delta().subsec_nanos() > 0);
+        abi::set_lifetime(&self.file, abi::Lifetime { seconds: seconds(bound.lifetime()), margin })
+    }
+
     /// Claims frames, at most [`ClaimedFrames::MOST`]. They hold zeros.
     ///
     /// # Errors
@@ -133,22 +152,32 @@ impl ModuleDevice {
             Errno::NOMEM => ClaimRefusal::MemoryShort,
             other => ClaimRefusal::Unexpected(other),
         })?;
-        let window = FrameWindow::map(&self.file, frames);
-        let window = match window {
-            Ok(window) => window,
-            Err(errno) => {
-                let untested = give_back_of(frames, request.claim, ClaimVerdict::NotTested, &[]);
-                let _given = abi::give_back(&self.file, &untested);
-                return Err(ClaimRefusal::Unexpected(errno));
-            }
-        };
-        Ok(ClaimedFrames {
-            device: Arc::clone(self),
-            frames,
-            moved: request.in_use.into(),
-            claim: Some(request.claim),
-            window,
-        })
+        self.claimed(frames, request.claim, request.in_use.into()).map_err(ClaimRefusal::Unexpected)
+    }
+
+    /// Claims the first block of a free list. Its frames hold zeros.
+    ///
+    /// A block that goes back is the first of its list again. So the owner keeps the blocks of one list until the list
+    /// is empty, gives them back, and goes on to the next. While it has those of one order, the kernel allocates from
+    /// the other orders; if it had all, the kernel would put its own memory among that of programs.
+    ///
+    /// # Errors
+    /// If there is no such list, it is empty, or the kernel does not give a block.
+    pub fn claim_listed(self: &Arc<Self>, list: KernelFreeList) -> Result<ClaimedFrames, ListRefusal> {
+        let mut request = list.request();
+        abi::claim_listed(&self.file, &mut request).map_err(ListRefusal::of)?;
+        let frames = Frame::new(request.first).and_then(|first| FrameRange::new(first, request.frames.into()));
+        let frames = frames.expect("the kernel's frames are addressable");
+        self.claimed(frames, request.claim, 0).map_err(ListRefusal::Unexpected)
+    }
+
+    /// The frames of a claim, and a window of them; without a window, the claim ends.
+    fn claimed(self: &Arc<Self>, frames: FrameRange, claim: u64, moved: u64) -> Result<ClaimedFrames, Errno> {
+        let window = FrameWindow::map(&self.file, frames).inspect_err(|_| {
+            let untested = give_back_of(frames, claim, ClaimVerdict::NotTested(&[]), &[]);
+            let _given = abi::give_back(&self.file, &untested);
+        })?;
+        Ok(ClaimedFrames { device: Arc::clone(self), frames, moved, claim: Some(claim), window })
     }
 }
 
@@ -202,10 +231,8 @@ impl ClaimedFrames {
     /// If the verdict is not accepted. Unless it is too late, the frames stay claimed.
     pub fn give_back(&mut self, verdict: ClaimVerdict<'_>) -> Result<(), VerdictRefusal> {
         let Some(claim) = self.claim else { return Err(VerdictRefusal::Late) };
-        let bad: Vec<u64> = match verdict {
-            ClaimVerdict::NotTested => Vec::new(),
-            ClaimVerdict::Tested(bad) => bad.iter().map(|frame| frame.number()).collect(),
-        };
+        let (ClaimVerdict::NotTested(bad) | ClaimVerdict::Tested(bad)) = verdict;
+        let bad: Vec<u64> = bad.iter().map(|frame| frame.number()).collect();
         // Asked each time: it can be changed at any time, and a bad frame is rare.
         if !bad.is_empty() && !goes_on_after_errors(&self.device.roots) {
             return Err(VerdictRefusal::WouldStop);
@@ -226,7 +253,7 @@ impl Drop for ClaimedFrames {
     fn drop(&mut self) {
         if self.claim.is_some() {
             // It can only be too late.
-            let _given = self.give_back(ClaimVerdict::NotTested);
+            let _given = self.give_back(ClaimVerdict::NotTested(&[]));
         }
     }
 }
