@@ -34,6 +34,7 @@
 
 #include "compat.h"
 #include "rampart.h"
+#include "rampart_abi.h"
 
 /* Blocks, as one CPU saw them on one node. */
 struct rampart_blocks {
@@ -70,6 +71,37 @@ static bool is_ignored(void)
 	return READ_ONCE(ignored) == current && in_task();
 }
 
+/*
+ * Frames that a task takes by alloc_contig_range. The kernel takes whole free
+ * blocks and frees what lies beside the range, though it was not in use.
+ */
+static struct {
+	struct task_struct *task;
+	unsigned long first, end;
+} taken;
+
+/* Frames to which content was moved out of these. */
+static atomic_long_t moved[RAMPART_TARGETS];
+
+unsigned long rampart_demand_moved(enum rampart_target target)
+{
+	return atomic_long_read(&moved[target]);
+}
+
+/* A page that alloc_contig_range gets is for content that it moves. */
+static void see_move(unsigned long frame, unsigned long frames, bool good)
+{
+	enum rampart_target target = RAMPART_MOVED_TO_EXPIRED;
+
+	if (READ_ONCE(taken.task) != current || !in_task())
+		return;
+	if (good)
+		target = RAMPART_MOVED_TO_FRESH;
+	else if (!(rampart_age(frame) & RAMPART_AGE_TESTED))
+		target = RAMPART_MOVED_TO_NEVER;
+	atomic_long_add(frames, &moved[target]);
+}
+
 /* Runs also when there was no page to give. */
 static void see_alloc(void *unused, struct page *page, unsigned int order,
 		      gfp_t gfp, int type)
@@ -84,20 +116,12 @@ static void see_alloc(void *unused, struct page *page, unsigned int order,
 	}
 	count(RAMPART_ALLOCATED, page, type, order);
 	rampart_ages_see(page_to_pfn(page), 1UL << order, &good, &unfreed);
+	see_move(page_to_pfn(page), 1UL << order, good);
 	if (good)
 		count(RAMPART_ALLOCATED_TESTED, page, type, order);
 	if (unfreed)
 		count(RAMPART_ALLOCATED_UNFREED, page, type, order);
 }
-
-/*
- * Frames that a task takes by alloc_contig_range. The kernel takes whole free
- * blocks and frees what lies beside the range, though it was not in use.
- */
-static struct {
-	struct task_struct *task;
-	unsigned long first, end;
-} taken;
 
 static atomic_long_t beside_taken = ATOMIC_LONG_INIT(0);
 

@@ -91,10 +91,19 @@ enum rampart_count {
 	RAMPART_COUNTS
 };
 
+/* The last test of frames to which claims have moved content [Rahman16, figure 6]. */
+enum rampart_target {
+	RAMPART_MOVED_TO_FRESH,
+	RAMPART_MOVED_TO_EXPIRED,
+	RAMPART_MOVED_TO_NEVER, /* tested */
+	RAMPART_TARGETS
+};
+
 int rampart_demand_begin(void);
 void rampart_demand_end(void);
 unsigned long rampart_demand(enum rampart_count count, int node,
 			     unsigned int type, unsigned int order);
+unsigned long rampart_demand_moved(enum rampart_target target);
 void rampart_demand_ignore(unsigned long first, unsigned long end);
 void rampart_demand_ignore_task(bool ignore);
 int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],

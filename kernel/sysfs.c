@@ -202,12 +202,15 @@ static ssize_t claims_show(struct kobject *kobject,
 	struct rampart_tally tally = rampart_claims_tally();
 
 	return sysfs_emit(to,
-			  "held %lu\ntested %lu\nretired %lu\nlost_owner %lu\nlost_time %lu\nlost_pressure %lu\nlost_offline %lu\n",
+			  "held %lu\ntested %lu\nretired %lu\nlost_owner %lu\nlost_time %lu\nlost_pressure %lu\nlost_offline %lu\nmoved_fresh %lu\nmoved_expired %lu\nmoved_never %lu\n",
 			  tally.held, tally.tested, tally.retired,
 			  tally.given_up[RAMPART_LOST_OWNER],
 			  tally.given_up[RAMPART_LOST_TIME],
 			  tally.given_up[RAMPART_LOST_PRESSURE],
-			  tally.given_up[RAMPART_LOST_OFFLINE]);
+			  tally.given_up[RAMPART_LOST_OFFLINE],
+			  rampart_demand_moved(RAMPART_MOVED_TO_FRESH),
+			  rampart_demand_moved(RAMPART_MOVED_TO_EXPIRED),
+			  rampart_demand_moved(RAMPART_MOVED_TO_NEVER));
 }
 
 static struct kobj_attribute claims_attribute = __ATTR_RO_MODE(claims, 0400);

@@ -38,14 +38,18 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if let Some(claims) = parse_claims(&text) {
         let lines = format!(
-            "held {}\ntested {}\nretired {}\nlost_owner {}\nlost_time {}\nlost_pressure {}\nlost_offline {}\n",
+            "held {}\ntested {}\nretired {}\nlost_owner {}\nlost_time {}\nlost_pressure {}\nlost_offline {}\n\
+             moved_fresh {}\nmoved_expired {}\nmoved_never {}\n",
             claims.held,
             claims.tested,
             claims.retired,
             claims.lost_owner,
             claims.lost_time,
             claims.lost_pressure,
-            claims.lost_offline
+            claims.lost_offline,
+            claims.moved_fresh,
+            claims.moved_expired,
+            claims.moved_never
         );
         assert_eq!(parse_claims(&lines), Some(claims));
     }

@@ -63,7 +63,7 @@ pub fn summarize(shared: &DaemonContext<'_>, state: DaemonState) -> WatchSummary
         moved: sums.moved,
         delayed_reads_skipped: sums.not_read_late,
         missed: sums.missed.clone(),
-        pinning: sums.pinning.map(|pinning| pinning.to_string()),
+        pinning: sums.hold.map(|hold| hold.to_string()),
         facts_not_stored,
         seconds: state.at.since(state.started).as_secs_f64(),
         state,

@@ -2,7 +2,8 @@
 //!
 //! **Problem.** A test says nothing about next week, so each frame that can be reached must be tested again and again,
 //! without the cooperation of programs and without harm to them. **Idea.** The controller of [`crate::control`] works
-//! on the free memory of [`crate::sources::free_memory`]. The main thread calls its timers, gives back memory that
+//! on the free memory of [`crate::sources::free_memory`], or on all frames that the kernel module can take
+//! ([`crate::sources::kernel_frames`]). The main thread calls its timers, gives back memory that
 //! programs need, and reports events; testers, bound to their node, run only when no program needs their CPU, and rest
 //! for a part of the time. **Why this way.** The simulation runs the same decision code; this module adds threads,
 //! clocks, the store and Linux.
@@ -23,21 +24,24 @@ mod tests;
 mod watcher;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
 use rampart_linux::SteadyClock;
+use rampart_linux::kernel_module::{LoadedModule, ModuleDevice};
 use rampart_march::execute::Method;
 use rampart_march::{AddressSequence, MarchTest, Plan};
 use rampart_memory::fault::InjectionSpec;
-use rampart_memory::{Clock, Fidelity, Node, Timestamp};
+use rampart_memory::fault_map::Retirement;
+use rampart_memory::{Clock, Fidelity, Frame, Node, Timestamp};
 use rampart_store::{Store, TestStart};
 
 use self::claimer::ClaimQueue;
 use self::keep::{known_ages, known_bad};
-use self::prepare::WatchPreparation;
+use self::prepare::{WatchPreparation, WatchReach};
 use self::shared::DaemonContext;
 use self::watcher::DaemonLoop;
 use crate::control::dispatch::Tester;
@@ -48,7 +52,8 @@ use crate::error::Error;
 use crate::machine::MachineUnderTest;
 use crate::sources::DaemonSource;
 use crate::sources::free_memory::{Claims, FreeMemoryPool, ThisMachine};
-use crate::testing::known_bad::{self as on_the_map, KnownBadFrames};
+use crate::sources::kernel_frames::{KernelFrames, KernelWithModule};
+use crate::testing::known_bad as on_the_map;
 use crate::testing::observer::TestObserver;
 use crate::testing::prepare::warning;
 use crate::testing::record::TestRecorder;
@@ -95,9 +100,22 @@ pub struct DaemonSettings {
     pub error_window: Duration,
 }
 
+/// Where the frames to watch come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchSource {
+    /// The kernel module if it is loaded and can be used, else free memory.
+    Best,
+    /// Memory that is claimed like any program's.
+    FreeMemory,
+    /// The kernel module.
+    KernelModule,
+}
+
 /// The parameters of a run of `rampart watch`.
 #[derive(Clone, Debug)]
 pub struct WatchRequest {
+    /// Where the frames come from.
+    pub source: WatchSource,
     /// The march test.
     pub march: MarchTest,
     /// Address sequences, at least one.
@@ -166,20 +184,47 @@ pub fn run(
 ) -> Result<WatchSummary, Error> {
     let clock = SteadyClock::default();
     let began = clock.now();
+    let device = module_device(request.source, machine, observer)?;
     let known = on_the_map::retire(machine, &mut store, observer);
-    let prepared = WatchPreparation::new(request, machine)?;
+    let reach = if device.is_some() { WatchReach::AllFrames } else { WatchReach::FreeMemory };
+    let prepared = WatchPreparation::new(request, machine, reach, known.in_use)?;
     observer.said(&prepared.describe(request));
     warning(&prepared.march.check).iter().for_each(|warning| observer.warned(warning));
     prepared.shortage(request).iter().for_each(|warning| observer.warned(warning));
     let warn = |text: &str| observer.warned(text);
+    let (bound, bad) = (request.settings.control.lifetime, known_bad(&store, observer));
+    let watched = Watched { request, machine, prepared: &prepared, observer, clock: &clock };
+    if let Some(device) = device {
+        let kernel = KernelWithModule::open(machine, device, began, &warn)?;
+        let frames = KernelFrames::new(kernel, bound, bad, began);
+        return Ok(watched.watch(Box::new(frames), |_| {}, store, &known.tried, stop));
+    }
     let (ask, asked) = channel();
     let (answers, answered) = channel();
     let kernel = ThisMachine::new(machine, Claims { ask, answers: answered }, &warn);
-    let (ages, bad) = (known_ages(&store, began, observer), known_bad(&store, observer));
-    let pool = FreeMemoryPool::new(kernel, prepared.step, request.settings.control.lifetime, ages, bad, began);
-    let watched = Watched { request, machine, prepared: &prepared, observer, clock: &clock };
+    let ages = known_ages(&store, began, observer);
+    let pool = FreeMemoryPool::new(kernel, prepared.step, bound, ages, bad, began);
     let claimer = |shared: &DaemonContext<'_>| claimer::work(shared, &ClaimQueue { asked, answers });
-    Ok(watched.watch(Box::new(pool), claimer, store, known, stop))
+    Ok(watched.watch(Box::new(pool), claimer, store, &known.tried, stop))
+}
+
+/// The device of the kernel module, if its frames are to be watched.
+fn module_device(
+    source: WatchSource,
+    machine: &MachineUnderTest,
+    observer: &dyn Observer,
+) -> Result<Option<Arc<ModuleDevice>>, Error> {
+    match (source, ModuleDevice::open(machine.roots())) {
+        (WatchSource::FreeMemory, _) => Ok(None),
+        (WatchSource::KernelModule, Err(absence)) => Err(Error::NoModule(absence)),
+        (WatchSource::Best, Err(absence)) => {
+            if LoadedModule::find(machine.roots()).is_some() {
+                observer.warned(&format!("the kernel module is not used, only free memory is tested: {absence}"));
+            }
+            Ok(None)
+        }
+        (_, Ok(device)) => Ok(Some(Arc::new(device))),
+    }
 }
 
 /// The parts of a daemon, except for the source of frames.
@@ -192,13 +237,14 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// Runs the daemon over a source until `stop` is set, or the time is up. `background` is the source's own thread.
+    /// Runs the daemon over a source until `stop` is set, or the time is up. `background` is the source's own thread;
+    /// `tried` are frames of the fault map, and whether the kernel retired them.
     fn watch(
         &self,
         source: Box<dyn DaemonSource + Send + '_>,
         background: impl FnOnce(&DaemonContext<'_>) + Send,
         store: Store,
-        known: KnownBadFrames,
+        tried: &[(Frame, Retirement)],
         stop: &AtomicBool,
     ) -> WatchSummary {
         let Self { request, machine, prepared, observer, clock } = *self;
@@ -208,7 +254,7 @@ impl Watched<'_> {
         let shared = DaemonContext::new(request, machine, prepared, observer, clock, recorder, diagnostic);
         let version = env!("CARGO_PKG_VERSION");
         shared.happened(&DaemonEvent::Started { version, notation: request.march.to_string() });
-        for (frame, retirement) in known.tried {
+        for (frame, retirement) in tried.iter().cloned() {
             shared.happened(&DaemonEvent::Retired { frame, retirement });
         }
         let mut watcher = DaemonLoop::new(&shared, began);

@@ -1,5 +1,6 @@
 //! Prepares the daemon: nodes, CPUs, loops, and the speed of the machine.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use humantime::format_duration;
@@ -7,7 +8,7 @@ use rampart_linux::{Block, CpuNumber, PageKind};
 use rampart_march::execute::Region;
 use rampart_march::execute::limit::Limit;
 use rampart_memory::fault::Campaign;
-use rampart_memory::{Bytes, FRAME_BYTES, Fidelity, Node, TestLifetime};
+use rampart_memory::{Bytes, FRAME_BYTES, Fidelity, Frame, Node, TestLifetime};
 
 use super::WatchRequest;
 use crate::control::policy::Bandwidth;
@@ -15,31 +16,61 @@ use crate::control::{ControlSettings, PolicyLimits};
 use crate::error::Error;
 use crate::machine::MachineUnderTest;
 use crate::machine::reserve::{MemoryReserve, SMALLEST_CLAIM};
+use crate::sources::kernel_frames::STRETCH;
 use crate::testing::prepare::{MarchSetup, choose_cpus, lines};
 
 /// The largest step: the kernel clears it in about 40 ms, during which the claim cannot react to the demand of
 /// programs.
 const LARGEST_STEP: Bytes = Bytes::from_mib(32);
 
+/// The most steps of a tester that rest at once when the kernel module hands frames over: 64 MiB that programs miss.
+const MOST_RESTING: usize = 4;
+
+/// Which frames a daemon reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchReach {
+    /// Those that a program can claim.
+    FreeMemory,
+    /// Also those in use, by the kernel module.
+    AllFrames,
+}
+
 /// The settings of a daemon that is about to start.
 pub struct WatchPreparation {
+    pub reach: WatchReach,
+    /// The memory that is to be tested once a lifetime.
     pub claimable: Bytes,
     pub step: Bytes,
     /// The node and the CPUs of each tester. There is one tester per CPU, because MAX-CORES may be raised later.
     pub testers: Vec<(Node, Vec<CpuNumber>)>,
+    /// The most steps of a tester that rest before their delayed read.
+    pub most_resting: usize,
+    /// Frames of the fault map that are in use because the kernel did not retire them.
+    pub known_bad: BTreeSet<Frame>,
     pub march: MarchSetup,
     pub limit: Limit,
     pub campaign: Option<Campaign>,
 }
 
 impl WatchPreparation {
-    pub fn new(request: &WatchRequest, machine: &MachineUnderTest) -> Result<Self, Error> {
+    pub fn new(
+        request: &WatchRequest,
+        machine: &MachineUnderTest,
+        reach: WatchReach,
+        known_bad: BTreeSet<Frame>,
+    ) -> Result<Self, Error> {
         let outlook = machine.outlook()?;
-        let claimable = MemoryReserve::new(&outlook).claimable(&outlook);
-        if claimable < SMALLEST_CLAIM {
+        let free = MemoryReserve::new(&outlook).claimable(&outlook);
+        if free < SMALLEST_CLAIM {
             return Err(Error::NothingFree);
         }
-        let step = Bytes::new(claimable.get() / 8).min(LARGEST_STEP).round_down(SMALLEST_CLAIM).max(SMALLEST_CLAIM);
+        let (claimable, step, most_resting) = match reach {
+            WatchReach::FreeMemory => {
+                let step = Bytes::new(free.get() / 8).min(LARGEST_STEP).round_down(SMALLEST_CLAIM).max(SMALLEST_CLAIM);
+                (free, step, usize::MAX)
+            }
+            WatchReach::AllFrames => (outlook.total, Bytes::new(STRETCH * FRAME_BYTES), MOST_RESTING),
+        };
         let threads = usize::try_from(request.settings.control.limits.max_cores).unwrap_or(usize::MAX);
         choose_cpus(std::num::NonZero::new(threads), machine.cpus())?;
         let campaign = match &request.inject {
@@ -50,16 +81,20 @@ impl WatchPreparation {
             None => None,
         };
         let march = MarchSetup::new(request.method, request.delay, request.retention, step)?;
-        let mut block = Block::claim(step, PageKind::Huge)?;
+        let mut block = Block::claim(step.min(free), PageKind::Huge)?;
         let limit = Limit::measure(march.engine, &mut Region::from(&mut block));
-        Ok(Self { claimable, step, testers: testers(machine), march, limit, campaign })
+        Ok(Self { reach, claimable, step, most_resting, known_bad, testers: testers(machine), march, limit, campaign })
     }
 
     pub fn describe(&self, request: &WatchRequest) -> String {
         let PolicyLimits { min_fidelity, max_fidelity, max_cores, .. } = request.settings.control.limits;
         let plural = if max_cores == 1 { "" } else { "s" };
+        let reach = match self.reach {
+            WatchReach::FreeMemory => "each frame in reach",
+            WatchReach::AllFrames => "each frame that the kernel module can take, also in use,",
+        };
         format!(
-            "watching    each frame in reach once in {} with {}, fidelity {min_fidelity} to {max_fidelity}, by {} on at \
+            "watching    {reach} once in {} with {}, fidelity {min_fidelity} to {max_fidelity}, by {} on at \
              most {max_cores} CPU{plural}, {:.0} % of each, {:.0} % beside programs ({}, {})",
             format_duration(request.settings.control.lifetime.lifetime()),
             request.march,

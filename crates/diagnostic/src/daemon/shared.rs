@@ -1,12 +1,12 @@
 //! The state that the daemon's threads share.
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rampart_linux::{Block, Pinning};
 use rampart_memory::fault_map::MapOrigin;
-use rampart_memory::{Bytes, Clock, FRAME_BYTES, Fidelity};
+use rampart_memory::{Bytes, Clock, FRAME_BYTES, Fidelity, Frame};
 
 use super::prepare::WatchPreparation;
 use super::{DaemonEvent, Observer, Share, WatchRequest};
@@ -15,7 +15,7 @@ use crate::control::policy::Bandwidth;
 use crate::control::{Diagnostic, Work};
 use crate::machine::MachineUnderTest;
 use crate::sources::DaemonSource;
-use crate::sources::free_memory::Step;
+use crate::sources::step::{Step, StepHold, StepMemory};
 use crate::testing::bad_frame::BadFrame;
 use crate::testing::interruption::Interruption;
 use crate::testing::publishing::{Publisher, lock};
@@ -39,8 +39,8 @@ pub struct DaemonSums {
     pub not_read_late: u64,
     /// Injected faults within the detection guarantee that were not found.
     pub missed: Vec<String>,
-    /// The weakest way in which blocks were pinned.
-    pub pinning: Option<Pinning>,
+    /// The weakest way in which memory was held in place.
+    pub hold: Option<StepHold>,
 }
 
 /// The shared state.
@@ -87,8 +87,19 @@ impl<'a> DaemonContext<'a> {
     }
 
     /// Returns a tester's next step.
-    pub fn next(&self, tester: Tester) -> Option<Work<Step<Block>>> {
+    pub fn next(&self, tester: Tester) -> Option<Work<Step<StepMemory>>> {
         lock(&self.diagnostic).next(tester)
+    }
+
+    /// The pages of a step that are known to be bad and are to be retired with it; the pool keeps its own out of use.
+    pub fn known_bad_pages(&self, memory: &StepMemory, frames: &[Option<Frame>]) -> BTreeSet<u64> {
+        let is_bad = |frame: &Option<Frame>| frame.is_some_and(|frame| self.prepared.known_bad.contains(&frame));
+        match memory {
+            StepMemory::Program(_) => BTreeSet::new(),
+            StepMemory::Chosen(_) => {
+                (0..).zip(frames).filter(|(_, frame)| is_bad(frame)).map(|(page, _)| page).collect()
+            }
+        }
     }
 
     /// Returns the number of the next region of the usual size, from 0: for injected faults at random places.

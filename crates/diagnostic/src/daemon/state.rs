@@ -4,6 +4,7 @@ use rampart_memory::{Bytes, TestConfig, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::control::PolicyName;
+use crate::sources::GuaranteeState;
 use crate::testing::bad_frame::BadFrame;
 use crate::testing::verdict::TestVerdict;
 
@@ -35,6 +36,9 @@ pub struct DaemonState {
     pub oldest_seconds: Option<f64>,
     /// Memory that is claimed now.
     pub claimed: Bytes,
+    /// How frames in use are kept tested; `None` if only free memory is.
+    #[serde(default)]
+    pub guarantee: Option<GuaranteeState>,
     /// Frames a second that should be tested, before α.
     pub demand: f64,
     /// Fidelity and threads now.

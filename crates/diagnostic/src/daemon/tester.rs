@@ -5,25 +5,26 @@ use std::ops::ControlFlow;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rampart_linux::{Block, CpuNumber, cpu};
-use rampart_march::execute::{Mismatch, Region, Watch};
+use rampart_linux::kernel_module::ClaimVerdict;
+use rampart_linux::{CpuNumber, cpu};
+use rampart_march::execute::{Mismatch, Watch};
 use rampart_march::{Plan, guarantees};
 use rampart_memory::fault::Emulator;
 use rampart_memory::fault_map::Retirement;
-use rampart_memory::{BlockVerdict, Bytes, Frame, LINE_BYTES};
+use rampart_memory::{BlockVerdict, Frame, LINE_BYTES};
 
 use super::DaemonEvent;
 use super::shared::DaemonContext;
 use crate::control::Work;
 use crate::control::dispatch::Tester;
-use crate::sources::free_memory::Step;
-use crate::testing::frames::{note_pinning, stayed};
+use crate::sources::step::{Step, StepAccess, StepHold, StepMemory};
+use crate::testing::frames::stayed;
 use crate::testing::injected::InjectedFaults;
 use crate::testing::interruption::rest;
 use crate::testing::mismatch::BlockUnderTest;
 use crate::testing::prepare::lines;
 use crate::testing::publishing::lock;
-use crate::testing::retire::retire_if_bad;
+use crate::testing::retire::{give_back_claimed, retire_if_bad, warn_of_hardware_error};
 
 /// How long a tester without work sleeps before it asks again.
 const IDLE: Duration = Duration::from_millis(10);
@@ -43,7 +44,16 @@ pub fn work(shared: &DaemonContext<'_>, number: Tester, near: &[CpuNumber]) {
             continue;
         }
         let rested = resting.pop_front_if(|(until, _)| *until <= Instant::now()).map(|(_, job)| job);
-        let Some(mut job) = rested.or_else(|| shared.next(number).map(|work| Job::new(shared, work))) else {
+        let next = || if resting.len() < shared.prepared.most_resting { shared.next(number) } else { None };
+        let begun = match rested {
+            Some(job) => Some(job),
+            None => match next().map(|work| Job::begin(shared, work)) {
+                Some(None) => continue,
+                Some(begun) => begun,
+                None => None,
+            },
+        };
+        let Some(mut job) = begun else {
             thread::sleep(IDLE);
             continue;
         };
@@ -69,6 +79,15 @@ enum Ended {
     Stopped,
 }
 
+/// How a stage has ended on a part of the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PartEnd {
+    Whole,
+    Stopped,
+    /// The kernel has taken it back.
+    Lost,
+}
+
 /// The state after a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -78,29 +97,34 @@ enum Stage {
 
 /// A step and the state of its test.
 struct Job {
-    step: Step<Block>,
+    step: Step<StepMemory>,
     plan: Plan,
     /// The frames of its pages when the test began.
     frames: Vec<Option<Frame>>,
     injected: InjectedFaults,
     emulator: Option<Emulator>,
     bad_pages: BTreeSet<u64>,
-    pinning: rampart_linux::Pinning,
+    hold: StepHold,
     /// The next stage of the plan.
     stage: usize,
     worked: Duration,
 }
 
 impl Job {
-    fn new(shared: &DaemonContext<'_>, work: Work<Step<Block>>) -> Self {
+    /// Begins with a step; `None` if the kernel does not give its memory: then it has gone back.
+    fn begin(shared: &DaemonContext<'_>, work: Work<Step<StepMemory>>) -> Option<Self> {
         let Work { block: mut step, fidelity } = work;
-        let pinning = shared.machine.pin(&mut step.region);
+        let Some(hold) = step.region.hold(shared.machine) else {
+            lock(&shared.diagnostic).finish(step, BlockVerdict::NotTested, shared.clock.now());
+            return None;
+        };
         let mut frames = Vec::new();
-        shared.machine.frames(&step.region, &mut frames);
-        let injected = faults_to_inject(shared, step.region.bytes(), &frames);
+        step.region.frames(shared.machine, &mut frames);
+        let injected = faults_to_inject(shared, &step.region, &frames);
         let emulator = (!injected.is_empty()).then(|| Emulator::new(injected.faults().to_vec(), shared.request.seed));
-        let (plan, bad_pages, worked) = (shared.request.plan(fidelity), BTreeSet::new(), Duration::ZERO);
-        Self { step, plan, frames, injected, emulator, bad_pages, pinning, stage: 0, worked }
+        let bad_pages = shared.known_bad_pages(&step.region, &frames);
+        let (plan, worked) = (shared.request.plan(fidelity), Duration::ZERO);
+        Some(Self { step, plan, frames, injected, emulator, bad_pages, hold, stage: 0, worked })
     }
 
     /// Whether the march tests are complete.
@@ -110,7 +134,8 @@ impl Job {
 
     /// Runs the next stage.
     fn test(&mut self, shared: &DaemonContext<'_>) -> Stage {
-        self.pinning = self.pinning.min(shared.machine.pin(&mut self.step.region));
+        let Some(hold) = self.step.region.hold(shared.machine) else { return Stage::Ends };
+        self.hold = self.hold.min(hold);
         let now = self.frames_now(shared);
         // A mismatch in a page that moved while the step rested says nothing about a frame.
         let stayed = stayed(&self.frames, &now);
@@ -123,21 +148,21 @@ impl Job {
             return Stage::Ends;
         }
         if self.bad_pages.is_empty() {
-            self.step.region.unpin();
+            self.step.region.let_move();
         }
         Stage::Rests
     }
 
     fn frames_now(&self, shared: &DaemonContext<'_>) -> Vec<Option<Frame>> {
         let mut now = Vec::new();
-        shared.machine.frames(&self.step.region, &mut now);
+        self.step.region.frames(shared.machine, &mut now);
         now
     }
 
     /// Gives the step back to the pool with its verdict.
     fn finish(mut self, shared: &DaemonContext<'_>) {
         let after = self.frames_now(shared);
-        self.step.region.unpin();
+        self.step.region.let_move();
         shared.publish();
         let ended = if self.is_tested() { Ended::Whole } else { Ended::Stopped };
         if self.stage > self.plan.rests() {
@@ -145,10 +170,17 @@ impl Job {
         } else if self.is_tested() {
             lock(&shared.sums).not_read_late += self.step.region.pages();
         }
-        let Self { mut step, frames: before, bad_pages, pinning, .. } = self;
+        let Self { mut step, frames: before, bad_pages, hold, .. } = self;
         step.frames = stayed(&before, &after);
-        add_to_sums(shared, &step, &before, ended, pinning);
+        let moved = step.frames.iter().zip(&before).filter(|(now, before)| now != before).count() as u64;
         let verdict = verdict(shared, &mut step, &before, ended, &bad_pages);
+        let mut sums = lock(&shared.sums);
+        sums.hold = Some(sums.hold.map_or(hold, |weakest| weakest.min(hold)));
+        if ended == Ended::Whole && verdict != BlockVerdict::NotTested {
+            sums.moved += moved;
+            sums.frames += step.region.pages() - moved;
+        }
+        drop(sums);
         let now = shared.clock.now();
         lock(&shared.diagnostic).finish(step, verdict, now);
     }
@@ -160,32 +192,20 @@ impl Job {
     }
 }
 
-fn add_to_sums(
-    shared: &DaemonContext<'_>,
-    step: &Step<Block>,
-    before: &[Option<Frame>],
-    ended: Ended,
-    pinning: rampart_linux::Pinning,
-) {
-    let mut sums = lock(&shared.sums);
-    note_pinning(&mut sums.pinning, pinning);
-    if ended == Ended::Whole {
-        let moved = step.frames.iter().zip(before).filter(|(now, before)| now != before).count() as u64;
-        sums.moved += moved;
-        sums.frames += step.region.pages() - moved;
-    }
-}
-
 /// Returns the verdict for the pool. Retires bad frames first; the pool keeps frames that the kernel does not retire,
 /// and frames with injected faults only. A step whose test was stopped and that has bad frames counts as failed, and
 /// none of its other frames as tested.
 fn verdict(
     shared: &DaemonContext<'_>,
-    step: &mut Step<Block>,
+    step: &mut Step<StepMemory>,
     before: &[Option<Frame>],
     ended: Ended,
     bad_pages: &BTreeSet<u64>,
 ) -> BlockVerdict {
+    if let StepMemory::Chosen(_) = &step.region {
+        let bad = bad_pages.iter().filter_map(|&page| before[index(page)]).collect();
+        return verdict_on_claims(shared, step, ended, bad);
+    }
     if bad_pages.is_empty() {
         return if ended == Ended::Whole { BlockVerdict::Good } else { BlockVerdict::NotTested };
     }
@@ -194,10 +214,9 @@ fn verdict(
     }
     let mut failed = Vec::new();
     for &page in bad_pages {
-        let index = usize::try_from(page).expect("a page of a step");
-        match before[index] {
+        match before[index(page)] {
             Some(frame) => {
-                step.frames[index] = (!retire(shared, step, frame, page)).then_some(frame);
+                step.frames[index(page)] = (!retire(shared, step, frame, page)).then_some(frame);
                 failed.push(frame);
             }
             None => step.keep(page),
@@ -206,9 +225,53 @@ fn verdict(
     BlockVerdict::Failed(failed)
 }
 
+/// Gives claimed frames back, and returns the verdict for their source. The kernel retires those with real errors.
+/// Frames that were lost before their verdict count as not tested.
+fn verdict_on_claims(
+    shared: &DaemonContext<'_>,
+    step: &mut Step<StepMemory>,
+    ended: Ended,
+    bad: Vec<Frame>,
+) -> BlockVerdict {
+    let parts = step.region.parts();
+    let StepMemory::Chosen(chosen) = &mut step.region else { return BlockVerdict::NotTested };
+    let awaits = |frame: Frame| lock(&shared.published.findings).awaits_retirement(frame);
+    let is_real = |frame: Frame| shared.prepared.known_bad.contains(&frame) || awaits(frame);
+    let warn = |why: &str| shared.observer.warned(why);
+    let mut any_tested = false;
+    for (mut claimed, pages) in chosen.end().into_iter().zip(parts) {
+        warn_of_hardware_error(&claimed, warn);
+        let own = bad.iter().copied().filter(|frame| claimed.frames().contains(*frame));
+        let real: Vec<Frame> = own.filter(|frame| is_real(*frame)).collect();
+        let judged = match (ended, claimed.loss()) {
+            (Ended::Whole, None) => ClaimVerdict::Tested(&real),
+            _ => ClaimVerdict::NotTested(&real),
+        };
+        let (retired, given) = give_back_claimed(shared.machine, &shared.published, &mut claimed, judged, warn);
+        for (frame, retirement) in retired {
+            shared.happened(&DaemonEvent::Retired { frame, retirement });
+        }
+        if matches!(judged, ClaimVerdict::Tested(_)) && given.is_ok() {
+            any_tested = true;
+        } else {
+            step.frames[pages].fill(None);
+        }
+    }
+    match (bad.is_empty(), any_tested) {
+        (false, _) => BlockVerdict::Failed(bad),
+        (true, true) => BlockVerdict::Good,
+        (true, false) => BlockVerdict::NotTested,
+    }
+}
+
+fn index(page: u64) -> usize {
+    usize::try_from(page).expect("a page of a step")
+}
+
 /// Asks the kernel to retire a frame with a real error; returns whether it did.
-fn retire(shared: &DaemonContext<'_>, step: &mut Step<Block>, frame: Frame, page: u64) -> bool {
-    let place = (&mut step.region, page);
+fn retire(shared: &DaemonContext<'_>, step: &mut Step<StepMemory>, frame: Frame, page: u64) -> bool {
+    let StepMemory::Program(block) = &mut step.region else { return false };
+    let place = (block, page);
     let retired = retire_if_bad(shared.machine, &shared.published, place, frame, |why| shared.observer.warned(why));
     let Some(retirement) = retired else { return false };
     let offline = retirement == Retirement::Offlined;
@@ -216,36 +279,61 @@ fn retire(shared: &DaemonContext<'_>, step: &mut Step<Block>, frame: Frame, page
     offline
 }
 
-/// Marches over a step, part by part of the stage that comes next. Notes the pages on which there were mismatches.
+/// Marches over a step, part by part of its memory and of the stage that comes next. Notes the pages on which there
+/// were mismatches. Parts that the kernel has taken back are left out.
 fn march(shared: &DaemonContext<'_>, job: &mut Job, frames: &[Option<Frame>]) -> Ended {
-    let Job { step, plan, injected, emulator, bad_pages, pinning, .. } = job;
-    let address = step.region.base().as_ptr().addr() as u64;
-    let frame_now = |address| shared.machine.frame_at(address);
-    let frame_now = (!pinning.holds_frames()).then_some(&frame_now as &dyn Fn(u64) -> Option<Frame>);
-    let executor = shared.prepared.march.executor();
     let mut shift = Shift { shared, began: Instant::now(), worked: Duration::ZERO };
-    let stages = plan.stages();
-    for part in &stages[job.stage] {
-        let under_test = BlockUnderTest { frames, address, injected, pass: part.pass, frame_now };
-        let mut watch = TesterWatch { under_test, bad_pages, shift: &mut shift };
-        if !executor.run_part(&mut Region::from(&mut step.region), part, emulator.as_mut(), &mut watch).completed {
-            return Ended::Stopped;
+    let mut ended = Ended::Stopped;
+    for (part, pages) in job.step.region.parts().into_iter().enumerate() {
+        match march_over(job, part, pages.start, &frames[pages], &mut shift) {
+            PartEnd::Whole => ended = Ended::Whole,
+            PartEnd::Lost => {}
+            PartEnd::Stopped => return Ended::Stopped,
         }
     }
     shift.count();
     job.worked += shift.worked;
-    if job.stage == plan.tested_after() {
-        shared.took(step.region.bytes(), plan.fidelity(), job.worked);
+    if ended == Ended::Whole && job.stage == job.plan.tested_after() {
+        shared.took(job.step.region.bytes(), job.plan.fidelity(), job.worked);
     }
-    Ended::Whole
+    ended
+}
+
+fn march_over(
+    job: &mut Job,
+    part: usize,
+    first_page: usize,
+    frames: &[Option<Frame>],
+    shift: &mut Shift<'_, '_>,
+) -> PartEnd {
+    let shared = shift.shared;
+    let Job { step, plan, injected, emulator, bad_pages, hold, .. } = job;
+    let Some(mut access) = step.region.access(part) else { return PartEnd::Lost };
+    let address = access.address();
+    let frame_now = |address| shared.machine.frame_at(address);
+    let frame_now = (!hold.holds_frames()).then_some(&frame_now as &dyn Fn(u64) -> Option<Frame>);
+    let executor = shared.prepared.march.executor();
+    for planned in &plan.stages()[job.stage] {
+        let under_test = BlockUnderTest { frames, address, injected, pass: planned.pass, frame_now };
+        let mut watch = TesterWatch { under_test, first_page: first_page as u64, bad_pages, shift };
+        let done = executor.run_part(&mut access.region(), planned, emulator.as_mut(), &mut watch);
+        if StepAccess::is_lost() {
+            return PartEnd::Lost;
+        }
+        if !done.completed {
+            return PartEnd::Stopped;
+        }
+    }
+    PartEnd::Whole
 }
 
 /// Returns the faults to inject into a step: faults of named frames whenever these frames are claimed; faults at random
 /// places once, in the first steps of the usual size, because frames in which these are found stay out of use.
-fn faults_to_inject(shared: &DaemonContext<'_>, bytes: Bytes, frames: &[Option<Frame>]) -> InjectedFaults {
-    let Some(campaign) = &shared.prepared.campaign else { return InjectedFaults::default() };
+fn faults_to_inject(shared: &DaemonContext<'_>, memory: &StepMemory, frames: &[Option<Frame>]) -> InjectedFaults {
+    let campaign = shared.prepared.campaign.as_ref().filter(|_| memory.parts().len() == 1);
+    let Some(campaign) = campaign else { return InjectedFaults::default() };
     let mut faults = campaign.in_frames(frames);
-    if bytes == shared.prepared.step {
+    if memory.bytes() == shared.prepared.step {
         faults.extend(campaign.in_region(shared.next_region()));
     }
     InjectedFaults::new(faults)
@@ -269,7 +357,7 @@ impl Shift<'_, '_> {
     }
 
     fn is_interrupted(&self) -> bool {
-        self.shared.interruption.halted() || self.shared.interruption.takes_back()
+        self.shared.interruption.halted() || StepAccess::is_lost() || self.shared.interruption.takes_back()
     }
 
     fn rest(&mut self, time: Duration) -> ControlFlow<()> {
@@ -281,15 +369,21 @@ impl Shift<'_, '_> {
 
 struct TesterWatch<'a, 'b, 'c> {
     under_test: BlockUnderTest<'a>,
+    /// The first page of the part in its step.
+    first_page: u64,
     bad_pages: &'a mut BTreeSet<u64>,
     shift: &'a mut Shift<'b, 'c>,
 }
 
 impl Watch for TesterWatch<'_, '_, '_> {
     fn mismatch(&mut self, seen: &Mismatch) {
+        // Other memory has come in the place of the frames: what it holds says nothing of them.
+        if StepAccess::is_lost() {
+            return;
+        }
         let shared = self.shift.shared;
         let page = self.under_test.note(seen, shared.machine.clock.now(), &shared.published.findings);
-        self.bad_pages.insert(page);
+        self.bad_pages.insert(self.first_page + page);
     }
 
     fn advanced(&mut self, operations: u64) -> ControlFlow<()> {

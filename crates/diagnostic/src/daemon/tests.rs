@@ -1,6 +1,6 @@
 //! The daemon over a fake source of a few steps, without pool or sweep.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
@@ -12,13 +12,14 @@ use rampart_memory::{
 
 use super::*;
 use crate::control::PolicyLimits;
-use crate::sources::free_memory::{Ages, PoolNews, Step};
+use crate::sources::free_memory::{Ages, PoolNews};
+use crate::sources::step::{Step, StepMemory};
 use crate::testing::bad_frame::BadFrame;
 use crate::testing::observer::TestProgress;
 
 /// Steps that wait for their test, and the verdict on each.
 struct FewSteps<'a> {
-    waiting: VecDeque<Step<Block>>,
+    waiting: VecDeque<Step<StepMemory>>,
     verdicts: &'a Mutex<Vec<BlockVerdict>>,
     let_go: &'a AtomicBool,
     asked: AtomicU64,
@@ -26,7 +27,7 @@ struct FewSteps<'a> {
 }
 
 impl FrameSource for FewSteps<'_> {
-    type Block = Step<Block>;
+    type Block = Step<StepMemory>;
 
     fn lists(&self) -> Vec<FreeList> {
         vec![FreeList { node: Node(0), order: BlockOrder::ZERO }]
@@ -145,6 +146,7 @@ fn request() -> WatchRequest {
         error_window: Duration::from_secs(60),
     };
     WatchRequest {
+        source: WatchSource::FreeMemory,
         march: named::find("March C-").unwrap().test(),
         sequences: vec![AddressSequence::Sequential],
         delay: Duration::ZERO,
@@ -162,21 +164,20 @@ fn request() -> WatchRequest {
 #[test]
 fn the_daemon_runs_over_any_source_and_says_of_each_step_whether_it_is_good() {
     let (machine, request) = (MachineUnderTest::this(), request());
-    let prepared = WatchPreparation::new(&request, &machine).unwrap();
+    let prepared = WatchPreparation::new(&request, &machine, WatchReach::FreeMemory, BTreeSet::new()).unwrap();
     let odd = Bytes::from_mib(4);
     assert_ne!(prepared.step, odd, "faults at random places lie in steps of the usual size only");
     let step = |bytes| {
         let block = Block::claim(bytes, PageKind::Huge).unwrap();
         let mut frames = Vec::new();
         machine.frames(&block, &mut frames);
-        Step::new(block, frames, Node(0))
+        Step::new(StepMemory::Program(block), frames, Node(0))
     };
     let waiting: VecDeque<_> = [prepared.step, odd, prepared.step].map(step).into();
     let (verdicts, let_go, stop) = (Mutex::default(), AtomicBool::new(false), AtomicBool::new(false));
     let observer = UntilAllCameBack { verdicts: &verdicts, steps: waiting.len(), stop: &stop };
     let (folder, clock) = (tempfile::tempdir().unwrap(), SteadyClock::default());
     let store = Store::open(&folder.path().join("r.db"), clock.now()).unwrap().store;
-    let known = KnownBadFrames { tried: Vec::new(), in_use: std::collections::BTreeSet::new() };
     let source = FewSteps {
         waiting,
         verdicts: &verdicts,
@@ -186,7 +187,7 @@ fn the_daemon_runs_over_any_source_and_says_of_each_step_whether_it_is_good() {
     };
     let watched =
         Watched { request: &request, machine: &machine, prepared: &prepared, observer: &observer, clock: &clock };
-    let summary = watched.watch(Box::new(source), |_| {}, store, known, &stop);
+    let summary = watched.watch(Box::new(source), |_| {}, store, &[], &stop);
     let verdicts = verdicts.into_inner().unwrap();
     let failed = verdicts.iter().filter(|verdict| matches!(verdict, BlockVerdict::Failed(_))).count();
     let good = verdicts.iter().filter(|verdict| matches!(verdict, BlockVerdict::Good)).count();

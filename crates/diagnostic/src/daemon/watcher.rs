@@ -217,7 +217,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         let diagnostic = lock(&self.shared.diagnostic);
         let pool = diagnostic.source();
         let claimed = pool.claimed();
-        let own = self.shared.machine.resident().map(|resident| resident.saturating_sub(claimed));
+        let own = self.shared.machine.resident().map(|resident| resident.saturating_sub(pool.resident()));
         self.peak_own = self.peak_own.max(own.unwrap_or_default());
         let (bad_frames, emulated_frames) = self.shared.bad_frames();
         let oldest = pool.ages().oldest_fresh(bound, now).and_then(Tested::moment);
@@ -237,6 +237,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
             },
             oldest_seconds: oldest.map(|tested| now.since(tested).as_secs_f64()),
             claimed,
+            guarantee: pool.guarantee(),
             demand: diagnostic.demand(),
             config: diagnostic.config(),
             tested: self.last.frames,

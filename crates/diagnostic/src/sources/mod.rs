@@ -5,19 +5,43 @@
 //! news empty. The test that runs once claims its memory itself and has no source.
 
 pub mod free_memory;
+pub mod kernel_frames;
+pub mod step;
 
-use rampart_linux::Block;
 use rampart_memory::{Bytes, FrameSource, TestLifetime, Timestamp};
+use serde::{Deserialize, Serialize};
 
-use self::free_memory::{Ages, PoolNews, Step};
+use self::free_memory::{Ages, PoolNews};
+use self::step::{Step, StepMemory};
+
+/// How a source keeps frames in use tested [Rahman16, 4.1.2].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuaranteeState {
+    /// Frames in use that were emptied for their test, since the start.
+    pub moved: u64,
+    /// Frames in use whose test has ended though they can be moved: deadlines that are missed now.
+    pub missed: u64,
+    /// Frames in use whose test has ended since the kernel does not move them now.
+    pub refused: u64,
+}
 
 /// A source of frames for the daemon: the methods that the daemon needs beyond the controller's ([`FrameSource`]).
-pub trait DaemonSource: FrameSource<Block = Step<Block>> {
+pub trait DaemonSource: FrameSource<Block = Step<StepMemory>> {
     /// The time of the last test of each frame that was ever reached.
     fn ages(&self) -> &Ages;
 
     /// Claimed memory: held, waiting, under test, and on its way.
     fn claimed(&self) -> Bytes;
+
+    /// How much of the claimed memory counts as resident memory of this process.
+    fn resident(&self) -> Bytes {
+        self.claimed()
+    }
+
+    /// How frames in use are kept tested; `None` if the source does not reach them.
+    fn guarantee(&self) -> Option<GuaranteeState> {
+        None
+    }
 
     /// The frames per second that should be tested, before the controller's alpha; 0 between two sweeps.
     fn rate(&self) -> f64;

@@ -63,6 +63,12 @@ pub struct ClaimCounts {
     pub lost_pressure: u64,
     /// Taken back since their memory block went offline.
     pub lost_offline: u64,
+    /// Moved out of claimed frames, to frames whose test was valid [Rahman16, figure 6].
+    pub moved_fresh: u64,
+    /// The same, to frames whose test had ended.
+    pub moved_expired: u64,
+    /// The same, to frames that were never tested.
+    pub moved_never: u64,
 }
 
 /// Blocks of one kind, since the module was loaded.
@@ -189,6 +195,9 @@ pub fn parse_claims(text: &str) -> Option<ClaimCounts> {
         lost_time: number("lost_time")?,
         lost_pressure: number("lost_pressure")?,
         lost_offline: number("lost_offline")?,
+        moved_fresh: number("moved_fresh")?,
+        moved_expired: number("moved_expired")?,
+        moved_never: number("moved_never")?,
     })
 }
 
@@ -227,7 +236,8 @@ mod tests {
                       \u{20}    1 Unmovable    0                    0          18446744073\n";
         let missed = "allocated 1000 900\nfreed 800 800\n";
         let tested = "     0 Isolate      0  0 0 0 0 0\n     0 Movable      9  7 5 6 1 2\n";
-        let claims = "held 1\ntested 2\nretired 3\nlost_owner 4\nlost_time 5\nlost_pressure 6\nlost_offline 7\n";
+        let claims = "held 1\ntested 2\nretired 3\nlost_owner 4\nlost_time 5\nlost_pressure 6\nlost_offline 7\n\
+                      moved_fresh 8\nmoved_expired 9\nmoved_never 10\n";
         let files = [("abi", "1\n"), ("owner", "812\n"), ("demand", demand), ("missed", missed)];
         let view = shown(&[&files[..], &[("tested", tested), ("claims", claims)]].concat()).unwrap();
         let row = |node, migratetype: &str, order, allocated, freed| {
@@ -254,6 +264,9 @@ mod tests {
             lost_time: 5,
             lost_pressure: 6,
             lost_offline: 7,
+            moved_fresh: 8,
+            moved_expired: 9,
+            moved_never: 10,
         };
         let expected = KernelModuleView {
             abi: 1,

@@ -104,6 +104,7 @@ pub(crate) mod tests {
             frames: FrameCounts { total: 1000, reached: 800, fresh: 700 },
             oldest_seconds: Some(12.5),
             claimed: Bytes::from_mib(64),
+            guarantee: None,
             demand: 3.0,
             config: TestConfig { fidelity: Fidelity::MIN, threads: 1 },
             tested: 9,

@@ -48,6 +48,13 @@ pub fn page(state: &DaemonState) -> String {
     } else {
         let _ = writeln!(text, "coverage    {} tested; only root sees which frames", memory(state.tested));
     }
+    if let Some(guarantee) = state.guarantee {
+        let _ = writeln!(
+            text,
+            "in use      {} frames moved and tested; {} are past their deadline, and {} that the kernel does not move",
+            guarantee.moved, guarantee.missed, guarantee.refused
+        );
+    }
     if state.offline > Bytes::ZERO {
         let _ = writeln!(text, "offline     {} in memory blocks that are offline: not tested", state.offline);
     }

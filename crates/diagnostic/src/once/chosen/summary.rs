@@ -10,6 +10,7 @@ use crate::once::Stopped;
 use crate::once::extent::Extent;
 use crate::once::report::{ChosenFrames, DelayedRead, NotTested, Report, SCHEMA, TestRan, TestVerdict};
 use crate::once::summary::{Found, coverage, limits, test_in_blocks};
+use crate::sources::step::StepHold;
 use crate::testing::publishing::lock;
 
 /// Makes the report of a test that has ended, and writes its end to the store.
@@ -59,7 +60,7 @@ pub fn summarize(
         test: TestRan {
             passes: shared.schedule().pass(),
             threads: test.cpus.len(),
-            pinning: "claimed from the kernel, by its module".to_owned(),
+            pinning: StepHold::Claimed.to_string(),
             ..test_in_blocks(test.request, &plan, &test.march, LARGEST_BYTES)
         },
         coverage: coverage(&plan),

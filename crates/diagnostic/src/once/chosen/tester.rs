@@ -5,13 +5,12 @@ use std::ops::ControlFlow;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rampart_linux::kernel_module::{ClaimVerdict, ClaimWay, ClaimedFrames, VerdictRefusal, WindowLoss, late_touch};
+use rampart_linux::kernel_module::{ClaimVerdict, ClaimWay, ClaimedFrames, VerdictRefusal, late_touch};
 use rampart_linux::{CpuNumber, cpu};
 use rampart_march::Plan;
 use rampart_march::execute::limit::Limit;
 use rampart_march::execute::{Mismatch, Region, Watch};
 use rampart_memory::Frame;
-use rampart_memory::fault_map::Retirement;
 
 use super::choice::free_runs;
 use super::schedule::{FramePiece, NextPiece};
@@ -20,6 +19,7 @@ use crate::testing::injected::InjectedFaults;
 use crate::testing::interruption::rest;
 use crate::testing::mismatch::BlockUnderTest;
 use crate::testing::publishing::lock;
+use crate::testing::retire::{give_back_claimed, warn_of_hardware_error};
 
 /// How long a tester without work sleeps before it asks again.
 const IDLE: Duration = Duration::from_millis(5);
@@ -106,12 +106,8 @@ fn go_on(shared: &ChosenContext<'_>, mut claimed: ClaimedPiece, resting: &mut Ve
     match march(shared, &mut claimed) {
         StageEnd::Stopped => {}
         StageEnd::Lost => {
-            if let Some(WindowLoss::HardwareError(frame)) = claimed.frames.loss() {
-                let why = "the hardware found an error in it that it could not correct, and the kernel took it away";
-                shared.test.observer.warned(&format!("frame {frame}: {why}"));
-            }
-            lock(&shared.sums).lost += claimed.piece.frames.count();
-            shared.schedule().lost(claimed.piece, shared.elapsed());
+            warn_of_hardware_error(&claimed.frames, |why| shared.test.observer.warned(why));
+            lost(shared, claimed.piece);
         }
         StageEnd::Whole => {
             claimed.stage += 1;
@@ -119,31 +115,30 @@ fn go_on(shared: &ChosenContext<'_>, mut claimed: ClaimedPiece, resting: &mut Ve
                 claimed.ready = shared.elapsed() + shared.test.request.retention;
                 return resting.push_back(claimed);
             }
-            give_back(shared, &mut claimed);
+            if give_back(shared, &mut claimed) == Err(VerdictRefusal::Late) {
+                return lost(shared, claimed.piece);
+            }
             lock(&shared.sums).add_tested(claimed.pass, claimed.piece.frames);
             shared.schedule().tested(shared.elapsed());
         }
     }
 }
 
-/// Gives a tested piece back; its bad frames are in the store before the kernel retires them.
-fn give_back(shared: &ChosenContext<'_>, claimed: &mut ClaimedPiece) {
+/// The kernel has taken a piece back before its test ended.
+fn lost(shared: &ChosenContext<'_>, piece: FramePiece) {
+    lock(&shared.sums).lost += piece.frames.count();
+    shared.schedule().lost(piece, shared.elapsed());
+}
+
+/// Gives a tested piece back.
+fn give_back(shared: &ChosenContext<'_>, claimed: &mut ClaimedPiece) -> Result<(), VerdictRefusal> {
     shared.publish();
     let bad: Vec<Frame> = claimed.bad.iter().copied().collect();
-    let given = claimed.frames.give_back(ClaimVerdict::Tested(&bad));
-    for frame in bad {
-        let retirement = match &given {
-            Ok(()) => Retirement::Offlined,
-            // The kernel has the frame already.
-            Err(VerdictRefusal::Late) => shared.test.machine.retire(frame),
-            Err(refusal) => Retirement::Refused(refusal.to_string()),
-        };
-        if let Retirement::Refused(why) = &retirement {
-            shared.test.observer.warned(&format!("NOT retired frame {frame}: {why}"));
-        }
-        lock(&shared.published.findings).retired(frame, retirement);
-    }
+    let (machine, verdict) = (shared.test.machine, ClaimVerdict::Tested(&bad));
+    let warn = |why: &str| shared.test.observer.warned(why);
+    let (_, given) = give_back_claimed(machine, &shared.published, &mut claimed.frames, verdict, warn);
     shared.publish();
+    given
 }
 
 /// Runs the next stage of a piece's plan, part by part.

@@ -7,6 +7,7 @@ use rampart_memory::{Bytes, Frame, Node};
 
 use crate::machine::MachineUnderTest;
 use crate::machine::reserve::Outlook;
+use crate::sources::step::StepMemory;
 
 /// A kernel's answer to a claim.
 #[derive(Debug)]
@@ -78,7 +79,7 @@ impl<'a> ThisMachine<'a> {
 }
 
 impl Kernel for ThisMachine<'_> {
-    type Region = Block;
+    type Region = StepMemory;
 
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     fn nodes(&self) -> Vec<(Node, f64)> {
@@ -93,7 +94,7 @@ impl Kernel for ThisMachine<'_> {
         self.machine.outlook().unwrap_or_default()
     }
 
-    fn claim(&mut self, request: Option<(Node, Bytes)>) -> ClaimAnswer<Block> {
+    fn claim(&mut self, request: Option<(Node, Bytes)>) -> ClaimAnswer<StepMemory> {
         let Some((node, _)) = self.pending else {
             let Some(request) = request else { return ClaimAnswer::Nothing };
             let sent = self.claims.ask.send(request).is_ok();
@@ -103,7 +104,7 @@ impl Kernel for ThisMachine<'_> {
         let answer = match self.claims.answers.try_recv() {
             Err(TryRecvError::Empty) => return ClaimAnswer::Pending,
             Err(TryRecvError::Disconnected) => ClaimAnswer::Refused,
-            Ok(Ok(block)) => ClaimAnswer::Ready(node, block),
+            Ok(Ok(block)) => ClaimAnswer::Ready(node, StepMemory::Program(block)),
             Ok(Err(error)) => {
                 (self.warn)(&error.to_string());
                 ClaimAnswer::Refused
@@ -117,16 +118,17 @@ impl Kernel for ThisMachine<'_> {
         self.pending.map_or(Bytes::ZERO, |(_, bytes)| bytes)
     }
 
-    fn bytes(&self, region: &Block) -> Bytes {
+    fn bytes(&self, region: &StepMemory) -> Bytes {
         region.bytes()
     }
 
-    fn frames(&self, region: &Block, frames: &mut Vec<Option<Frame>>) {
-        self.machine.frames(region, frames);
+    fn frames(&self, region: &StepMemory, frames: &mut Vec<Option<Frame>>) {
+        region.frames(self.machine, frames);
     }
 
     /// Pins the kept pages as well as possible, so that they stay in their frames.
-    fn release(&mut self, mut region: Block, keep: &[u64]) {
+    fn release(&mut self, region: StepMemory, keep: &[u64]) {
+        let StepMemory::Program(mut region) = region else { panic!("the pool claims memory like any program") };
         if keep.is_empty() {
             return;
         }

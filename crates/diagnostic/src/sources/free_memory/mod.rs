@@ -37,11 +37,11 @@ use std::time::Duration;
 
 use rampart_memory::{Bytes, Frame, FrameRange, Node, TestLifetime, Tested, Timestamp};
 
+use super::step::Step;
 use crate::machine::reserve::{Advice, MemoryReserve, SMALLEST_CLAIM};
 
 pub use ages::Ages;
 pub use kernel::{ClaimAnswer, Claims, Kernel, ThisMachine};
-pub use source::Step;
 pub use sweep::Sweep;
 
 use held_steps::{HeldStep, HeldSteps};

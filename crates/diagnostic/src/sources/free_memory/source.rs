@@ -1,43 +1,16 @@
 //! The pool as a source of frames, for the controller and the testers.
 
-use rampart_linux::Block;
 use rampart_memory::{
-    BlockOrder, BlockVerdict, Bytes, Frame, FrameDemand, FrameRange, FrameSource, FreeList, Node, RePlacementCounts,
+    BlockOrder, BlockVerdict, Bytes, FrameDemand, FrameRange, FrameSource, FreeList, Node, RePlacementCounts,
     TestLifetime, Tested, Timestamp,
 };
 
 use super::held_steps::HeldStep;
 use super::{Ages, FreeMemoryPool, Kernel, PoolNews, Sweep};
 use crate::sources::DaemonSource;
+use crate::sources::step::{Step, StepMemory};
 
-/// A claimed step under test.
-#[derive(Debug)]
-pub struct Step<R> {
-    /// The memory.
-    pub region: R,
-    /// The frame of each page, if it is known. The tester leaves only frames that were tested completely; frames that
-    /// the kernel retired become `None`.
-    pub frames: Vec<Option<Frame>>,
-    pub(in crate::sources) node: Node,
-    /// Pages in bad frames: the pool never gives them back.
-    pub(in crate::sources) bad: Vec<u64>,
-}
-
-impl<R> Step<R> {
-    /// Makes a step of a node, without known bad frames.
-    pub const fn new(region: R, frames: Vec<Option<Frame>>, node: Node) -> Self {
-        Self { region, frames, node, bad: Vec::new() }
-    }
-
-    /// Keeps a page out of use for good: its frame is bad, and unknown.
-    pub fn keep(&mut self, page: u64) {
-        if !self.bad.contains(&page) {
-            self.bad.push(page);
-        }
-    }
-}
-
-impl<K: Kernel<Region = Block>> DaemonSource for FreeMemoryPool<K> {
+impl<K: Kernel<Region = StepMemory>> DaemonSource for FreeMemoryPool<K> {
     fn ages(&self) -> &Ages {
         self.ages()
     }

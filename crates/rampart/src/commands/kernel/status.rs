@@ -235,8 +235,13 @@ fn tested_text(rows: &[TestedCount]) -> String {
 fn claims_text(claims: ClaimCounts) -> String {
     let lost = [claims.lost_owner, claims.lost_time, claims.lost_pressure, claims.lost_offline];
     let lost = lost.into_iter().fold(0, u64::saturating_add);
+    let moved = [claims.moved_fresh, claims.moved_expired, claims.moved_never];
+    let moved = match moved.into_iter().fold(0, u64::saturating_add) {
+        0 => String::new(),
+        all => format!("; {} moved, {} of them to tested frames", text::count(all), text::count(claims.moved_fresh)),
+    };
     format!(
-        "{} frames held now; {} given back as tested, {} retired, {} taken back",
+        "{} frames held now; {} given back as tested, {} retired, {} taken back{moved}",
         text::count(claims.held),
         text::count(claims.tested),
         text::count(claims.retired),
@@ -353,6 +358,8 @@ mod tests {
             retired: 2,
             lost_time: 3,
             lost_pressure: 4,
+            moved_fresh: 90,
+            moved_never: 10,
             ..Default::default()
         };
         status.view = Some(KernelModuleView {
@@ -375,7 +382,8 @@ mod tests {
             "demand      order 0             1,234 blocks allocated                2 freed\n",
             "            order 9                 7 blocks allocated                0 freed\n",
             "tested      of the allocated blocks: 72.9 % of order 0, 100 % of order 9\n",
-            "claims      4,096 frames held now; 81,920 given back as tested, 2 retired, 7 taken back\n",
+            "claims      4,096 frames held now; 81,920 given back as tested, 2 retired, 7 taken back; \
+             100 moved, 90 of them to tested frames\n",
             "reach          16 MiB free, and can be tested: 8 MiB tested, the oldest 1m 30s ago\n",
             "                4 MiB in use, and cannot be moved: 0 B tested\n",
             "missed      25.0 % of the allocated frames and 0 % of the freed ones passed by the tracepoints\n",

@@ -5,17 +5,31 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use rampart_diagnostic::control::PolicyName;
-use rampart_diagnostic::daemon::Share;
+use rampart_diagnostic::daemon::{Share, WatchSource};
 use rampart_march::{Fidelity, MarchChoice};
 use rampart_memory::fault::InjectionSpec;
 
 use crate::parsing::{MethodChoice, SequenceChoice, parse_march_test, parse_rest, parse_time};
 
+/// Where the frames to watch come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WatchSourceChoice {
+    /// The kernel module if it is loaded, else free memory
+    Auto,
+    /// Memory that is claimed like any program's
+    Free,
+    /// Free frames and those in use, by the kernel module
+    Kernel,
+}
+
 /// Options of `rampart watch`.
 #[derive(Clone, Debug, Args)]
 pub struct WatchArguments {
+    /// Where the frames come from
+    #[arg(long, value_enum, default_value_t = WatchSourceChoice::Auto)]
+    pub source: WatchSourceChoice,
     /// How long a test of a frame stays good; each frame within reach is tested again before that [default: 30m]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub lifetime: Option<Duration>,
@@ -78,6 +92,16 @@ pub struct WatchArguments {
     /// Print one JSON document at the end, instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+impl From<WatchSourceChoice> for WatchSource {
+    fn from(choice: WatchSourceChoice) -> Self {
+        match choice {
+            WatchSourceChoice::Auto => Self::Best,
+            WatchSourceChoice::Free => Self::FreeMemory,
+            WatchSourceChoice::Kernel => Self::KernelModule,
+        }
+    }
 }
 
 /// A share of a tester's time, such as `50%`.

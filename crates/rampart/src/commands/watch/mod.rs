@@ -52,6 +52,7 @@ pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Erro
 
 fn request(arguments: &WatchArguments, settings: DaemonSettings) -> WatchRequest {
     WatchRequest {
+        source: arguments.source.into(),
         march: arguments.march.test.clone(),
         sequences: arguments.sequence.list(),
         delay: arguments.delay,

@@ -1,0 +1,289 @@
+//! Steps: what a source hands to a tester at a time.
+//!
+//! **Problem.** One source claims memory like any program, whose pages the kernel may move; another names frames, which
+//! its module takes away from others. Testers and their verdicts should not depend on which. **Idea.** A [`Step`] is
+//! memory and its frames; [`StepMemory`] holds it for a test, and lets it be accessed. **Why this way.** A program's
+//! memory is claimed before it is known which frames it is; chosen frames are claimed by the tester when it begins, so
+//! that none is withheld while it waits for a tester.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rampart_linux::kernel_module::{
+    ClaimRefusal, ClaimWay, ClaimedFrames, FrameAccess, KernelFreeList, ListRefusal, ModuleDevice, late_touch,
+};
+use rampart_linux::{Block, Pinning};
+use rampart_march::execute::Region;
+use rampart_memory::{Bytes, FRAME_BYTES, Frame, FrameRange, Node};
+
+use crate::machine::MachineUnderTest;
+
+/// A step under test.
+#[derive(Debug)]
+pub struct Step<R> {
+    /// The memory.
+    pub region: R,
+    /// The frame of each page, if it is known. The tester leaves only frames that were tested completely; frames that
+    /// the kernel retired become `None`.
+    pub frames: Vec<Option<Frame>>,
+    pub(in crate::sources) node: Node,
+    /// Pages in bad frames: the pool never gives them back.
+    pub(in crate::sources) bad: Vec<u64>,
+}
+
+/// The memory of a step on this machine.
+#[derive(Debug)]
+pub enum StepMemory {
+    /// Memory that this process claimed like any program.
+    Program(Block),
+    /// Frames that the kernel module hands over.
+    Chosen(ChosenMemory),
+}
+
+/// What the kernel module is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChosenRequest {
+    /// These frames.
+    Frames(FrameRange, ClaimWay),
+    /// All blocks of a free list, up to 64 MiB. They are held together: the kernel would hand out the same ones again.
+    List(KernelFreeList),
+}
+
+/// Frames that the kernel module hands over for the time of their test.
+#[derive(Debug)]
+pub struct ChosenMemory {
+    device: Arc<ModuleDevice>,
+    request: ChosenRequest,
+    state: ChosenState,
+    claims: Vec<ClaimedFrames>,
+    moved: u64,
+}
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChosenState {
+    /// No tester has it yet.
+    Waits,
+    /// A tester has or had its frames.
+    Claimed,
+    /// The kernel does not give the frames, or there are none.
+    Refused,
+    /// The kernel gives nothing now: memory is short.
+    MemoryShort,
+}
+
+/// The most frames of a free list that are held together: 64 MiB.
+const MOST_LISTED: u64 = 1 << 14;
+
+/// And the most blocks: each has a mapping, of which a process may have 65530 (vm.max_map_count).
+const MOST_BLOCKS: usize = 8192;
+
+/// How the memory of a step is held in place, the weakest way first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, displaydoc::Display)]
+pub enum StepHold {
+    /// {0}
+    Pinned(Pinning),
+    /// claimed from the kernel, by its module
+    Claimed,
+}
+
+/// A thread's access to the memory of a step.
+pub enum StepAccess<'a> {
+    /// To memory of the process.
+    Program(&'a mut Block),
+    /// To claimed frames.
+    Chosen(FrameAccess<'a>),
+}
+
+impl<R> Step<R> {
+    /// Makes a step of a node, without known bad frames.
+    pub const fn new(region: R, frames: Vec<Option<Frame>>, node: Node) -> Self {
+        Self { region, frames, node, bad: Vec::new() }
+    }
+
+    /// Keeps a page out of use for good: its frame is bad, and unknown.
+    pub fn keep(&mut self, page: u64) {
+        if !self.bad.contains(&page) {
+            self.bad.push(page);
+        }
+    }
+}
+
+impl StepHold {
+    /// Whether pages keep their frames while the kernel compacts memory.
+    pub fn holds_frames(self) -> bool {
+        match self {
+            Self::Pinned(pinning) => pinning.holds_frames(),
+            Self::Claimed => true,
+        }
+    }
+}
+
+impl StepMemory {
+    /// The size of what is there.
+    pub fn bytes(&self) -> Bytes {
+        match self {
+            Self::Program(block) => block.bytes(),
+            Self::Chosen(chosen) => Bytes::new(chosen.count() * FRAME_BYTES),
+        }
+    }
+
+    /// The pages.
+    pub fn pages(&self) -> u64 {
+        self.bytes().frames()
+    }
+
+    /// Holds the memory in place for a test; `None` if the kernel does not give it.
+    pub fn hold(&mut self, machine: &MachineUnderTest) -> Option<StepHold> {
+        match self {
+            Self::Program(block) => Some(StepHold::Pinned(machine.pin(block))),
+            Self::Chosen(chosen) => chosen.claim(),
+        }
+    }
+
+    /// Lets the kernel move the pages while they are not tested, where it can.
+    pub fn let_move(&mut self) {
+        if let Self::Program(block) = self {
+            block.unpin();
+        }
+    }
+
+    /// The frames of the pages now, `None` for those that are unknown or no longer there.
+    pub fn frames(&self, machine: &MachineUnderTest, frames: &mut Vec<Option<Frame>>) {
+        match self {
+            Self::Program(block) => machine.frames(block, frames),
+            Self::Chosen(chosen) => {
+                frames.clear();
+                for claim in &chosen.claims {
+                    let numbers = claim.frames().start().number()..=claim.frames().last().number();
+                    frames.extend(numbers.map(|number| Frame::new(number).filter(|_| claim.loss().is_none())));
+                }
+            }
+        }
+    }
+
+    /// The pages of each part that is contiguous memory.
+    pub fn parts(&self) -> Vec<Range<usize>> {
+        let mut end = 0;
+        let mut part = |pages: u64| {
+            let start = end;
+            end += usize::try_from(pages).expect("pages of a step");
+            start..end
+        };
+        match self {
+            Self::Program(block) => vec![part(block.pages())],
+            Self::Chosen(chosen) => chosen.claims.iter().map(|claim| part(claim.frames().count())).collect(),
+        }
+    }
+
+    /// Begins to access a part from this thread; `None` if the kernel has taken it back.
+    pub fn access(&mut self, part: usize) -> Option<StepAccess<'_>> {
+        match self {
+            Self::Program(block) => Some(StepAccess::Program(block)),
+            Self::Chosen(chosen) => {
+                let claim = &mut chosen.claims[part];
+                if claim.loss().is_some() { None } else { Some(StepAccess::Chosen(claim.access())) }
+            }
+        }
+    }
+}
+
+impl ChosenMemory {
+    /// What a tester is to claim.
+    pub const fn new(device: Arc<ModuleDevice>, request: ChosenRequest) -> Self {
+        Self { device, request, state: ChosenState::Waits, claims: Vec::new(), moved: 0 }
+    }
+
+    /// What the module is asked for.
+    pub const fn request(&self) -> &ChosenRequest {
+        &self.request
+    }
+
+    /// How many of the frames were in use, and were emptied first.
+    pub const fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    /// How far the request has come.
+    pub const fn state(&self) -> ChosenState {
+        self.state
+    }
+
+    /// The frames that are claimed, or are asked for by their numbers.
+    pub fn count(&self) -> u64 {
+        match &self.request {
+            ChosenRequest::Frames(frames, _) => frames.count(),
+            ChosenRequest::List(_) => self.claims.iter().map(|claim| claim.frames().count()).sum(),
+        }
+    }
+
+    fn claim(&mut self) -> Option<StepHold> {
+        if self.state == ChosenState::Waits {
+            self.state = match &self.request {
+                ChosenRequest::Frames(frames, way) => match self.device.claim(*frames, *way) {
+                    Ok(claimed) => {
+                        self.moved = claimed.moved();
+                        self.claims.push(claimed);
+                        ChosenState::Claimed
+                    }
+                    Err(ClaimRefusal::MemoryShort) => ChosenState::MemoryShort,
+                    Err(_) => ChosenState::Refused,
+                },
+                ChosenRequest::List(list) => claim_list(&self.device, *list, &mut self.claims),
+            };
+        }
+        (self.state == ChosenState::Claimed).then_some(StepHold::Claimed)
+    }
+
+    /// Takes the claims, to give them back.
+    pub fn end(&mut self) -> Vec<ClaimedFrames> {
+        std::mem::take(&mut self.claims)
+    }
+}
+
+/// Claims all blocks of a free list, as far as memory and the limits go.
+fn claim_list(device: &Arc<ModuleDevice>, list: KernelFreeList, claims: &mut Vec<ClaimedFrames>) -> ChosenState {
+    let mut frames = 0;
+    let mut refusal = ListRefusal::Empty;
+    while frames < MOST_LISTED && claims.len() < MOST_BLOCKS {
+        match device.claim_listed(list) {
+            Ok(claimed) => {
+                frames += claimed.frames().count();
+                claims.push(claimed);
+            }
+            Err(why) => {
+                refusal = why;
+                break;
+            }
+        }
+    }
+    match refusal {
+        _ if !claims.is_empty() => ChosenState::Claimed,
+        ListRefusal::MemoryShort => ChosenState::MemoryShort,
+        _ => ChosenState::Refused,
+    }
+}
+
+impl StepAccess<'_> {
+    /// The address of the first page in this process.
+    pub fn address(&self) -> u64 {
+        let base = match self {
+            Self::Program(block) => block.base(),
+            Self::Chosen(access) => access.base(),
+        };
+        base.addr().get() as u64
+    }
+
+    /// The memory, for a march test.
+    pub fn region(&mut self) -> Region<'_> {
+        match self {
+            Self::Program(block) => Region::from(&mut **block),
+            Self::Chosen(access) => Region::from(access),
+        }
+    }
+
+    /// Whether the kernel has taken the memory back: what is read now says nothing about it.
+    pub fn is_lost() -> bool {
+        late_touch()
+    }
+}
