@@ -23,8 +23,8 @@ use crate::testing::prepare::{MarchSetup, choose_cpus, lines};
 /// programs.
 const LARGEST_STEP: Bytes = Bytes::from_mib(32);
 
-/// The most steps of a tester that rest at once when the kernel module hands frames over: 64 MiB that programs miss.
-const MOST_RESTING: usize = 4;
+/// The most memory of a tester that rests at once when the kernel module hands frames over: programs miss it.
+const MOST_RESTING: Bytes = Bytes::from_mib(64);
 
 /// Which frames a daemon reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +43,8 @@ pub struct WatchPreparation {
     pub step: Bytes,
     /// The node and the CPUs of each tester. There is one tester per CPU, because MAX-CORES may be raised later.
     pub testers: Vec<(Node, Vec<CpuNumber>)>,
-    /// The most steps of a tester that rest before their delayed read.
-    pub most_resting: usize,
+    /// A tester begins with no further step while so much of its memory rests before the delayed read.
+    pub most_resting: Bytes,
     /// Frames of the fault map that are in use because the kernel did not retire them.
     pub known_bad: BTreeSet<Frame>,
     pub march: MarchSetup,
@@ -67,9 +67,12 @@ impl WatchPreparation {
         let (claimable, step, most_resting) = match reach {
             WatchReach::FreeMemory => {
                 let step = Bytes::new(free.get() / 8).min(LARGEST_STEP).round_down(SMALLEST_CLAIM).max(SMALLEST_CLAIM);
-                (free, step, usize::MAX)
+                (free, step, Bytes::new(u64::MAX))
             }
-            WatchReach::AllFrames => (outlook.total, Bytes::new(STRETCH * FRAME_BYTES), MOST_RESTING),
+            WatchReach::AllFrames => {
+                let resting = Bytes::new(outlook.total.get() / 32).min(MOST_RESTING);
+                (outlook.total, Bytes::new(STRETCH * FRAME_BYTES), resting)
+            }
         };
         let threads = usize::try_from(request.settings.control.limits.max_cores).unwrap_or(usize::MAX);
         choose_cpus(std::num::NonZero::new(threads), machine.cpus())?;

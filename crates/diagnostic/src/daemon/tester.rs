@@ -44,7 +44,8 @@ pub fn work(shared: &DaemonContext<'_>, number: Tester, near: &[CpuNumber]) {
             continue;
         }
         let rested = resting.pop_front_if(|(until, _)| *until <= Instant::now()).map(|(_, job)| job);
-        let next = || if resting.len() < shared.prepared.most_resting { shared.next(number) } else { None };
+        let rests: u64 = resting.iter().map(|(_, job)| job.step.region.bytes().get()).sum();
+        let next = || if rests < shared.prepared.most_resting.get() { shared.next(number) } else { None };
         let begun = match rested {
             Some(job) => Some(job),
             None => match next().map(|work| Job::begin(shared, work)) {

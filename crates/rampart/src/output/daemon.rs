@@ -35,10 +35,11 @@ pub fn page(state: &DaemonState) -> String {
         state.claimed
     );
     let frames = state.frames;
+    let rest = if state.guarantee.is_some() { "cannot be moved" } else { "is in use" };
     if frames.reached > 0 {
         let _ = writeln!(
             text,
-            "coverage    {} of {} reached ({:.0} %), {} of that with a good test ({:.0} %); the rest is in use",
+            "coverage    {} of {} reached ({:.0} %), {} of that with a good test ({:.0} %); the rest {rest}",
             memory(frames.reached),
             memory(frames.total),
             percent(frames.reached, frames.total),

@@ -21,7 +21,8 @@ const BLOCKS: usize = 8;
 /// Frames of a stretch: 16 MiB.
 pub const STRETCH: u64 = BLOCKS as u64 * PAGEBLOCK;
 
-/// A block that was refused so often in a row cannot be moved, until it is.
+/// A block in which all seems to be movable, and that was refused so often in a row, cannot be had. A doubtful one
+/// cannot after one refusal.
 const TRIES: u32 = 3;
 
 /// The pause after a claim of free frames was refused: a program has taken one of them.
@@ -171,16 +172,16 @@ impl Stretch {
             if found.pieces.is_empty() {
                 *refusals = None;
             }
-            let given_up = refusals.is_some_and(|refusals| refusals.count >= TRIES);
+            let most = if kind == BlockKind::Movable { TRIES } else { 1 };
+            let given_up = refusals.is_some_and(|refusals| refusals.count >= most);
             match *refusals {
                 Some(Refusals { retry, .. }) if now < retry => self.look_at = self.look_at.min(retry),
                 _ => self.add_pieces(&mut needs, kind, &found),
             }
-            // Whether a doubtful block can be had is known when it was tried: nothing is promised of it.
-            match (kind, given_up) {
-                (BlockKind::Movable, false) => self.promise(&mut needs, &found),
-                (BlockKind::Movable, true) => self.refused += found.missed,
-                _ => {}
+            if given_up {
+                self.refused += found.missed;
+            } else {
+                self.promise(&mut needs, &found);
             }
         }
         if needs.pieces.is_empty() {

@@ -111,9 +111,10 @@ fn frames(registry: &mut Registry, state: &DaemonState) {
     registry.register("bad_frames", "Bad frames found since the start", bad);
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a count of bytes that is shown")]
+#[expect(clippy::cast_precision_loss, reason = "a count that is shown")]
 fn gauges(registry: &mut Registry, state: &DaemonState) {
-    let bytes = |bytes: rampart_memory::Bytes| bytes.get() as f64;
+    let count = |count: u64| count as f64;
+    let bytes = |bytes: rampart_memory::Bytes| count(bytes.get());
     let mut unit = |name, help, unit, value: f64| {
         registry.register_with_unit(name, help, unit, ConstGauge::new(value));
     };
@@ -137,6 +138,13 @@ fn gauges(registry: &mut Registry, state: &DaemonState) {
     plain("traffic_bytes_per_second", "Bytes a second that testers read and wrote recently", state.cost.memory_traffic);
     plain("fidelity", "Half the number of patterns in force", f64::from(state.config.fidelity.backgrounds()));
     plain("threads", "Testers in force", f64::from(state.config.threads));
+    let guarantee = state.guarantee.unwrap_or_default();
+    plain("missed_deadline_frames", "Frames in use past their deadline that can be moved", count(guarantee.missed));
+    plain(
+        "unmoved_frames",
+        "Frames in use past their deadline that the kernel does not move",
+        count(guarantee.refused),
+    );
     plain("sweeping", "1 while a sweep through free memory is under way", f64::from(u8::from(state.sweeping)));
 }
 
@@ -145,6 +153,7 @@ fn counters(registry: &mut Registry, state: &DaemonState) {
     registry.register_with_unit("tested", "Memory tested since the start, each time counted", Unit::Bytes, tested);
     for (name, help, count) in [
         ("sweeps", "Sweeps through free memory that have ended", state.sweeps),
+        ("moved_frames", "Frames in use that were emptied for their test", state.guarantee.unwrap_or_default().moved),
         ("pressure", "Seconds in which programs wanted claimed memory back", state.pressure),
         ("alarms", "Times that demand rose too fast for the epoch to end first", state.alarms),
         ("memory_error_reports", "Reports of memory errors by the hardware", state.errors),
