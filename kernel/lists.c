@@ -2,19 +2,20 @@
 /*
  * Free lists: one block is taken off one of the kernel's own.
  *
- * Problem: alloc_contig_range takes pageblocks apart as a whole, and refuses
- * those with a page that cannot be moved, with all that is free in them.
+ * Problem: alloc_contig_range isolates whole pageblocks. If one page in a
+ * pageblock cannot be moved, it refuses all of it, free frames included.
  *
  * Idea: an ordinary allocation takes the first block of the free list of its
  * node, zone, migratetype and order. If that list is empty, the kernel would
  * split a larger block, or take one of another migratetype, and with it the
- * pageblock. So the list is looked at before. Blocks of low orders come from a
- * list of the CPU, which the kernel fills in batches, whatever the free list
- * has. While the CPU's lists are locked, it takes one block from the free list.
+ * pageblock. So the list is looked at before. Blocks of low orders usually come
+ * from a list of the CPU, which the kernel refills in batches, if need be by
+ * splitting larger blocks. So the CPU's lists are locked meanwhile: the kernel
+ * then passes them by, and takes exactly one block from the free list.
  *
  * Why so: an allocated block belongs to the claim, as one of
  * alloc_contig_range does, and a bad frame of it need never go back. Free page
- * reporting puts all back.
+ * reporting puts back every block, bad frames included.
  */
 #include <linux/gfp.h>
 #include <linux/list.h>

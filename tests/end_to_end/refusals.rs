@@ -28,6 +28,7 @@ fn bad_input_gets_one_line_and_exit_code_2() {
         (&["test", "--source", "free", "--used"], "leave it out"),
         (&["test", "--node", "0", "--memory", "16MiB"], "leave --memory"),
         (&["test", "--source", "kernel", "--inject", "stuck-at:7"], "--inject out"),
+        (&["watch", "--source", "kernel", "--for", "1s"], "rampart kernel load"),
         (&["march", "show", "March Q"], "March Q"),
         (&["map", "forget", "0xnope"], "frame"),
         (&["map", "forget", "0x123"], "not on the map"),

@@ -16,7 +16,8 @@
 
 enum { PAGE = 4096, BLOCK = 512 };
 
-/* Of /proc/kpageflags: SLAB, on the lists of what can be reclaimed, free (BUDDY), ANON, no memory, RESERVED, PGTABLE. */
+/* Of /proc/kpageflags: SLAB, on the lists of what can be reclaimed, free (BUDDY), ANON, of memory files, no memory,
+   PGTABLE. */
 #define SLAB (1ull << 7)
 #define LRU (1ull << 5)
 #define FREE (1ull << 10)

@@ -13,8 +13,8 @@ snapshot() {
   cat $folder/tested >/tmp/before
 }
 
-# Prints, of the blocks that were allocated since the snapshot, by migratetype and order: how many, and how many of these
-# had a valid test; then, in thousandths, the share of frames that had one: of programs' memory (Movable), and of all.
+# Prints, of the blocks that were allocated since the snapshot, by migratetype and order: how many, and how many of
+# these had a valid test; then, in thousandths, the share of frames that had one: of Movable ones, and of all.
 allocated() {
   cat $folder/tested >/tmp/after
   awk 'NR == FNR { tested[$2 $3] = $4; untested[$2 $3] = $5; next }

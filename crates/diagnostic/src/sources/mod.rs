@@ -19,9 +19,9 @@ use self::step::{Step, StepMemory};
 pub struct GuaranteeState {
     /// Frames in use that were emptied for their test, since the start.
     pub moved: u64,
-    /// Frames in use whose test has ended though they can be moved: deadlines that are missed now.
+    /// Frames in use whose test has expired though they can be moved: deadlines that are missed now.
     pub missed: u64,
-    /// Frames in use whose test has ended since the kernel does not move them now.
+    /// Frames in use whose test has expired since the kernel does not move them now.
     pub refused: u64,
 }
 

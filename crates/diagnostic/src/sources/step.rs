@@ -2,9 +2,9 @@
 //!
 //! **Problem.** One source claims memory like any program, whose pages the kernel may move; another names frames, which
 //! its module takes away from others. Testers and their verdicts should not depend on which. **Idea.** A [`Step`] is
-//! memory and its frames; [`StepMemory`] holds it for a test, and lets it be accessed. **Why this way.** A program's
-//! memory is claimed before it is known which frames it is; chosen frames are claimed by the tester when it begins, so
-//! that none is withheld while it waits for a tester.
+//! memory and its frames; [`StepMemory`] holds it for a test, and lets it be accessed. **Why this way.** One
+//! source allocates ordinary memory, and learns its frames only afterwards. The other names frames; a tester claims
+//! them only when it begins, so that none is withheld while it waits for a tester.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,14 +1,14 @@
 //! What is to be tested in a block of 2 MiB.
 //!
 //! **Problem.** The kernel moves pages in blocks of 2 MiB, and one that cannot be moved keeps all its free neighbours
-//! out of reach. Moving what is in use costs its program time. **Idea.** Long rows of free frames are claimed as they
-//! are. Where frames in use are due, or free ones in between, the block is emptied and tested as a whole: its tests end
-//! together from then on, and its pages move once a lifetime. **Why this way.** What was seen and the time decide
-//! alone, so the tests need no memory.
+//! out of reach. Moving what is in use slows down the program that uses it. **Idea.** Runs of 32 or more free frames
+//! are claimed as they are. If a frame in use is due, or a free frame outside of such a run, the whole block is emptied
+//! and tested: its tests expire together from then on, and its pages move once each time that it is tested. **Why this
+//! way.** The decision depends only on what was seen and on the time, so it can be checked without real memory.
 //!
-//! With window = lifetime - δ, a test is *due* to be repeated when a quarter of the window is left. A frame without a
-//! test is due at once if it is free, and later if it is in use: by then, free memory is tested, and its content moves
-//! to a frame that was tested before [Rahman16, fig. 6].
+//! With window = lifetime - δ, a test is *due* to be repeated when a quarter of the window is left. An untested frame
+//! in a run of free frames is due at once. Any other is due later, when the free memory will have been tested: what is
+//! in use then moves to frames that were tested before [Rahman16, fig. 6].
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use rampart_memory::{Frame, FrameRange, TestLifetime, Tested, Timestamp};
 
 use crate::machine::reach::is_movable;
 
-/// The fewest free frames in a row that are claimed without the rest of their block: each claim has a price.
+/// The fewest free frames in a run that are claimed without the rest of their block: each claim has a price.
 const FEWEST: u64 = 32;
 
 /// A frame, as it was seen.
@@ -72,11 +72,11 @@ pub struct BlockNeeds {
     pub pieces: Vec<ChosenPiece>,
     /// Frames that can be tested.
     pub reachable: u64,
-    /// Of these, frames in use whose test has ended: deadlines that were missed [Rahman16, 4.1.2].
+    /// Of these, frames in use whose test has expired: deadlines that were missed [Rahman16, 4.1.2].
     pub missed: u64,
     /// Of the reachable ones, frames that were never tested.
     pub untested: u64,
-    /// When the first test becomes due, and when the first ends; `None` without reachable frames.
+    /// When the first test becomes due, and when the first expires; `None` without reachable frames.
     pub first: Option<(Timestamp, Timestamp)>,
 }
 
@@ -84,8 +84,8 @@ pub struct BlockNeeds {
 struct Candidate {
     frame: Frame,
     view: FrameView,
-    /// Whether it is in a long row of free frames.
-    in_row: bool,
+    /// Whether it is in a long run of free frames.
+    in_run: bool,
     due: Timestamp,
     end: Timestamp,
 }
@@ -124,11 +124,11 @@ impl BlockNeeds {
             candidate.due <= look.now || (look.preferred)(candidate.frame, candidate.view.tested)
         };
         let count = |is: &dyn Fn(&&Candidate) -> bool| candidates.iter().filter(is).count() as u64;
-        let pieces = if candidates.iter().any(|candidate| !candidate.in_row && is_due(&candidate)) {
+        let pieces = if candidates.iter().any(|candidate| !candidate.in_run && is_due(&candidate)) {
             vec![ChosenPiece { frames: block, way: ClaimWay::Move }]
         } else {
-            let rows = rows(&candidates).filter(|row| row.iter().any(|candidate| is_due(&candidate)));
-            let frames = rows.flat_map(|row| FrameRange::merge(row.iter().map(|candidate| candidate.frame)));
+            let runs = runs_of(&candidates).filter(|run| run.iter().any(|candidate| is_due(&candidate)));
+            let frames = runs.flat_map(|run| FrameRange::merge(run.iter().map(|candidate| candidate.frame)));
             frames.map(|frames| ChosenPiece { frames, way: ClaimWay::Free }).collect()
         };
         Self {
@@ -144,34 +144,34 @@ impl BlockNeeds {
 fn candidates(block: FrameRange, views: &[FrameView], look: &Look<'_>) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut at = 0;
-    for row in views.chunk_by(|one, next| (one.class == FrameClass::Free) == (next.class == FrameClass::Free)) {
-        let in_row = row[0].class == FrameClass::Free && row.len() as u64 >= FEWEST;
-        for &view in row {
+    for run in views.chunk_by(|one, next| (one.class == FrameClass::Free) == (next.class == FrameClass::Free)) {
+        let in_run = run[0].class == FrameClass::Free && run.len() as u64 >= FEWEST;
+        for &view in run {
             let frame = block.start().checked_add(at).expect("a frame of the block");
             at += 1;
             if view.may_be_tested() {
-                let (due, end) = times(view.tested, in_row, look);
-                candidates.push(Candidate { frame, view, in_row, due, end });
+                let (due, end) = times(view.tested, in_run, look);
+                candidates.push(Candidate { frame, view, in_run, due, end });
             }
         }
     }
     candidates
 }
 
-/// When a test is due, and when it ends.
-fn times(tested: Tested, in_row: bool, look: &Look<'_>) -> (Timestamp, Timestamp) {
+/// When a test is due, and when it expires.
+fn times(tested: Tested, in_run: bool, look: &Look<'_>) -> (Timestamp, Timestamp) {
     let window = window(look.bound);
-    match (tested.moment(), in_row) {
+    match (tested.moment(), in_run) {
         (Some(moment), _) => (moment.after(3 * window / 4), moment.after(window)),
         (None, true) => (look.since, look.since.after(window / 2)),
         (None, false) => (look.first_move, look.since.after(window)),
     }
 }
 
-/// The long rows of free frames.
-fn rows(candidates: &[Candidate]) -> impl Iterator<Item = &[Candidate]> {
+/// The long runs of free frames.
+fn runs_of(candidates: &[Candidate]) -> impl Iterator<Item = &[Candidate]> {
     let next_to = |one: &Candidate, next: &Candidate| one.frame.checked_add(1) == Some(next.frame);
-    candidates.chunk_by(move |one, next| one.in_row == next.in_row && next_to(one, next)).filter(|row| row[0].in_row)
+    candidates.chunk_by(move |one, next| one.in_run == next.in_run && next_to(one, next)).filter(|run| run[0].in_run)
 }
 
 #[cfg(test)]

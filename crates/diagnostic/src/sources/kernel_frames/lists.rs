@@ -1,15 +1,17 @@
 //! When a free list is tested as a whole.
 //!
-//! **Problem.** Free memory beside pages that cannot be moved is reached only by the kernel's free lists, and these
-//! change: the kernel frees memory that it had since before its last test, and soon uses it again. **Idea.** A list is
-//! tested twice a window, and as soon as many frames of its migratetype have come back whose test had ended. **Why this
-//! way.** It is the demand on the lists that says when they need testing [Rahman16, 5.2.4.2]; a quiet kernel is left
-//! alone.
+//! **Problem.** Free frames in a block of 2 MiB with a page that cannot be moved are reached only by the kernel's free
+//! lists. These change: the kernel frees memory that it allocated before the last test of the list, and soon uses it
+//! again. **Idea.** A list is tested twice per window, and again after a second once 32 frames of its migratetype
+//! without a valid test were freed. Of the lists of one zone and migratetype, one is tested at a time: with all of
+//! their blocks gone, the kernel would have to allocate its own memory in blocks meant for programs, which could then
+//! no longer be emptied. **Why this way.** The demand on the lists says when they need testing [Rahman16, 5.2.4.2]; a
+//! quiet kernel is left alone.
 
 use std::time::Duration;
 
 use rampart_linux::kernel_module::KernelFreeList;
-use rampart_memory::{TestLifetime, Timestamp};
+use rampart_memory::{Node, TestLifetime, Timestamp};
 
 use super::block::window;
 use super::kernel::TypeDemand;
@@ -29,17 +31,14 @@ pub struct ListSweep {
     /// Frames that have come back without a valid test: so far, and until the last test.
     returned: u64,
     dealt_with: u64,
+    /// Whether a tester has it.
+    is_out: bool,
 }
 
 impl ListSweep {
     /// A list that was never tested.
     pub const fn new(list: KernelFreeList) -> Self {
-        Self { list, began: None, returned: 0, dealt_with: 0 }
-    }
-
-    /// The list.
-    pub const fn list(&self) -> KernelFreeList {
-        self.list
+        Self { list, began: None, returned: 0, dealt_with: 0, is_out: false }
     }
 
     /// Learns what has come back.
@@ -48,18 +47,42 @@ impl ListSweep {
         self.returned = demand.iter().filter(own).map(|row| row.demand.returned_expired).sum();
     }
 
-    /// The list, if it is to be tested now.
-    pub fn begin(&mut self, bound: TestLifetime, now: Timestamp) -> Option<KernelFreeList> {
-        let is_due = self.began.is_none_or(|began| {
+    /// Whether it is to be tested now.
+    fn is_due(&self, bound: TestLifetime, now: Timestamp) -> bool {
+        self.began.is_none_or(|began| {
             let many = self.returned >= self.dealt_with + WORTH;
             now.since(began) >= if many { PAUSE } else { window(bound) / 2 }
-        });
-        if !is_due {
-            return None;
-        }
-        (self.began, self.dealt_with) = (Some(now), self.returned);
-        Some(self.list)
+        })
     }
+
+    /// Whether both lists are of one zone and migratetype.
+    fn is_beside(&self, other: &Self) -> bool {
+        let kind = |list: KernelFreeList| (list.node, list.zone, list.migratetype);
+        kind(self.list) == kind(other.list)
+    }
+}
+
+/// Hands out the lists of a node that are to be tested now, of each zone and migratetype the one that has waited
+/// longest.
+pub fn begin(sweeps: &mut [ListSweep], node: Node, bound: TestLifetime, now: Timestamp) -> Vec<KernelFreeList> {
+    let mut lists = Vec::new();
+    let mut order: Vec<usize> = (0..sweeps.len()).filter(|&at| sweeps[at].list.node == node).collect();
+    order.sort_by_key(|&at| sweeps[at].began);
+    for at in order {
+        let is_free = !sweeps.iter().any(|other| other.is_out && other.is_beside(&sweeps[at]));
+        if is_free && sweeps[at].is_due(bound, now) {
+            let sweep = &mut sweeps[at];
+            (sweep.began, sweep.dealt_with, sweep.is_out) = (Some(now), sweep.returned, true);
+            lists.push(sweep.list);
+        }
+    }
+    lists
+}
+
+/// A tester is done with a list.
+pub fn end(sweeps: &mut [ListSweep], list: KernelFreeList) {
+    let own = sweeps.iter_mut().filter(|sweep| sweep.list == list);
+    own.for_each(|sweep| sweep.is_out = false);
 }
 
 #[cfg(test)]
@@ -67,28 +90,63 @@ mod tests {
     use super::*;
 
     use rampart_linux::kernel_module::KernelMigratetype;
-    use rampart_memory::{FrameDemand, Node};
+    use rampart_memory::FrameDemand;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_micros((1 << 50) + seconds * 1_000_000)
+    }
+
+    /// The lists that are handed out.
+    fn begin(sweeps: &mut [ListSweep], second: u64) -> Vec<KernelFreeList> {
+        let bound = TestLifetime::new(Duration::from_secs(1100), Duration::from_secs(100)).unwrap();
+        super::begin(sweeps, Node(1), bound, at(second))
+    }
+
+    fn sweeps(count: usize) -> Vec<ListSweep> {
+        KernelFreeList::of_node(Node(1)).take(count).map(ListSweep::new).collect()
+    }
 
     #[test]
     fn a_list_is_tested_twice_a_window_and_when_much_comes_back() {
-        let at = |seconds: u64| Timestamp::from_micros((1 << 50) + seconds * 1_000_000);
-        let bound = TestLifetime::new(Duration::from_secs(1100), Duration::from_secs(100)).unwrap();
-        let list = KernelFreeList::of_node(Node(1)).next().unwrap();
-        let mut sweep = ListSweep::new(list);
+        let mut sweeps = sweeps(1);
+        let list = sweeps[0].list;
+        let is_begun = |sweeps: &mut [ListSweep], second| {
+            let lists = begin(sweeps, second);
+            end(sweeps, list);
+            lists == [list]
+        };
         let returned = |node, migratetype, returned_expired| TypeDemand {
             node: Node(node),
             migratetype: Some(migratetype),
             demand: FrameDemand { returned_expired, ..FrameDemand::default() },
         };
-        assert_eq!(sweep.begin(bound, at(0)), Some(list));
-        assert_eq!(sweep.begin(bound, at(499)), None);
-        assert!(sweep.begin(bound, at(500)).is_some());
-        sweep.see(&[returned(1, KernelMigratetype::Movable, 99), returned(0, KernelMigratetype::Unmovable, 99)]);
-        assert_eq!(sweep.begin(bound, at(600)), None);
-        sweep.see(&[returned(1, KernelMigratetype::Unmovable, 31)]);
-        assert_eq!(sweep.begin(bound, at(600)), None);
-        sweep.see(&[returned(1, KernelMigratetype::Unmovable, 32)]);
-        assert!(sweep.begin(bound, at(600)).is_some());
-        assert_eq!(sweep.begin(bound, at(602)), None, "that was dealt with");
+        assert!(is_begun(&mut sweeps, 0) && !is_begun(&mut sweeps, 499) && is_begun(&mut sweeps, 500));
+        sweeps[0].see(&[returned(1, KernelMigratetype::Movable, 99), returned(0, KernelMigratetype::Unmovable, 99)]);
+        assert!(!is_begun(&mut sweeps, 600), "that was elsewhere");
+        sweeps[0].see(&[returned(1, KernelMigratetype::Unmovable, 31)]);
+        assert!(!is_begun(&mut sweeps, 600));
+        sweeps[0].see(&[returned(1, KernelMigratetype::Unmovable, 32)]);
+        assert!(is_begun(&mut sweeps, 600) && !is_begun(&mut sweeps, 602), "that was dealt with");
+        assert_eq!(
+            super::begin(
+                &mut sweeps,
+                Node(0),
+                TestLifetime::new(Duration::from_secs(2), Duration::ZERO).unwrap(),
+                at(9999)
+            ),
+            []
+        );
+    }
+
+    #[test]
+    fn of_one_zone_and_migratetype_one_list_is_tested_at_a_time() {
+        let mut sweeps = sweeps(27);
+        let orders = |lists: &[KernelFreeList]| lists.iter().map(|list| list.order.number()).collect::<Vec<_>>();
+        let first = begin(&mut sweeps, 0);
+        assert_eq!(orders(&first), [8, 8, 8], "of each of three migratetypes");
+        assert_eq!(begin(&mut sweeps, 1), []);
+        end(&mut sweeps, first[1]);
+        let next = begin(&mut sweeps, 2);
+        assert_eq!((orders(&next), next[0].migratetype), (vec![7], first[1].migratetype));
     }
 }

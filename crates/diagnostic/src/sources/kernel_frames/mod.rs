@@ -1,21 +1,21 @@
-//! All frames of this machine that the kernel module can take, as a source: each is tested again before its last test
-//! ends, those in use as well as free ones.
+//! All frames of this machine that the kernel module can take, as a source: each is to be tested again before its last
+//! test expires, those in use as well as free ones.
 //!
 //! **Problem.** Memory that a program holds for longer than a lifetime is out of reach of a test that claims free
 //! memory; and what is free changes from one moment to the next. **Idea.** The module shows what each frame is used for
-//! and when it was tested. Memory is looked at in stretches of 16 MiB ([`stretch`]), those first whose tests end first
-//! ([`queue`]); what is due there is handed to testers, which claim it, test it and give it back. **Why this way.** The
-//! ages are kept by the module, by frame, whoever has the frame: the daemon keeps no second truth, and may end and
-//! begin at any time. No frame is claimed while it waits for a tester.
+//! and when it was tested. Memory is looked at in stretches of 16 MiB ([`stretch`]), those first whose tests expire
+//! first ([`queue`]); what is due there is handed to testers, which claim it, test it and give it back. **Why this
+//! way.** The module remembers the ages, by frame, whoever has the frame: so the daemon can be stopped and started at
+//! any time. No frame is claimed while it waits for a tester.
 //!
 //! Rahman's terms and their counterparts [Rahman16, 3.2, 4.1.2 and A.1]:
 //!
 //! | Rahman | here |
 //! |---|---|
 //! | free list | the frames of a node |
-//! | allocation demand | the module's counters of allocated frames, and the frames that must be tested so that no test ends |
-//! | migration of frames about to expire | a block with such frames is emptied and tested when a quarter of its time is left |
-//! | deadline miss | a frame in use that can be moved, whose test has ended |
+//! | allocation demand | the module's counters of allocated frames, and the frames that must be tested so that no test expires |
+//! | migration of frames about to expire | a block with such frames is emptied and tested when a quarter of the window is left |
+//! | deadline miss | a frame in use that can be moved, whose test has expired |
 
 mod block;
 mod kernel;
@@ -107,7 +107,7 @@ impl<K: FrameKernel> KernelFrames<K> {
         GuaranteeState { moved: self.moved, missed: sum(Stretch::missed), refused: sum(Stretch::refused_frames) }
     }
 
-    /// Whether tests have ended before they were repeated, or free memory had no test for too long.
+    /// Whether tests have expired before they were repeated, or free memory had no test for too long.
     pub fn is_late(&self, now: Timestamp) -> bool {
         self.nodes.iter().any(|node| node.queue.is_overdue(now))
     }
@@ -246,7 +246,7 @@ impl<K: FrameKernel> FrameSource for KernelFrames<K> {
         self.nodes.iter().map(|node| FreeList { node: node.node, order: BlockOrder::ZERO }).collect()
     }
 
-    /// The module's counters, and the frames whose tests end if nothing is tested: these count as allocated untested.
+    /// The module's counters, and the frames whose tests expire if nothing is tested: they count as allocated untested.
     fn demand(&self, list: FreeList) -> FrameDemand {
         self.nodes.iter().find(|node| node.node == list.node).map_or_else(FrameDemand::default, NodeFrames::demand)
     }
@@ -266,8 +266,7 @@ impl<K: FrameKernel> FrameSource for KernelFrames<K> {
         let mut credit = known.credit;
         let mut steps = Vec::new();
         if credit > 0 && now >= self.short_until {
-            let own = self.lists.iter_mut().filter(|sweep| sweep.list().node == list.node);
-            let due: Vec<_> = own.filter_map(|sweep| sweep.begin(self.bound, now)).collect();
+            let due = lists::begin(&mut self.lists, list.node, self.bound, now);
             steps.extend(due.into_iter().map(|due| self.step(ChosenRequest::List(due), list.node)));
         }
         let mut looks = 0;
@@ -300,12 +299,13 @@ impl<K: FrameKernel> FrameSource for KernelFrames<K> {
         }
         let (request, outcome) = self.kernel.outcome(&block.region);
         self.settle(outcome, &verdict, now);
-        if let ChosenRequest::Frames(frames, way) = request {
-            self.came_back(ChosenPiece { frames, way }, outcome, now);
+        match request {
+            ChosenRequest::Frames(frames, way) => self.came_back(ChosenPiece { frames, way }, outcome, now),
+            ChosenRequest::List(list) => lists::end(&mut self.lists, list),
         }
     }
 
-    /// Returns what testers have moved, which is in time without this call: a stretch is due before its tests end.
+    /// Returns what testers have moved, which is in time without this call: a stretch is due before its tests expire.
     fn re_place_expiring(&mut self, _now: Timestamp, _until: Timestamp) -> RePlacementCounts {
         std::mem::take(&mut self.re_placed)
     }

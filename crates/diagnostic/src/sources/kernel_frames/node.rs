@@ -1,8 +1,8 @@
 //! The frames of one node, as the controller sees them.
 //!
-//! **Problem.** The controller reads demand every few milliseconds; the module's counters are text, and too dear to
-//! read that often. **Idea.** They are read a few times a second, and shown to the controller bit by bit until the next
-//! time. **Why this way.** A jump would look like a burst of allocations and raise its alarm.
+//! **Problem.** The controller reads demand every few milliseconds; the module's counters are text, and too expensive
+//! to read that often. **Idea.** They are read a few times a second, and shown to the controller bit by bit until the
+//! next time. **Why this way.** A jump would look like a burst of allocations and raise its alarm.
 
 use std::ops::Add;
 

@@ -1,9 +1,9 @@
-//! The stretches of one node: those that are to be looked at now, by the end of their tests, and those that wait.
+//! The stretches of one node: those that are to be looked at now, by when their tests expire, and those that wait.
 //!
-//! **Problem.** Tests should be repeated in time, with as little haste as possible. **Idea.** Earliest deadline first;
-//! and the rate that is needed is the highest of those at which all that ends by some deadline is tested by then. **Why
-//! this way.** Earliest deadline first meets all deadlines if any order does (Liu and Layland, JACM 20, 1973), and that
-//! rate is the lowest at which it does.
+//! **Problem.** Tests should be repeated in time, with as little haste as possible. **Idea.** Earliest deadline first.
+//! For each deadline, a rate is needed to test by then all that expires by then; the highest of these is the required
+//! rate. **Why this way.** Earliest deadline first meets all deadlines if any order does (Liu and Layland, JACM 20,
+//! 1973), and the required rate is the lowest at which it does.
 
 use std::collections::BTreeSet;
 

@@ -1,10 +1,11 @@
-//! Rounds: a round has ended when all memory was looked at and nothing that can be tested was found without a test.
+//! Sweeps of this source: one has ended when all memory was looked at and no frame that can be tested was found without
+//! a test.
 
 use std::time::Duration;
 
 use rampart_memory::Timestamp;
 
-/// The round that is under way.
+/// The sweep that is under way.
 #[derive(Debug)]
 pub struct Round {
     began: Timestamp,
@@ -14,7 +15,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// A round of no stretches.
+    /// A sweep of no stretches.
     pub const fn new(now: Timestamp) -> Self {
         Self { began: now, done: Vec::new(), open: 0 }
     }
@@ -24,7 +25,7 @@ impl Round {
         *self = Self { began: now, done: vec![false; stretches], open: stretches };
     }
 
-    /// A stretch is done; returns how long the round took, if it was the last.
+    /// A stretch is done; returns how long the sweep took, if it was the last.
     pub fn done(&mut self, place: usize, now: Timestamp) -> Option<Duration> {
         if std::mem::replace(&mut self.done[place], true) {
             return None;

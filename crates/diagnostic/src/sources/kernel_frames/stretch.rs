@@ -4,8 +4,8 @@
 //! for a moment or for good. **Idea.** A stretch of 8 blocks has one time of its next look: when the first of its tests
 //! becomes due, or a refused block may be tried again, and at least four times a window, since its memory may be used
 //! otherwise by then. Free memory of several blocks is claimed as one piece; if that is refused, block by block; a
-//! block that is refused is left alone for a while. **Why this way.** 64 bytes for 16 MiB are enough to know where to
-//! look next. All is decided by what was seen and the time.
+//! block that is refused is left alone for a while. **Why this way.** A few hundred bytes for 16 MiB are enough to know
+//! where to look next. The decision depends only on what was seen and on the time.
 
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ impl Stretch {
         self.node
     }
 
-    /// When the first test in it ends, as far as it is known.
+    /// When the first test in it expires, as far as it is known.
     pub const fn deadline(&self) -> Timestamp {
         self.deadline
     }
@@ -107,12 +107,12 @@ impl Stretch {
         self.reachable
     }
 
-    /// Frames in use whose test has ended, and that could have been moved.
+    /// Frames in use whose test has expired, and that could have been moved.
     pub const fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// Frames in use whose test has ended, since the kernel did not move them.
+    /// Frames in use whose test has expired, since the kernel did not move them.
     pub const fn refused_frames(&self) -> u64 {
         self.refused
     }
