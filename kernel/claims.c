@@ -465,16 +465,17 @@ int rampart_claims_leave(const struct rampart_frames *frames)
 
 /*
  * Has the claim with a frame stay until rampart_claims_unlock(); false if the
- * holder has none.
+ * holder has none, or one that is newer than the claim with number `newest`.
  */
 bool rampart_claims_lock(const struct rampart_holder *holder,
-			 unsigned long frame, struct rampart_frames *frames)
+			 unsigned long frame, u64 newest,
+			 struct rampart_frames *frames)
 {
 	const struct claim *claim;
 
 	mutex_lock(&claims_lock);
 	claim = claim_with(frame);
-	if (claim && claim->holder == holder) {
+	if (claim && claim->holder == holder && claim->number <= newest) {
 		*frames = claim->frames;
 		return true;
 	}
@@ -485,6 +486,17 @@ bool rampart_claims_lock(const struct rampart_holder *holder,
 void rampart_claims_unlock(void)
 {
 	mutex_unlock(&claims_lock);
+}
+
+/* The number of the newest claim. */
+u64 rampart_claims_newest(void)
+{
+	u64 number;
+
+	mutex_lock(&claims_lock);
+	number = last_number;
+	mutex_unlock(&claims_lock);
+	return number;
 }
 
 /*

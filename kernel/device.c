@@ -245,7 +245,7 @@ static int rampart_mmap(struct file *file, struct vm_area_struct *vma)
 
 	if (mine->mm != vma->vm_mm)
 		return -EPERM;
-	return rampart_window_map(mine, vma);
+	return rampart_window_map(vma);
 }
 
 static const struct file_operations rampart_operations = {

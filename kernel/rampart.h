@@ -75,8 +75,10 @@ void rampart_claims_renew(const struct rampart_holder *holder);
 bool rampart_claims_give_up_older(unsigned long age);
 int rampart_claims_leave(const struct rampart_frames *frames);
 bool rampart_claims_lock(const struct rampart_holder *holder,
-			 unsigned long frame, struct rampart_frames *frames);
+			 unsigned long frame, u64 newest,
+			 struct rampart_frames *frames);
 void rampart_claims_unlock(void);
+u64 rampart_claims_newest(void);
 struct rampart_tally rampart_claims_tally(void);
 
 /* demand.c */
@@ -136,8 +138,7 @@ int rampart_sysfs_begin(void);
 void rampart_sysfs_end(void);
 
 /* window.c */
-int rampart_window_map(struct rampart_holder *holder,
-		       struct vm_area_struct *vma);
+int rampart_window_map(struct vm_area_struct *vma);
 void rampart_window_unmap(const struct rampart_holder *holder,
 			  const struct rampart_frames *frames);
 

@@ -8,12 +8,15 @@
  * Idea: a mapping of the device shows physical memory, each frame at its own
  * address: the page at offset n * PAGE_SIZE is frame n. It is empty at first. A
  * touch of a claimed frame maps it and its neighbours in the claim; a touch of
- * any other is a SIGBUS. When a claim ends, its frames are unmapped first.
+ * any other is a SIGBUS. When a claim ends, its frames are unmapped first. A
+ * mapping never shows a claim that began after it.
  *
  * Why so: neighbours in memory are neighbours in the mapping, so a test can run
  * across them; no second numbering has to agree with the first. The kernel
  * sees no page behind such a mapping: nothing can pin it, copy it into a child
- * or dump it.
+ * or dump it. A thread whose claim is gone, and which does not know it yet,
+ * must not write to frames that another thread of the owner has claimed since:
+ * both would find them bad.
  */
 #include <linux/lockdep.h>
 #include <linux/mm.h>
@@ -50,13 +53,15 @@ static vm_fault_t map_claimed(struct vm_fault *fault,
 
 static vm_fault_t window_fault(struct vm_fault *fault)
 {
-	const struct rampart_holder *holder = fault->vma->vm_private_data;
+	const struct rampart_holder *holder =
+		fault->vma->vm_file->private_data;
+	u64 newest = (unsigned long)fault->vma->vm_private_data;
 	struct rampart_frames frames;
 	vm_fault_t result;
 	unsigned int flags;
 
 	if (fault->vma->vm_mm != holder->mm ||
-	    !rampart_claims_lock(holder, fault->pgoff, &frames))
+	    !rampart_claims_lock(holder, fault->pgoff, newest, &frames))
 		return VM_FAULT_SIGBUS;
 	/* No claim can be given up until this ends, so it must not wait for memory. */
 	flags = memalloc_noreclaim_save();
@@ -70,8 +75,7 @@ static const struct vm_operations_struct window_operations = {
 	.fault = window_fault,
 };
 
-int rampart_window_map(struct rampart_holder *holder,
-		       struct vm_area_struct *vma)
+int rampart_window_map(struct vm_area_struct *vma)
 {
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC)
 		return -EINVAL;
@@ -79,7 +83,7 @@ int rampart_window_map(struct rampart_holder *holder,
 	rampart_clear_vm_flags(vma, VM_MAYEXEC);
 	rampart_set_vm_flags(vma, VM_PFNMAP | VM_IO | VM_DONTCOPY |
 				  VM_DONTEXPAND | VM_DONTDUMP);
-	vma->vm_private_data = holder;
+	vma->vm_private_data = (void *)(unsigned long)rampart_claims_newest();
 	vma->vm_ops = &window_operations;
 	return 0;
 }

@@ -15,6 +15,8 @@
 #   host size                   the answer is "ok requested BYTES actual BYTES"
 #   host memory                 the answer is "ok requested BYTES actual BYTES virtio-mem KIB boot KIB": requested-size
 #                               and what the device has plugged, then what QEMU has resident of each memory
+#   host plug NAME BYTES        puts a memory module in, which "# qemu: -m 1G,slots=2,maxmem=2G" has room for: "ok"
+#   host unplug NAME            takes it out again, when the guest has let it go: "ok"
 
 # Whether a scenario has such a host.
 has_host() {
@@ -56,10 +58,38 @@ obey_as_host() {
       memory)
         echo "ok $(sizes)" "virtio-mem $(resident "$work" "${lent:-none}") boot $(resident "$work" "$ram")"
         ;;
+      plug) plug "${bytes% *}" "${bytes#* }" ;;
+      unplug) unplug "$bytes" ;;
       *) echo "error no such request: $name" ;;
     esac
     [[ -z $stops ]] || qmp '{"execute": "cont"}' >/dev/null
   done
+}
+
+plug() {
+  local reply
+  reply=$(qmp '{"execute": "object-add", "arguments": {"qom-type": "memory-backend-ram", "id": "memory-'"$1"'", "size": '"$2"'}}')
+  [[ $reply != *'"return"'* ]] ||
+    reply=$(qmp '{"execute": "device_add", "arguments": {"driver": "pc-dimm", "id": "'"$1"'", "memdev": "memory-'"$1"'"}}')
+  answer_with "$reply"
+}
+
+# The guest is asked to let it go, and its memory stays in use until then.
+unplug() {
+  local reply tries=0
+  reply=$(qmp '{"execute": "device_del", "arguments": {"id": "'"$1"'"}}')
+  [[ $reply = *'"return"'* ]] || tries=100
+  while [[ $tries -lt 100 ]]; do
+    reply=$(qmp '{"execute": "object-del", "arguments": {"id": "memory-'"$1"'"}}')
+    [[ $reply != *'"return"'* ]] || break
+    tries=$((tries + 1))
+    sleep 0.2
+  done
+  answer_with "$reply"
+}
+
+answer_with() {
+  case $1 in *'"return": '*) echo ok ;; *) echo "error $1" ;; esac
 }
 
 # Waits until the guest has stopped itself, which it does as soon as it has asked.

@@ -2,7 +2,7 @@
 
    Has 48 MiB of memory and pins so many pages of others. Prints a line each of so many free frames, of so many frames
    of its memory, and of the pinned ones; the first two lie in blocks of 2 MiB that have no page of the kernel and none
-   that is pinned, not more than 4 in a block.
+   that is pinned, not more than 8 in a block.
    marked MIB: maps so much memory and prints all its frames, a line each, and ends. */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #include "must.h"
 
-enum { PAGE = 4096, BLOCK = 512, OWN = 48 << 20, APART = 64, IN_BLOCK = 4 };
+enum { PAGE = 4096, BLOCK = 512, OWN = 48 << 20, APART = 64, IN_BLOCK = 8 };
 
 /* Of /proc/kpageflags: on the lists of what can be reclaimed, free (BUDDY), ANON, of memory files. */
 #define LRU (1ull << 5)

@@ -61,13 +61,26 @@ impl Ages {
             return;
         }
         *self.counts.entry(tick).or_default() += 1;
-        if before != UNSEEN {
-            let count = self.counts.get_mut(&before).expect("what is in the table is counted");
-            *count -= 1;
-            if *count == 0 {
-                self.counts.remove(&before);
-            }
+        self.uncount(before);
+    }
+
+    fn uncount(&mut self, tick: u32) {
+        if tick == UNSEEN {
+            return;
         }
+        let count = self.counts.get_mut(&tick).expect("what is in the table is counted");
+        *count -= 1;
+        if *count == 0 {
+            self.counts.remove(&tick);
+        }
+    }
+
+    /// A frame is not there any longer: it counts as never seen.
+    pub fn remove(&mut self, frame: Frame) {
+        let (chunk, index) = split(frame);
+        let Some(Some(ticks)) = self.chunks.get_mut(chunk) else { return };
+        let before = std::mem::replace(&mut ticks[index], UNSEEN);
+        self.uncount(before);
     }
 
     /// Counts every frame as never tested.
@@ -219,6 +232,13 @@ mod tests {
             prop_assert_eq!(ages.oldest_fresh(bound(), at(now)), model.values().filter(fresh).min().copied());
             let listed: u64 = ages.runs(Duration::from_micros(1)).iter().map(|(range, _)| range.count()).sum();
             prop_assert_eq!(listed, ages.tested());
+            for number in model.keys().copied().filter(|number| number % 2 == 0).collect::<Vec<_>>() {
+                ages.remove(frame(number));
+                ages.remove(frame(number));
+                model.remove(&number);
+            }
+            prop_assert_eq!(ages.get(frame(0)), model.get(&0).copied());
+            prop_assert_eq!(ages.fresh(bound(), at(now)), model.values().filter(fresh).count() as u64);
             ages.forget();
             prop_assert_eq!((ages.seen(), ages.tested()), (model.len() as u64, 0));
         }

@@ -30,6 +30,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use rampart_linux::FrameClass;
 use rampart_memory::{
     BlockOrder, BlockVerdict, Bytes, Frame, FrameDemand, FrameRange, FrameSource, FreeList, Node, RePlacementCounts,
     TestLifetime, Tested, Timestamp,
@@ -183,8 +184,11 @@ impl<K: FrameKernel> KernelFrames<K> {
         let stretch = &mut self.stretches[place];
         let frames = stretch.frames();
         let mut views = self.kernel.look(frames);
-        let numbers = (0..).map_while(|offset| frames.start().checked_add(offset));
-        for (frame, view) in numbers.zip(&mut views) {
+        let numbers = || (0..frames.count()).filter_map(|offset| frames.start().checked_add(offset));
+        let is_there = |offset: usize| views.get(offset).is_some_and(|view| view.class != FrameClass::Absent);
+        let gone = numbers().enumerate().filter(|(offset, _)| !is_there(*offset));
+        gone.for_each(|(_, frame)| self.ages.remove(frame));
+        for (frame, view) in numbers().zip(&mut views) {
             if view.tested > Tested::at(now) {
                 view.tested = Tested::NEVER;
             }

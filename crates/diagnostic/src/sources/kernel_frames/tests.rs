@@ -390,6 +390,10 @@ fn memory_that_comes_online_is_found_and_erring_frames_are_tested_first() {
     assert!(tested(&driven, 2 * STRETCH) >= Tested::at(now), "within a second");
     driven.run(LIFETIME, |_| {});
     assert!(tested(&driven, STRETCH + 9) != Tested::NEVER);
+    let seen = driven.diagnostic.source().ages.seen();
+    driven.memory().views[..512].fill(FrameView { class: FrameClass::Absent, tested: Tested::NEVER });
+    driven.run(LIFETIME, |_| {});
+    assert_eq!(driven.diagnostic.source().ages.seen(), seen - 512, "what goes offline is not reached any longer");
 }
 
 #[test]

@@ -19,7 +19,7 @@ mod window;
 
 use std::fs::{File, OpenOptions};
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use rampart_memory::{Frame, FrameRange, TestLifetime};
@@ -37,6 +37,9 @@ use crate::{Absence, Roots};
 pub struct ModuleDevice {
     file: File,
     roots: Roots,
+    /// Held from a claim to its mapping, which shows all claims that began before it: if the claim is lost at once, none
+    /// may begin with its frames.
+    claiming: Mutex<()>,
 }
 
 /// How frames are claimed.
@@ -112,7 +115,7 @@ impl ModuleDevice {
             ),
             _ => Absence::of_file(DEVICE.as_ref(), &cause, "Rampart's module"),
         })?;
-        Ok(Self { file, roots: roots.clone() })
+        Ok(Self { file, roots: roots.clone(), claiming: Mutex::new(()) })
     }
 
     /// Shows that this process goes on: the time of all its claims begins anew. A claim ends after 30 s without.
@@ -146,6 +149,7 @@ impl ModuleDevice {
             },
             ..abi::Claim::default()
         };
+        let _alone = self.alone();
         abi::claim(&self.file, &mut request).map_err(|errno| match errno {
             Errno::BUSY => ClaimRefusal::Busy { in_use: request.in_use.into() },
             Errno::NXIO => ClaimRefusal::NotMemory,
@@ -165,10 +169,15 @@ impl ModuleDevice {
     /// If there is no such list, it is empty, or the kernel does not give a block.
     pub fn claim_listed(self: &Arc<Self>, list: KernelFreeList) -> Result<ClaimedFrames, ListRefusal> {
         let mut request = list.request();
+        let _alone = self.alone();
         abi::claim_listed(&self.file, &mut request).map_err(ListRefusal::of)?;
         let frames = Frame::new(request.first).and_then(|first| FrameRange::new(first, request.frames.into()));
         let frames = frames.expect("the kernel's frames are addressable");
         self.claimed(frames, request.claim, 0).map_err(ListRefusal::Unexpected)
+    }
+
+    fn alone(&self) -> MutexGuard<'_, ()> {
+        self.claiming.lock().expect("no thread panics while it claims")
     }
 
     /// The frames of a claim, and a window of them; without a window, the claim ends.
