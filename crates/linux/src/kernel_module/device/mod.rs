@@ -37,8 +37,8 @@ use crate::{Absence, Roots};
 pub struct ModuleDevice {
     file: File,
     roots: Roots,
-    /// Held from a claim to its mapping, which shows all claims that began before it: if the claim is lost at once, none
-    /// may begin with its frames.
+    /// Held from a claim to its mapping, which shows all claims that began before it: if the claim is lost at once,
+    /// none may begin with its frames.
     claiming: Mutex<()>,
 }
 
