@@ -56,6 +56,7 @@ pub struct ChosenMemory {
     request: ChosenRequest,
     state: ChosenState,
     claims: Vec<ClaimedFrames>,
+    count: u64,
     moved: u64,
 }
 
@@ -120,7 +121,7 @@ impl StepHold {
 }
 
 impl StepMemory {
-    /// The size of what is there.
+    /// The size; of a free list, once it is claimed.
     pub fn bytes(&self) -> Bytes {
         match self {
             Self::Program(block) => block.bytes(),
@@ -191,7 +192,11 @@ impl StepMemory {
 impl ChosenMemory {
     /// What a tester is to claim.
     pub const fn new(device: Arc<ModuleDevice>, request: ChosenRequest) -> Self {
-        Self { device, request, state: ChosenState::Waits, claims: Vec::new(), moved: 0 }
+        let count = match &request {
+            ChosenRequest::Frames(frames, _) => frames.count(),
+            ChosenRequest::List(_) => 0,
+        };
+        Self { device, request, state: ChosenState::Waits, claims: Vec::new(), count, moved: 0 }
     }
 
     /// What the module is asked for.
@@ -209,12 +214,9 @@ impl ChosenMemory {
         self.state
     }
 
-    /// The frames that are claimed, or are asked for by their numbers.
-    pub fn count(&self) -> u64 {
-        match &self.request {
-            ChosenRequest::Frames(frames, _) => frames.count(),
-            ChosenRequest::List(_) => self.claims.iter().map(|claim| claim.frames().count()).sum(),
-        }
+    /// The frames that are or were claimed, or are asked for by their numbers.
+    pub const fn count(&self) -> u64 {
+        self.count
     }
 
     fn claim(&mut self) -> Option<StepHold> {
@@ -229,7 +231,11 @@ impl ChosenMemory {
                     Err(ClaimRefusal::MemoryShort) => ChosenState::MemoryShort,
                     Err(_) => ChosenState::Refused,
                 },
-                ChosenRequest::List(list) => claim_list(&self.device, *list, &mut self.claims),
+                ChosenRequest::List(list) => {
+                    let state = claim_list(&self.device, *list, &mut self.claims);
+                    self.count = self.claims.iter().map(|claim| claim.frames().count()).sum();
+                    state
+                }
             };
         }
         (self.state == ChosenState::Claimed).then_some(StepHold::Claimed)
