@@ -3,8 +3,8 @@
 //!
 //! **Problem.** Memory that a program holds for longer than a lifetime is out of reach of a test that claims free
 //! memory; and what is free changes from one moment to the next. **Idea.** The module shows what each frame is used for
-//! and when it was tested. Memory is looked at in stretches of 16 MiB ([`stretch`]), those first whose tests expire
-//! first ([`queue`]); what is due there is handed to testers, which claim it, test it and give it back. **Why this
+//! and when it was tested. Memory is looked at in stretches of 16 MiB (`stretch`), those first whose tests expire
+//! first (`queue`); what is due there is handed to testers, which claim it, test it and give it back. **Why this
 //! way.** The module remembers the ages, by frame, whoever has the frame: so the daemon can be stopped and started at
 //! any time. No frame is claimed while it waits for a tester.
 //!
