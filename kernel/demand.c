@@ -296,7 +296,7 @@ static unsigned long seen_frames(enum rampart_count flow)
 int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 			   unsigned long seen[RAMPART_FLOWS])
 {
-	unsigned long taken, returned;
+	unsigned long from_lists, returned;
 	enum rampart_count flow;
 	int error;
 
@@ -307,8 +307,8 @@ int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 		return error;
 	for (flow = 0; flow < RAMPART_FLOWS; flow++)
 		kernel[flow] -= before[flow];
-	taken = atomic_long_read(&listed);
-	kernel[RAMPART_ALLOCATED] -= min(taken, kernel[RAMPART_ALLOCATED]);
+	from_lists = atomic_long_read(&listed);
+	kernel[RAMPART_ALLOCATED] -= min(from_lists, kernel[RAMPART_ALLOCATED]);
 	returned = rampart_claims_tally().returned +
 		   atomic_long_read(&beside_taken);
 	kernel[RAMPART_FREED] -= min(returned, kernel[RAMPART_FREED]);

@@ -113,6 +113,11 @@ impl FrameRange {
         })
     }
 
+    /// Its frames, ascending.
+    pub fn frames(self) -> impl Iterator<Item = Frame> {
+        (self.start.0..=self.last().0).map(Frame)
+    }
+
     /// Whether the range has `frame`.
     #[must_use]
     pub fn contains(self, frame: Frame) -> bool {
@@ -144,6 +149,8 @@ mod tests {
     fn neighbours_merge() {
         let frames = [3, 4, 5, 5, 7, 9, 10].map(|n| Frame::new(n).unwrap());
         let merged = FrameRange::merge(frames);
+        let listed: Vec<Frame> = merged.iter().copied().flat_map(FrameRange::frames).collect();
+        assert_eq!(listed, [3, 4, 5, 7, 9, 10].map(Frame));
         let expected = [(3, 3), (7, 1), (9, 2)].map(|(s, c)| FrameRange::new(Frame(s), c).unwrap());
         assert_eq!(merged, expected);
     }

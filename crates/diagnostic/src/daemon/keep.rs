@@ -23,8 +23,7 @@ pub fn known_ages(store: &Store, now: Timestamp, observer: &dyn Observer) -> Age
     });
     let mut ages = Ages::new(now);
     for age in kept.into_iter().filter(|age| age.tested <= now) {
-        let frames = (0..age.frames.count()).filter_map(|offset| age.frames.start().checked_add(offset));
-        frames.for_each(|frame| ages.set(frame, Tested::at(age.tested)));
+        age.frames.frames().for_each(|frame| ages.set(frame, Tested::at(age.tested)));
     }
     ages
 }

@@ -214,10 +214,12 @@ fn module_device(
     machine: &MachineUnderTest,
     observer: &dyn Observer,
 ) -> Result<Option<Arc<ModuleDevice>>, Error> {
+    if source == WatchSource::FreeMemory {
+        return Ok(None);
+    }
     match (source, ModuleDevice::open(machine.roots())) {
-        (WatchSource::FreeMemory, _) => Ok(None),
         (WatchSource::KernelModule, Err(absence)) => Err(Error::NoModule(absence)),
-        (WatchSource::Best, Err(absence)) => {
+        (_, Err(absence)) => {
             if LoadedModule::find(machine.roots()).is_some() {
                 observer.warned(&format!("the kernel module is not used, only free memory is tested: {absence}"));
             }

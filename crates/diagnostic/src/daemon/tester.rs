@@ -46,18 +46,15 @@ pub fn work(shared: &DaemonContext<'_>, number: Tester, near: &[CpuNumber]) {
         let rested = resting.pop_front_if(|(until, _)| *until <= Instant::now()).map(|(_, job)| job);
         let rests: u64 = resting.iter().map(|(_, job)| job.step.region.bytes().get()).sum();
         let next = || if rests < shared.prepared.most_resting.get() { shared.next(number) } else { None };
-        let begun = match rested {
-            Some(job) => Some(job),
-            None => match next().map(|work| Job::begin(shared, work)) {
-                Some(None) => continue,
-                Some(begun) => begun,
-                None => None,
-            },
-        };
-        let Some(mut job) = begun else {
+        let job = if rested.is_some() {
+            rested
+        } else if let Some(work) = next() {
+            Job::begin(shared, work)
+        } else {
             thread::sleep(IDLE);
             continue;
         };
+        let Some(mut job) = job else { continue };
         match job.test(shared) {
             Stage::Rests => resting.push_back((Instant::now() + shared.request.retention, job)),
             Stage::Ends => job.finish(shared),

@@ -156,8 +156,7 @@ impl StepMemory {
             Self::Chosen(chosen) => {
                 frames.clear();
                 for claim in &chosen.claims {
-                    let numbers = claim.frames().start().number()..=claim.frames().last().number();
-                    frames.extend(numbers.map(|number| Frame::new(number).filter(|_| claim.loss().is_none())));
+                    frames.extend(claim.frames().frames().map(|frame| Some(frame).filter(|_| claim.loss().is_none())));
                 }
             }
         }

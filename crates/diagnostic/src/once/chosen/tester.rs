@@ -143,8 +143,7 @@ fn give_back(shared: &ChosenContext<'_>, claimed: &mut ClaimedPiece) -> Result<(
 
 /// Runs the next stage of a piece's plan, part by part.
 fn march(shared: &ChosenContext<'_>, claimed: &mut ClaimedPiece) -> StageEnd {
-    let numbers = claimed.piece.frames.start().number()..=claimed.piece.frames.last().number();
-    let frames: Vec<Option<Frame>> = numbers.map(Frame::new).collect();
+    let frames: Vec<Option<Frame>> = claimed.piece.frames.frames().map(Some).collect();
     let address = claimed.frames.base().addr().get() as u64;
     let executor = shared.test.march.executor();
     let began = Instant::now();

@@ -184,11 +184,10 @@ impl<K: FrameKernel> KernelFrames<K> {
         let stretch = &mut self.stretches[place];
         let frames = stretch.frames();
         let mut views = self.kernel.look(frames);
-        let numbers = || (0..frames.count()).filter_map(|offset| frames.start().checked_add(offset));
         let is_there = |offset: usize| views.get(offset).is_some_and(|view| view.class != FrameClass::Absent);
-        let gone = numbers().enumerate().filter(|(offset, _)| !is_there(*offset));
+        let gone = frames.frames().enumerate().filter(|(offset, _)| !is_there(*offset));
         gone.for_each(|(_, frame)| self.ages.remove(frame));
-        for (frame, view) in numbers().zip(&mut views) {
+        for (frame, view) in frames.frames().zip(&mut views) {
             if view.tested > Tested::at(now) {
                 view.tested = Tested::NEVER;
             }
@@ -198,9 +197,7 @@ impl<K: FrameKernel> KernelFrames<K> {
         }
         let needs = stretch.look(&views, &preferred, self.bound, now);
         if needs.pieces.is_empty() {
-            let node = stretch.node();
-            let queue = self.nodes.iter_mut().find(|known| known.node == node).map(|known| &mut known.queue);
-            queue.expect("each stretch is of a node").add(place, stretch);
+            self.wait(place);
             if !needs.has_untested
                 && let Some(took) = self.round.done(place, now)
             {
@@ -209,6 +206,13 @@ impl<K: FrameKernel> KernelFrames<K> {
             }
         }
         needs.pieces
+    }
+
+    /// Has a stretch that is in nobody's hands wait for its next look.
+    fn wait(&mut self, place: usize) {
+        let stretch = &self.stretches[place];
+        let node = self.nodes.iter_mut().find(|known| known.node == stretch.node());
+        node.expect("each stretch is of a node").queue.add(place, stretch);
     }
 
     /// What a request has come to, whatever it was for.
@@ -236,9 +240,7 @@ impl<K: FrameKernel> KernelFrames<K> {
         }
         stretch.came_back();
         if !stretch.is_out() {
-            let node = stretch.node();
-            let known = self.nodes.iter_mut().find(|known| known.node == node).expect("each stretch is of a node");
-            known.queue.add(place, &self.stretches[place]);
+            self.wait(place);
         }
     }
 }

@@ -211,12 +211,8 @@ impl SimulatedSource for KernelFrames<FakeKernel> {
     }
 
     fn frames_of(&self, block: &Self::Block) -> Vec<Frame> {
-        block.region.frames().map_or_else(Vec::new, frames_of)
+        block.region.frames().into_iter().flat_map(FrameRange::frames).collect()
     }
-}
-
-fn frames_of(range: FrameRange) -> Vec<Frame> {
-    (range.start().number()..=range.last().number()).filter_map(Frame::new).collect()
 }
 
 impl TestBench<Step<FakeRegion>> for FakeKernel {
@@ -232,7 +228,7 @@ impl TestBench<Step<FakeRegion>> for FakeKernel {
             return BlockVerdict::NotTested;
         }
         let (now, mut bad) = (memory.now, Vec::new());
-        for frame in frames_of(frames) {
+        for frame in frames.frames() {
             let number = frame.number();
             memory.view(number).tested = Tested::at(now);
             if memory.broken.contains(&number) {
@@ -240,7 +236,7 @@ impl TestBench<Step<FakeRegion>> for FakeKernel {
                 bad.push(frame);
             }
         }
-        step.frames = frames_of(frames).into_iter().map(Some).collect();
+        step.frames = frames.frames().map(Some).collect();
         if bad.is_empty() { BlockVerdict::Good } else { BlockVerdict::Failed(bad) }
     }
 }
