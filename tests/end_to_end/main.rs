@@ -5,6 +5,7 @@
 mod banks;
 mod children;
 mod corruption;
+mod dimms;
 mod dumps;
 mod emulated;
 mod errors;

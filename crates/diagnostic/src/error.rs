@@ -40,6 +40,27 @@ pub enum Error {
     NoMemoryBlocks,
     /// none of the chosen frames is memory that is online: `rampart banks` shows where memory is
     NoSuchFrames,
+    /// there is no DIMM {name:?} here: name one of {known}
+    UnknownDimm {
+        /// The name that was given.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// {name:?} is the name of several DIMMs: name one of {known}
+    AmbiguousDimm {
+        /// The name that was given.
+        name: String,
+        /// The names that each of them has alone.
+        known: String,
+    },
+    /// the frames of DIMM {name:?} are unknown: {why}; list them in a file and name it by --dimm-map
+    UnplacedDimm {
+        /// The name that was given.
+        name: String,
+        /// What is missing.
+        why: String,
+    },
     /// --inject: {0}
     Inject(#[from] TooManyFaults),
     /// {0}

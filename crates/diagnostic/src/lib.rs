@@ -34,6 +34,7 @@ pub use machine::MachineUnderTest;
 pub use machine::reach::{FrameGroup, GroupReach, reach};
 pub use machine::reserve::SMALLEST_CLAIM;
 pub use once::chosen::choice::FrameChoice;
+pub use once::chosen::dimm::{DimmChoice, DimmMap};
 pub use once::{TestProgress, TestRequest, TestSource, report};
 pub use testing::bad_frame::BadFrame;
 pub use testing::observer::TestObserver;

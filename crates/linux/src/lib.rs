@@ -17,7 +17,7 @@
 //! | `frame_use` | whether a frame may be handed out now ([`FrameUses`]) |
 //! | `iomem` | the names of all addresses: which memory the host gave by virtio-mem |
 //! | `boot_table` | the table of memory of the last boot |
-//! | [`memory_tables`] | which memory the firmware switches as a whole, or interleaves |
+//! | [`memory_tables`] | which memory the firmware switches as a whole, or interleaves, and which is on which DIMM |
 //! | [`memory_blocks`] | the units of hotplug: state, zones, node |
 //! | [`hotplug`] | taking them offline and online |
 //! | [`retire`] | retiring a frame |
@@ -86,14 +86,14 @@ pub use boot_table::boot_table;
 pub use capabilities::{Capability, CapabilityState, Feature};
 pub use cpu::{CpuNumber, SteadyClock, SystemClock};
 pub use error::Error;
-pub use errors::{EinjInjector, ErrorCounts, ErrorFeed};
+pub use errors::{EdacDimm, EinjInjector, ErrorCounts, ErrorFeed};
 pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags, PageUnit};
 pub use frame_use::FrameUses;
 pub use hotplug::{HotplugRefusal, OnlineUse, Patience};
 pub use iomem::{MemoryOrigin, MemoryOrigins};
 pub use memory_blocks::{BlockZones, HotplugState, MemoryBlock, MemoryBlocks};
 pub use memory_state::{KernelWatermarks, MemoryState};
-pub use memory_tables::{CxlWindow, MemoryTables, PowerNode};
+pub use memory_tables::{CxlWindow, MemoryTables, PowerNode, SmbiosDevice, SmbiosMemory, SmbiosRange};
 pub use pagemap::{Backing, Pagemap};
 pub use program::Window;
 pub use retire::{RetireOutcome, Retirer, Way};

@@ -27,9 +27,10 @@ pub enum Error {
     ExportRefused(#[from] rampart_memory::fault_map::export::ExportRefusal),
     /// only --format memmap takes --ranges: leave it out
     RangesOfMemmap,
-    /// --frames, --node and --used choose frames, which --source free cannot: leave it out
+    /// --frames, --node, --dimm and --used choose frames, which --source free cannot: leave it out
     FreeIsNotChosen,
-    /// the kernel module hands over frames that are chosen (--frames, --node, --used): leave --memory and --inject out
+    /// the kernel module hands over frames that are chosen (--frames, --node, --dimm, --used): leave --memory and
+    /// --inject out
     ChosenByNumber,
     /// detours cannot be measured here: {0}
     NoCounter(rampart_linux::Absence),
@@ -211,6 +212,13 @@ pub enum Error {
     },
     /// {path} is not a database of rasdaemon: {why}
     Database {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
+    /// {path} is no map of DIMMs: {why}
+    DimmMap {
         /// The file.
         path: PathBuf,
         /// The reason.

@@ -8,6 +8,7 @@
 use rampart_memory::{Bytes, FrameRange, Timestamp};
 use serde::Serialize;
 
+use super::chosen::dimm::DimmChoice;
 use super::extent::Extent;
 use super::zone_extent::ZoneExtent;
 pub use crate::machine::KernelErrors;
@@ -76,6 +77,8 @@ pub struct Report {
 pub struct ChosenFrames {
     /// The ranges, as far as they are memory that is online.
     pub ranges: Vec<FrameRange>,
+    /// The DIMM whose frames were chosen, if one was.
+    pub dimm: Option<DimmChoice>,
     /// Whether frames in use were tested too.
     pub used: bool,
     /// Frames whose content was moved elsewhere, each pass counted.

@@ -113,7 +113,7 @@ fn errors(folder: &Path, corrected: &str, uncorrected: &str) -> ErrorCount {
 }
 
 /// The text of a file of one line; `None` if there is none.
-fn line(path: &Path) -> Option<String> {
+pub(super) fn line(path: &Path) -> Option<String> {
     let line = text(path).ok()?.trim().to_owned();
     (!line.is_empty()).then_some(line)
 }

@@ -8,6 +8,7 @@
 
 mod counters;
 mod counts;
+mod dimms;
 mod events;
 mod file;
 mod injector;
@@ -21,6 +22,7 @@ use rampart_memory::{ErrorBatch, Timestamp};
 pub use self::counters::CounterFeed;
 pub(crate) use self::counts::controllers;
 pub use self::counts::{Controller, DimmCounts, ErrorCount, ErrorCounts};
+pub use self::dimms::EdacDimm;
 pub use self::events::EventFeed;
 pub(crate) use self::events::probe as probe_events;
 pub use self::file::{FileFeed, parse_line};

@@ -1,16 +1,18 @@
-//! What the firmware says about the parts of memory: the tables MPST and CEDT of ACPI.
+//! What the firmware says about the parts of memory: the tables MPST and CEDT of ACPI, and the table of SMBIOS.
 //!
 //! **Problem.** Which addresses lose power together, or are interleaved over several devices, is known to the firmware
-//! alone. **Idea.** It may say so in two tables, which the kernel shows in `/sys/firmware/acpi/tables`. MPST has the
-//! ranges that are switched as a whole, CEDT the windows of CXL memory. **Why this way.** Firmware is wrong
-//! often enough: a table counts only if its length, its checksum and all its ranges are right, else it is left out, and
-//! the reason is kept.
+//! alone. **Idea.** It may say so in tables, which the kernel shows in `/sys/firmware`. MPST has the ranges that are
+//! switched as a whole, CEDT the windows of CXL memory, and SMBIOS the memory devices and their addresses. **Why this
+//! way.** Firmware is wrong often enough: a table counts only if its length, its checksum and all its ranges are right,
+//! else it is left out, and the reason is kept. Of SMBIOS, the kernel has checked length and checksum: they are in its
+//! entry point.
 //!
 //! PMTT lists sockets, memory controllers and DIMMs, but no addresses (ACPI 6.5, Platform Memory Topology
 //! Table). So it is not read.
 
 mod cedt;
 mod mpst;
+mod smbios;
 
 use std::fs;
 use std::io;
@@ -21,11 +23,12 @@ use crate::{Error, Roots};
 
 pub use cedt::{CxlWindow, parse_cedt};
 pub use mpst::{PowerNode, parse_mpst};
+pub use smbios::{SmbiosDevice, SmbiosMemory, SmbiosRange, parse_smbios};
 
 /// The header of all tables of ACPI (`DESCRIPTION_HEADER`, ACPI 6.5, 5.2.6).
 const HEADER: usize = 36;
 
-/// The tables.
+/// The tables of ACPI.
 #[derive(Debug, Default)]
 pub struct MemoryTables {
     /// The nodes of MPST; none if there is no such table.
@@ -65,7 +68,7 @@ fn read<T>(
     })
 }
 
-/// A table whose header has been checked.
+/// A table of ACPI whose header has been checked, the table of SMBIOS, or a structure of one.
 #[derive(Clone, Copy)]
 struct Table<'a> {
     name: &'static str,

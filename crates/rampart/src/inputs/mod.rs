@@ -3,6 +3,7 @@
 
 pub mod daemon;
 pub mod dimm;
+pub mod dimm_map;
 pub mod files;
 pub mod network;
 pub mod page_trace;

@@ -1,13 +1,14 @@
 //! Which frames of the machine are to be tested.
 //!
-//! **Problem.** A user names physical ranges, nodes, or all memory; there are holes in it, and a part is offline.
-//! **Idea.** What is named is cut to the memory blocks that are online. What can be claimed is decided by blocks of
-//! 2 MiB, as the kernel does: one page in it that cannot be moved keeps the kernel from taking any frame of it. **Why
-//! this way.** Both are functions of what the kernel shows, so their tests need no memory.
+//! **Problem.** A user names physical ranges, nodes, a DIMM, or all memory; there are holes in it, and a part is
+//! offline. **Idea.** What is named is cut to the memory blocks that are online. What can be claimed is decided by
+//! blocks of 2 MiB, as the kernel does: one page in it that cannot be moved keeps the kernel from taking any frame of
+//! it. **Why this way.** Both are functions of what the kernel shows, so their tests need no memory.
 
 use rampart_linux::{FrameClass, HotplugState, MemoryBlocks};
 use rampart_memory::{Bytes, Frame, FrameRange, Node};
 
+use super::dimm::DimmChoice;
 use crate::machine::reach::is_movable;
 
 /// Which frames are to be tested.
@@ -17,6 +18,8 @@ pub struct FrameChoice {
     pub ranges: Vec<FrameRange>,
     /// On these nodes; if empty, on all.
     pub nodes: Vec<Node>,
+    /// On this DIMM; if none, on all.
+    pub dimm: Option<DimmChoice>,
     /// Whether also frames in use are tested, whose content is moved elsewhere first.
     pub used: bool,
 }
@@ -32,7 +35,7 @@ impl FrameChoice {
         let mut spans: Vec<(u64, u64)> = Vec::new();
         for block in online {
             let (first, end) = (u64::from(block.number.0) * size, (u64::from(block.number.0) + 1) * size);
-            for (from, to) in self.within(first, end) {
+            for (from, to) in self.parts(first, end) {
                 match spans.last_mut() {
                     Some((_, last)) if *last == from => *last = to,
                     _ => spans.push((from, to)),
@@ -48,23 +51,30 @@ impl FrameChoice {
         self.used && !self.ranges.is_empty()
     }
 
-    /// The parts of `first..end` that are named, ascending.
-    fn within(&self, first: u64, end: u64) -> Vec<(u64, u64)> {
-        if self.ranges.is_empty() {
-            return vec![(first, end)];
-        }
-        let cut = |range: &FrameRange| (range.start().number().max(first), (range.last().number() + 1).min(end));
-        let mut parts: Vec<_> = self.ranges.iter().map(cut).filter(|(from, to)| from < to).collect();
-        parts.sort_unstable();
-        let mut apart: Vec<(u64, u64)> = Vec::new();
-        for (from, to) in parts {
-            match apart.last_mut() {
-                Some((_, last)) if from <= *last => *last = to.max(*last),
-                _ => apart.push((from, to)),
-            }
-        }
-        apart
+    /// The parts of `first..end` that are named and on the DIMM, ascending.
+    fn parts(&self, first: u64, end: u64) -> Vec<(u64, u64)> {
+        let named = parts_of(&self.ranges, first, end);
+        let Some(dimm) = &self.dimm else { return named };
+        named.into_iter().flat_map(|(from, to)| parts_of(&dimm.ranges, from, to)).collect()
     }
+}
+
+/// The parts of `first..end` that are in these ranges, ascending; all of it, if there are none.
+fn parts_of(ranges: &[FrameRange], first: u64, end: u64) -> Vec<(u64, u64)> {
+    if ranges.is_empty() {
+        return vec![(first, end)];
+    }
+    let cut = |range: &FrameRange| (range.start().number().max(first), (range.last().number() + 1).min(end));
+    let mut parts: Vec<_> = ranges.iter().map(cut).filter(|(from, to)| from < to).collect();
+    parts.sort_unstable();
+    let mut apart: Vec<(u64, u64)> = Vec::new();
+    for (from, to) in parts {
+        match apart.last_mut() {
+            Some((_, last)) if from <= *last => *last = to.max(*last),
+            _ => apart.push((from, to)),
+        }
+    }
+    apart
 }
 
 /// How many of the chosen frames should be tested, by the present use of each.
@@ -128,7 +138,7 @@ mod tests {
     fn what_is_named_is_cut_to_what_is_online() {
         let online = |ranges: &[FrameRange], nodes: &[u32]| {
             let nodes = nodes.iter().copied().map(Node).collect();
-            FrameChoice { ranges: ranges.to_vec(), nodes, used: false }.online(&blocks())
+            FrameChoice { ranges: ranges.to_vec(), nodes, ..FrameChoice::default() }.online(&blocks())
         };
         assert_eq!(online(&[], &[]), [range(0, 512), range(768, 256), range(1280, 256)]);
         assert_eq!(online(&[], &[1]), [range(768, 256)]);
@@ -142,6 +152,22 @@ mod tests {
     }
 
     #[test]
+    fn of_a_dimm_what_is_named_and_online_is_tested_and_no_more() {
+        let online = |dimm: &[(String, FrameRange)], ranges: &[FrameRange], nodes: Vec<Node>| {
+            let dimm = DimmChoice::of_list("A1", dimm).unwrap();
+            FrameChoice { ranges: ranges.to_vec(), nodes, dimm: Some(dimm), used: true }.online(&blocks())
+        };
+        let a1 = [("A1".to_owned(), range(500, 400)), ("A1".to_owned(), range(100, 8))];
+        assert_eq!(online(&a1, &[], Vec::new()), [range(100, 8), range(500, 12), range(768, 132)]);
+        assert_eq!(online(&a1, &[], vec![Node(1)]), [range(768, 132)]);
+        assert_eq!(online(&a1, &[range(0, 104), range(800, 2)], Vec::new()), [range(100, 4), range(800, 2)]);
+        let elsewhere = [("A1".to_owned(), range(512, 256))];
+        assert_eq!(online(&elsewhere, &[], Vec::new()), [], "offline");
+        let choice = FrameChoice { dimm: DimmChoice::of_list("A1", &a1).ok(), used: true, ..Default::default() };
+        assert!(!choice.names_all(), "a DIMM has memory that cannot be moved, as a node has");
+    }
+
+    #[test]
     fn one_page_that_cannot_be_moved_keeps_its_block_out_of_reach() {
         use FrameClass::{Absent, Anonymous, File, Free, Kernel, Reserved};
         let reach = |blocks: &[&[FrameClass]], used| {
@@ -152,7 +178,7 @@ mod tests {
         let blocks: [&[FrameClass]; 3] = [&[Free, Anonymous, File], &[Free, Kernel, Free], &[Reserved, Absent, Free]];
         assert_eq!(reach(&blocks, false), FrameReach { memory: 7, claimable: 1 });
         assert_eq!(reach(&blocks, true), FrameReach { memory: 7, claimable: 3 });
-        let named = FrameChoice { ranges: vec![range(0, 9)], nodes: Vec::new(), used: true };
+        let named = FrameChoice { ranges: vec![range(0, 9)], used: true, ..FrameChoice::default() };
         assert_eq!(reach(&blocks, true).request(&named), Bytes::new(7 * 4096), "named ranges are wanted whole");
         assert_eq!(
             reach(&blocks, true).request(&FrameChoice { used: true, ..Default::default() }),

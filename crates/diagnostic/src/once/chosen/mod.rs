@@ -8,6 +8,7 @@
 //! and programs miss little.
 
 pub mod choice;
+pub mod dimm;
 mod schedule;
 mod shared;
 mod summary;
@@ -81,6 +82,9 @@ pub fn run(
     };
     let shared = ChosenContext::new(test, &ranges, Publisher::new(recorder));
     observer.said(&shared.describe());
+    if let Some(dimm) = &choice.dimm {
+        observer.said(&format!("dimm        {dimm}"));
+    }
     let shared_by_all = &shared;
     thread::scope(|scope| {
         let tester = |&cpu| scope.spawn(move || tester::work(shared_by_all, cpu));

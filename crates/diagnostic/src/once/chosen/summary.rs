@@ -44,6 +44,7 @@ pub fn summarize(
         zones: Vec::new(),
         chosen: Some(ChosenFrames {
             ranges: ranges.to_vec(),
+            dimm: test.choice.dimm.clone(),
             used: test.choice.used,
             moved: sums.moved,
             lost: sums.lost,

@@ -1,6 +1,7 @@
 //! Options of `rampart test`.
 
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -34,6 +35,13 @@ pub struct TestArguments {
     /// Test frames of this node only; may be given more than once
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub node: Vec<u32>,
+    /// Test frames of this DIMM only, by the name of its socket, such as DIMM_A1
+    #[arg(long, value_name = "NAME")]
+    pub dimm: Option<String>,
+    /// Which frames are on which DIMM: a TOML file with lines such as A1 = ["0x40000..0x80000"] [default: what the
+    /// firmware says]
+    #[arg(long, value_name = "FILE", requires = "dimm")]
+    pub dimm_map: Option<PathBuf>,
     /// Test also frames in use: their contents are first moved to other frames
     #[arg(long)]
     pub used: bool,

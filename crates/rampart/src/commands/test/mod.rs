@@ -4,21 +4,21 @@ pub mod arguments;
 
 use std::path::PathBuf;
 
-use rampart_diagnostic::{FrameChoice, TestRequest, TestSource, once};
+use rampart_diagnostic::{DimmChoice, FrameChoice, MachineUnderTest, TestRequest, TestSource, once};
 use rampart_memory::Node;
 
 use self::arguments::{SourceChoice, TestArguments};
 use crate::error::Error;
 use crate::inputs::pools::machine_beside_pools;
-use crate::inputs::store;
+use crate::inputs::{dimm_map, store};
 use crate::output::progress::TestProgressLine;
 use crate::output::text;
 use crate::process::signals::stop_flag;
 
 /// Tests memory. Returns 0 if all requested memory is good, 1 if bad frames were found, 2 if not all could be tested.
 pub fn run(arguments: &TestArguments, path: Option<PathBuf>) -> Result<u8, Error> {
-    let request = request(arguments)?;
     let machine = machine_beside_pools();
+    let request = request(arguments, &machine)?;
     let store = store::open(path, machine.clock.now())?;
     let stop = stop_flag()?;
     let line = TestProgressLine::new(arguments.json);
@@ -33,7 +33,7 @@ pub fn run(arguments: &TestArguments, path: Option<PathBuf>) -> Result<u8, Error
     Ok(report.verdict.exit_code())
 }
 
-fn request(arguments: &TestArguments) -> Result<TestRequest, Error> {
+fn request(arguments: &TestArguments, machine: &MachineUnderTest) -> Result<TestRequest, Error> {
     Ok(TestRequest {
         memory: arguments.memory,
         name: arguments.march.named.map(|named| named.name.to_owned()),
@@ -48,22 +48,33 @@ fn request(arguments: &TestArguments) -> Result<TestRequest, Error> {
         method: arguments.method.map(Into::into),
         inject: arguments.inject.clone(),
         seed: arguments.seed,
-        source: source(arguments)?,
+        source: source(arguments, machine)?,
     })
 }
 
 /// Where the memory comes from: if frames are chosen, it can only be the kernel module.
-fn source(arguments: &TestArguments) -> Result<TestSource, Error> {
-    let choice = FrameChoice {
-        ranges: arguments.frames.clone(),
-        nodes: arguments.node.iter().copied().map(Node).collect(),
-        used: arguments.used,
-    };
-    let is_chosen = choice != FrameChoice::default();
+fn source(arguments: &TestArguments, machine: &MachineUnderTest) -> Result<TestSource, Error> {
+    let is_chosen =
+        arguments.used || arguments.dimm.is_some() || !arguments.frames.is_empty() || !arguments.node.is_empty();
     match arguments.source {
         Some(SourceChoice::Free) if is_chosen => Err(Error::FreeIsNotChosen),
         None | Some(SourceChoice::Free) if !is_chosen => Ok(TestSource::FreeMemory),
         _ if arguments.memory.is_some() || arguments.inject.is_some() => Err(Error::ChosenByNumber),
-        _ => Ok(TestSource::Kernel(choice)),
+        _ => Ok(TestSource::Kernel(FrameChoice {
+            ranges: arguments.frames.clone(),
+            nodes: arguments.node.iter().copied().map(Node).collect(),
+            dimm: dimm(arguments, machine)?,
+            used: arguments.used,
+        })),
     }
+}
+
+/// The DIMM that was named, if one was.
+fn dimm(arguments: &TestArguments, machine: &MachineUnderTest) -> Result<Option<DimmChoice>, Error> {
+    let Some(name) = &arguments.dimm else { return Ok(None) };
+    let found = match &arguments.dimm_map {
+        Some(path) => DimmChoice::of_list(name, &dimm_map::read(path)?),
+        None => DimmChoice::of_machine(name, machine),
+    };
+    Ok(Some(found?))
 }
