@@ -36,6 +36,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   fuzz [TARGET [TIME]]   one fuzz target for so many seconds (60); without a target, which there are
   qemu [SCENARIO]        scenarios on a Linux kernel of their own (all); needs qemu-system-x86_64
   qemu --short           those that are part of `test`, with the binaries of the tests
+  qemu --patched [NAME]  scenarios (all of the kernel module) on a kernel that is built with kernel/patches
   qemu --table           what four testers find of faults from outside, and after how long, as a Markdown table
   freestanding           the page allocators without std, alloc and a C library, built and run
   proofs                 FullestBank in every schedule of few threads (loom), and in many of more (shuttle)
@@ -70,6 +71,7 @@ fn perform(root: &Path, words: &[&str]) -> Result<(), Error> {
         ["fuzz", target, seconds] => fuzz::run_target(root, target, seconds),
         ["qemu", "--short"] => scenarios::short(root),
         ["qemu", "--table"] => scenarios::table(root),
+        ["qemu", "--patched", names @ ..] => scenarios::run_patched(root, names),
         ["qemu", names @ ..] => scenarios::run_named(root, names),
         ["freestanding"] => freestanding::check(root),
         ["proofs"] => stages::proofs(root),

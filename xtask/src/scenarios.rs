@@ -3,10 +3,10 @@
 //! The short form is part of all tests. It runs the binaries that the tests were built with, and covers every kind of
 //! external fault; only repetitions are cut. The long form uses release builds and runs at night.
 
-use std::env;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
+use std::{env, fs};
 
 use crate::error::Error;
 use crate::process::{cargo, run, run_watched};
@@ -21,6 +21,9 @@ const EMULATOR: &str = "qemu-system-x86_64";
 
 /// Debian 12's kernels: its own, and the newer one of its security archive.
 const KERNELS: [&str; 2] = ["6.1", "6.12"];
+
+/// The one that `tests/qemu/patched_kernel` builds.
+const PATCHED: &str = "6.12-patched";
 
 /// A scenario of the short form.
 struct Short {
@@ -47,6 +50,33 @@ const SHORT_LIMIT: Duration = Duration::from_secs(360);
 pub fn run_named(root: &Path, names: &[&str]) -> Result<(), Error> {
     build(root)?;
     run(Command::new(root.join(RUN)).args(names).current_dir(root))
+}
+
+/// Runs scenarios, or all of the kernel module, on a kernel with our patches, which is built if it is not there.
+pub fn run_patched(root: &Path, names: &[&str]) -> Result<(), Error> {
+    run(Command::new(root.join("tests/qemu/patched_kernel")).current_dir(root))?;
+    build(root)?;
+    let mut scenarios = Command::new(root.join(RUN));
+    scenarios.env("KERNEL", PATCHED).current_dir(root);
+    if names.is_empty() {
+        scenarios.args(of_kernel_module(root)?)
+    } else {
+        scenarios.args(names)
+    };
+    run(&mut scenarios)
+}
+
+/// The names of the kernel module's scenarios.
+fn of_kernel_module(root: &Path) -> Result<Vec<String>, Error> {
+    let path = root.join("tests/qemu/scenarios");
+    let failed = |cause| Error::Read { path: path.clone(), cause };
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&path).map_err(failed)? {
+        let file = entry.map_err(failed)?.file_name().into_string().unwrap_or_default();
+        names.extend(file.strip_suffix(".sh").filter(|name| name.starts_with("kernel_")).map(str::to_owned));
+    }
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// Prints which external faults the testers find.
@@ -108,6 +138,14 @@ fn is_installed(program: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scenario_of_the_kernel_module_is_known_by_its_name() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the root");
+        let names = of_kernel_module(root).expect("the scenarios can be read");
+        assert!(names.contains(&"kernel_module".to_owned()), "{names:?}");
+        assert!(names.iter().all(|name| name.starts_with("kernel_")), "{names:?}");
+    }
 
     #[test]
     fn the_short_form_has_the_scenarios_of_faults_from_outside() {

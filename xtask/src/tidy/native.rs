@@ -6,10 +6,12 @@ use crate::tree::Tree;
 
 const NATIVE: [&str; 2] = ["mpi/", "kernel/"];
 
-/// A file of `mpi/X` or `kernel` includes files of its own folder and headers of the system only.
+/// A file of `mpi/X` or `kernel` includes files of its own folder and headers of the system only. What a patch includes
+/// lies in the tree that it is for.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for (path, text) in tree.files().filter(|(path, _)| NATIVE.iter().any(|native| path.starts_with(native))) {
+    let is_native = |path: &str| NATIVE.iter().any(|native| path.starts_with(native)) && !path.ends_with(".patch");
+    for (path, text) in tree.files().filter(|(path, _)| is_native(path)) {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         for (number, line) in (1..).zip(text.lines()) {
             if let Some(wrong) = included(line).and_then(|header| refusal(tree, folder, header)) {
@@ -75,6 +77,7 @@ mod tests {
         let tree = Tree::from([
             ("kernel/main.c", "#include <linux/mm.h>\n#include \"abi.h\"\n#include \"life.h\"\n"),
             ("kernel/abi.h", ""),
+            ("kernel/patches/first.patch", " #include \"internal.h\"\n"),
             ("mpi/trace/life.h", ""),
         ]);
         assert_eq!(
