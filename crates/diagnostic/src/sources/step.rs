@@ -47,6 +47,10 @@ pub enum ChosenRequest {
     Frames(FrameRange, ClaimWay),
     /// All blocks of a free list, up to 64 MiB. They are held together: the kernel would hand out the same ones again.
     List(KernelFreeList),
+    /// A block of memory that came online on this node and was not used yet.
+    New(Node),
+    /// A block of this node for which a task waits that allocates.
+    Demanded(Node),
 }
 
 /// Frames that the kernel module hands over for the time of their test.
@@ -193,9 +197,16 @@ impl ChosenMemory {
     pub const fn new(device: Arc<ModuleDevice>, request: ChosenRequest) -> Self {
         let count = match &request {
             ChosenRequest::Frames(frames, _) => frames.count(),
-            ChosenRequest::List(_) => 0,
+            ChosenRequest::List(_) | ChosenRequest::New(_) | ChosenRequest::Demanded(_) => 0,
         };
         Self { device, request, state: ChosenState::Waits, claims: Vec::new(), count, moved: 0 }
+    }
+
+    /// What this thread has claimed already.
+    pub fn claimed(device: Arc<ModuleDevice>, request: ChosenRequest, claimed: ClaimedFrames) -> Self {
+        let mut memory = Self::new(device, request);
+        memory.state = memory.hold(claimed);
+        memory
     }
 
     /// What the module is asked for.
@@ -231,13 +242,29 @@ impl ChosenMemory {
                     Err(_) => ChosenState::Refused,
                 },
                 ChosenRequest::List(list) => {
-                    let state = claim_list(&self.device, *list, &mut self.claims);
+                    let state = claim_list(&self.device, *list, MOST_LISTED, &mut self.claims);
                     self.count = self.claims.iter().map(|claim| claim.frames().count()).sum();
                     state
                 }
+                ChosenRequest::New(node) => self.claim_block(self.device.claim_new(*node)),
+                ChosenRequest::Demanded(node) => self.claim_block(self.device.claim_demanded(*node)),
             };
         }
         (self.state == ChosenState::Claimed).then_some(StepHold::Claimed)
+    }
+
+    fn claim_block(&mut self, block: Result<ClaimedFrames, ListRefusal>) -> ChosenState {
+        match block {
+            Ok(claimed) => self.hold(claimed),
+            Err(ListRefusal::MemoryShort) => ChosenState::MemoryShort,
+            Err(_) => ChosenState::Refused,
+        }
+    }
+
+    fn hold(&mut self, claimed: ClaimedFrames) -> ChosenState {
+        self.count = claimed.frames().count();
+        self.claims.push(claimed);
+        ChosenState::Claimed
     }
 
     /// Takes the claims, to give them back.
@@ -246,11 +273,16 @@ impl ChosenMemory {
     }
 }
 
-/// Claims all blocks of a free list, as far as memory and the limits go.
-fn claim_list(device: &Arc<ModuleDevice>, list: KernelFreeList, claims: &mut Vec<ClaimedFrames>) -> ChosenState {
+/// Claims all blocks of a free list, as far as memory and the limits go: about `most` frames, and 64 MiB.
+pub fn claim_list(
+    device: &Arc<ModuleDevice>,
+    list: KernelFreeList,
+    most: u64,
+    claims: &mut Vec<ClaimedFrames>,
+) -> ChosenState {
     let mut frames = 0;
     let mut refusal = ListRefusal::Empty;
-    while frames < MOST_LISTED && claims.len() < MOST_BLOCKS {
+    while frames < most.min(MOST_LISTED) && claims.len() < MOST_BLOCKS {
         match device.claim_listed(list) {
             Ok(claimed) => {
                 frames += claimed.frames().count();

@@ -5,6 +5,8 @@
 //! blocks of 2 MiB, as the kernel does: one page in it that cannot be moved keeps the kernel from taking any frame of
 //! it. **Why this way.** Both are functions of what the kernel shows, so their tests need no memory.
 
+use std::collections::BTreeSet;
+
 use rampart_linux::{FrameClass, HotplugState, MemoryBlocks};
 use rampart_memory::{Bytes, Frame, FrameRange, Node};
 
@@ -49,6 +51,12 @@ impl FrameChoice {
     #[must_use]
     pub const fn names_all(&self) -> bool {
         self.used && !self.ranges.is_empty()
+    }
+
+    /// The nodes with memory that is named.
+    pub fn nodes_of(&self, blocks: &MemoryBlocks) -> Vec<Node> {
+        let nodes: BTreeSet<Node> = blocks.blocks.iter().map(|block| block.node.unwrap_or(Node(0))).collect();
+        nodes.into_iter().filter(|node| self.nodes.is_empty() || self.nodes.contains(node)).collect()
     }
 
     /// The parts of `first..end` that are named and on the DIMM, ascending.

@@ -9,6 +9,8 @@
 
 pub mod choice;
 pub mod dimm;
+mod lists;
+mod piece;
 mod schedule;
 mod shared;
 mod summary;
@@ -80,7 +82,8 @@ pub fn run(
         reserve: MemoryReserve::new(&outlook),
         known_bad: known.in_use,
     };
-    let shared = ChosenContext::new(test, &ranges, Publisher::new(recorder));
+    let nodes = choice.nodes_of(&blocks);
+    let shared = ChosenContext::new(test, &ranges, nodes, Publisher::new(recorder));
     observer.said(&shared.describe());
     if let Some(dimm) = &choice.dimm {
         observer.said(&format!("dimm        {dimm}"));

@@ -10,8 +10,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use rampart_linux::kernel_module::{ClaimRefusal, ClaimedFrames};
-use rampart_memory::{Bytes, FRAME_BYTES, FrameRange};
+use rampart_linux::kernel_module::{ClaimRefusal, ClaimedFrames, KernelFreeList};
+use rampart_memory::{Bytes, FRAME_BYTES, FrameRange, Node};
 
 use crate::machine::PAGEBLOCK;
 
@@ -41,6 +41,27 @@ pub struct FramePiece {
     /// The frames.
     pub frames: FrameRange,
     tries: u32,
+}
+
+impl FramePiece {
+    /// Frames that were never tried.
+    pub const fn new(frames: FrameRange) -> Self {
+        Self { frames, tries: 0 }
+    }
+}
+
+/// The lists of one zone and migratetype, of which one tester has one after the other: with all of their blocks gone,
+/// the kernel would have to allocate its own memory in blocks meant for programs.
+pub type ListsOfKind = Vec<KernelFreeList>;
+
+/// All lists of some nodes.
+pub fn lists_of(nodes: &[Node]) -> VecDeque<ListsOfKind> {
+    let kind = |list: &KernelFreeList| (list.zone, list.migratetype);
+    let of_node = |node: &Node| {
+        let lists: Vec<_> = KernelFreeList::of_node(*node).collect();
+        lists.chunk_by(|one, next| kind(one) == kind(next)).map(<[_]>::to_vec).collect::<Vec<_>>()
+    };
+    nodes.iter().flat_map(of_node).collect()
 }
 
 /// The next step of a tester.
@@ -312,6 +333,19 @@ mod tests {
                 prop_assert!(near || tested.contains(&number), "never: {number}");
             }
             prop_assert!(tested.iter().all(|number| (first..first + count).contains(number)));
+        }
+    }
+
+    #[test]
+    fn all_lists_of_a_node_are_tested_those_of_a_kind_by_one_tester() {
+        let kinds = lists_of(&[Node(0), Node(3)]);
+        assert_eq!(kinds.len(), 2 * 9);
+        let all: Vec<_> = kinds.iter().flatten().copied().collect();
+        let expected: Vec<_> = [Node(0), Node(3)].into_iter().flat_map(KernelFreeList::of_node).collect();
+        assert_eq!(all, expected);
+        for kind in kinds {
+            assert!(kind.iter().all(|list| (list.zone, list.migratetype) == (kind[0].zone, kind[0].migratetype)));
+            assert_eq!(kind.len(), 9);
         }
     }
 }

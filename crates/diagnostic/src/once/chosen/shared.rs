@@ -1,16 +1,16 @@
 //! The state that the testers and the main thread of a test of chosen frames share.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use rampart_linux::CpuNumber;
 use rampart_linux::kernel_module::ModuleDevice;
+use rampart_linux::{CpuNumber, FrameClass};
 use rampart_march::execute::limit::Limit;
-use rampart_memory::{Bytes, Frame, FrameRange};
+use rampart_memory::{Bytes, Frame, FrameRange, Node};
 
 use super::choice::FrameChoice;
-use super::schedule::{FrameSchedule, NextPiece};
+use super::schedule::{FrameSchedule, ListsOfKind, NextPiece, lists_of};
 use crate::machine::MachineUnderTest;
 use crate::machine::reserve::MemoryReserve;
 use crate::once::{Stopped, TestRequest};
@@ -63,20 +63,29 @@ pub struct ChosenContext<'a> {
     pub published: Publisher<'a>,
     pub sums: Mutex<ChosenSums>,
     pub interruption: Interruption,
+    /// All that is to be tested.
+    pub ranges: Vec<FrameRange>,
     schedule: Mutex<FrameSchedule>,
+    /// The nodes with memory that is to be tested.
+    nodes: Vec<Node>,
+    /// The free lists that remain; unknown until all pieces have been tried.
+    lists: Mutex<Option<VecDeque<ListsOfKind>>>,
     stopped: Mutex<Option<Stopped>>,
     start: Instant,
 }
 
 impl<'a> ChosenContext<'a> {
-    pub fn new(test: ChosenTest<'a>, ranges: &[FrameRange], published: Publisher<'a>) -> Self {
+    pub fn new(test: ChosenTest<'a>, ranges: &[FrameRange], nodes: Vec<Node>, published: Publisher<'a>) -> Self {
         let schedule = FrameSchedule::new(ranges, test.choice.used, test.request.most_passes());
         Self {
             test,
             published,
             sums: Mutex::default(),
             interruption: Interruption::default(),
+            ranges: ranges.to_vec(),
             schedule: Mutex::new(schedule),
+            nodes,
+            lists: Mutex::default(),
             stopped: Mutex::new(None),
             start: Instant::now(),
         }
@@ -94,14 +103,35 @@ impl<'a> ChosenContext<'a> {
     pub fn next(&self) -> NextPiece {
         let mut schedule = self.schedule();
         let next = schedule.next(self.elapsed());
-        if let NextPiece::Claim(piece) = next {
-            let spare = self.test.machine.outlook().map(|seen| self.test.reserve.still_claimable(&seen));
-            if spare.is_ok_and(|spare| spare < piece.frames.bytes()) {
-                schedule.postponed(piece, self.elapsed());
-                return NextPiece::Wait;
-            }
+        if let NextPiece::Claim(piece) = next
+            && self.spare() < piece.frames.bytes()
+        {
+            schedule.postponed(piece, self.elapsed());
+            return NextPiece::Wait;
         }
         next
+    }
+
+    /// The free lists that a tester tests next, when all pieces have been tried.
+    pub fn next_lists(&self) -> Option<ListsOfKind> {
+        let mut lists = lock(&self.lists);
+        lists
+            .get_or_insert_with(|| if self.has_free_left() { lists_of(&self.nodes) } else { VecDeque::new() })
+            .pop_front()
+    }
+
+    /// Whether frames that are to be tested are free, and were not tested.
+    fn has_free_left(&self) -> bool {
+        let sums = lock(&self.sums);
+        let is_left = |frame| self.ranges.iter().any(|range| range.contains(frame)) && !sums.frames.contains(frame);
+        let left = self.test.machine.census(is_left).unwrap_or_default();
+        left.iter().any(|(class, frames)| *class == FrameClass::Free && *frames > 0)
+    }
+
+    /// The memory that programs can spare; all, if that cannot be read.
+    pub fn spare(&self) -> Bytes {
+        let spare = self.test.machine.outlook().map(|seen| self.test.reserve.still_claimable(&seen));
+        spare.unwrap_or(self.test.total)
     }
 
     /// Writes new facts, then reports them.

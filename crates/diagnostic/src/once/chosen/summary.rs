@@ -106,7 +106,7 @@ fn not_tested(shared: &ChosenContext<'_>, ranges: &[FrameRange], sums: &ChosenSu
 
 fn why(class: FrameClass, used: bool) -> String {
     match class {
-        FrameClass::Free => "free: beside memory in the same 2 MiB that cannot be moved, or in reserve".to_owned(),
+        FrameClass::Free => "free now: in use or on its way when it was tried, or in reserve".to_owned(),
         FrameClass::Anonymous | FrameClass::File if used => {
             format!("in use, not moved: {class}, pinned or beside memory in the same 2 MiB that cannot be moved")
         }
