@@ -112,6 +112,15 @@ void rampart_ages_hold(unsigned long frame)
 		WRITE_ONCE(*entry, READ_ONCE(*entry) | RAMPART_AGE_HELD);
 }
 
+/* It is held no longer, though it was not freed. */
+void rampart_ages_release(unsigned long frame)
+{
+	u32 *entry = entry_of(frame);
+
+	if (entry)
+		WRITE_ONCE(*entry, READ_ONCE(*entry) & ~RAMPART_AGE_HELD);
+}
+
 /*
  * The verdict on a frame that is held; a bad one is not held any longer, since
  * it is never given back.

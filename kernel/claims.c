@@ -7,18 +7,14 @@
  * whatever becomes of the owner. A verdict that comes too late would judge
  * memory that somebody else has by then.
  *
- * Idea: alloc_contig_range takes a range of frames: free ones off their lists,
- * and the content of used ones is moved before. What it refuses comes from the
- * free lists themselves, block by block (lists.c). A claim has a number that no
- * later one has; a verdict names it, and is refused when the claim is gone. A
- * claim ends in one way, by end_claim(): the owner's mapping of the frames is
- * taken away before the first of them is free.
+ * Idea: frames come from ranges that the owner chose (frames.c), block by block
+ * from the kernel's free lists (lists.c), from memory that came online and was
+ * not used yet (first_use.c), or from a task that is about to get them
+ * (on_demand.c). A claim has a number that no later one has; a
+ * verdict names it, and is refused when the claim is gone.
  *
- * Why so: the kernel's own allocation and free are used, so that it zeroes,
- * poisons and accounts pages as it is configured to. A pageblock keeps its
- * migratetype, since the kernel is given the same one to put back. Frames are
- * marked offline while they are claimed: their memory block can go offline all
- * the same, and dumps leave them out.
+ * Why so: a claim ends in one way, whoever ends it, by end_claim(): the owner's
+ * mapping of the frames is taken away before the first of them is free.
  */
 #include <linux/bitmap.h>
 #include <linux/gfp.h>
@@ -38,11 +34,19 @@
 #include "rampart.h"
 #include "rampart_abi.h"
 
+enum origin {
+	FROM_KERNEL,
+	BEFORE_FIRST_USE, /* one block, which came online */
+	ON_DEMAND /* one block, for which a task waits */
+};
+
 struct claim {
 	struct rb_node by_frame;
 	struct list_head by_age;
 	struct rampart_holder *holder;
 	struct rampart_frames frames;
+	enum origin origin;
+	struct rampart_wanted *wanted; /* ON_DEMAND */
 	u64 number;
 	unsigned long since; /* jiffies: when its time began */
 };
@@ -63,18 +67,8 @@ static struct rampart_tally tally;
  */
 static DECLARE_RWSEM(claiming);
 
-/* One at a time: two in one pageblock would end each other's isolation. */
-static DEFINE_MUTEX(taking);
-
 /* Frames that go offline: under claims_lock. */
 static struct rampart_frames leaving;
-
-static bool overlap(const struct rampart_frames *one,
-		    const struct rampart_frames *other)
-{
-	return one->first < other->first + other->count &&
-	       other->first < one->first + one->count;
-}
 
 static struct claim *claim_with(unsigned long frame)
 {
@@ -100,134 +94,12 @@ static bool begins_before(struct rb_node *one, const struct rb_node *other)
 	       rb_entry(other, struct claim, by_frame)->frames.first;
 }
 
-/* Whether the frames are online memory of one zone; counts those in use. */
-static int look_at(const struct rampart_frames *frames, u32 *in_use)
-{
-	struct zone *zone = NULL;
-	unsigned long frame;
-
-	*in_use = 0;
-	for (frame = frames->first; frame < frames->first + frames->count;
-	     frame++) {
-		struct page *page = pfn_to_online_page(frame);
-
-		if (!page || PageReserved(page) || PageHWPoison(page))
-			return -ENXIO;
-		if (zone && page_zone(page) != zone)
-			return -ENXIO;
-		zone = page_zone(page);
-		/* A page of the pool of huge ones has no reference while nobody has it. */
-		*in_use += page_count(page) != 0 || PageHuge(page);
-	}
-	if (zone_page_state(zone, NR_FREE_PAGES) <
-	    high_wmark_pages(zone) + frames->count)
-		return -ENOMEM;
-	return 0;
-}
-
-static void free_frame(struct page *page)
-{
-	__ClearPageOffline(page);
-	__free_page(page);
-}
-
-static void free_frames(const struct rampart_frames *frames)
-{
-	unsigned long frame;
-
-	for (frame = frames->first; frame < frames->first + frames->count;
-	     frame++) {
-		free_frame(pfn_to_page(frame));
-		cond_resched();
-	}
-}
-
-/* Nobody but the kernel may see what was in the frame before. */
-static void prepare_frame(struct page *page)
-{
-	clear_page(page_address(page));
-	__SetPageOffline(page);
-	rampart_ages_hold(page_to_pfn(page));
-}
-
-static void prepare_frames(unsigned long first, unsigned long end)
-{
-	unsigned long frame;
-
-	for (frame = first; frame < end; frame++) {
-		prepare_frame(pfn_to_page(frame));
-		cond_resched();
-	}
-}
-
-/* Prepared frames of which there is no claim yet. */
-static void put_back(const struct rampart_frames *frames)
-{
-	free_frames(frames);
-	mutex_lock(&claims_lock);
-	tally.returned += frames->count;
-	mutex_unlock(&claims_lock);
-}
-
-/* The end of the part that begins at `frame` and has pageblocks of one migratetype. */
-static unsigned long part_end(unsigned long frame, unsigned long end,
-			      unsigned int type)
-{
-	unsigned long part;
-
-	for (part = pageblock_end_pfn(frame); part < end;
-	     part += pageblock_nr_pages) {
-		if (rampart_block_type(pfn_to_page(part)) != type)
-			break;
-	}
-	return min(part, end);
-}
-
-static int take_part(unsigned long first, unsigned long end, unsigned int type)
-{
-	int error;
-
-	if (type == MIGRATE_ISOLATE)
-		return -EBUSY;
-	mutex_lock(&taking);
-	rampart_demand_ignore(first, end);
-	error = alloc_contig_range(first, end, type, GFP_KERNEL | __GFP_NOWARN);
-	rampart_demand_ignore(0, 0);
-	mutex_unlock(&taking);
-	if (!error)
-		prepare_frames(first, end);
-	return error;
-}
-
-static int take_frames(const struct rampart_frames *frames)
-{
-	unsigned long end = frames->first + frames->count;
-	unsigned long frame, next;
-
-	for (frame = frames->first; frame < end; frame = next) {
-		unsigned int type = rampart_block_type(pfn_to_page(frame));
-		int error;
-
-		next = part_end(frame, end, type);
-		error = take_part(frame, next, type);
-		if (error) {
-			struct rampart_frames taken = {
-				frames->first, frame - frames->first
-			};
-
-			put_back(&taken);
-			return error;
-		}
-	}
-	return 0;
-}
-
 static bool are_leaving(const struct rampart_frames *frames)
 {
 	bool are;
 
 	mutex_lock(&claims_lock);
-	are = overlap(frames, &leaving);
+	are = rampart_frames_overlap(frames, &leaving);
 	mutex_unlock(&claims_lock);
 	return are;
 }
@@ -249,23 +121,44 @@ static u64 begin_claim(struct claim *claim)
 	return number;
 }
 
+static void count_returned(unsigned long frames)
+{
+	mutex_lock(&claims_lock);
+	tally.returned += frames;
+	mutex_unlock(&claims_lock);
+}
+
 static int claim_frames(struct claim *claim, struct rampart_claim *request)
 {
+	unsigned long freed;
 	int error;
 
 	if (are_leaving(&claim->frames))
 		return -EBUSY;
 	if (rampart_memory_was_short())
 		return -ENOMEM;
-	error = look_at(&claim->frames, &request->in_use);
+	error = rampart_frames_look(&claim->frames, &request->in_use);
 	if (error)
 		return error;
 	if (request->in_use && request->how == RAMPART_CLAIM_FREE)
 		return -EBUSY;
-	error = take_frames(&claim->frames);
+	error = rampart_frames_take(&claim->frames, &freed);
+	count_returned(freed);
 	if (!error)
 		request->claim = begin_claim(claim);
 	return error;
+}
+
+static struct claim *new_claim(struct rampart_holder *holder,
+			       enum origin origin)
+{
+	struct claim *claim = kmalloc(sizeof(*claim), GFP_KERNEL);
+
+	if (claim) {
+		claim->holder = holder;
+		claim->origin = origin;
+	}
+	return claim;
 }
 
 int rampart_claim(struct rampart_holder *holder, struct rampart_claim *request)
@@ -279,10 +172,9 @@ int rampart_claim(struct rampart_holder *holder, struct rampart_claim *request)
 	    request->how > RAMPART_CLAIM_MOVE || request->zero ||
 	    request->first > PHYS_PFN(PHYS_ADDR_MAX) - request->frames)
 		return -EINVAL;
-	claim = kmalloc(sizeof(*claim), GFP_KERNEL);
+	claim = new_claim(holder, FROM_KERNEL);
 	if (!claim)
 		return -ENOMEM;
-	claim->holder = holder;
 	claim->frames.first = request->first;
 	claim->frames.count = request->frames;
 	down_read(&claiming);
@@ -303,10 +195,10 @@ static int claim_block(struct claim *claim, struct rampart_listed *list)
 	error = rampart_list_take(list, &claim->frames);
 	if (error)
 		return error;
-	prepare_frames(claim->frames.first,
-		       claim->frames.first + claim->frames.count);
+	rampart_frames_prepare(&claim->frames);
 	if (are_leaving(&claim->frames)) {
-		put_back(&claim->frames);
+		rampart_frames_free(&claim->frames);
+		count_returned(claim->frames.count);
 		return -EBUSY;
 	}
 	list->first = claim->frames.first;
@@ -328,16 +220,89 @@ int rampart_claim_listed(struct rampart_holder *holder,
 	error = rampart_list_check(list);
 	if (error)
 		return error;
-	claim = kmalloc(sizeof(*claim), GFP_KERNEL);
+	claim = new_claim(holder, FROM_KERNEL);
 	if (!claim)
 		return -ENOMEM;
-	claim->holder = holder;
 	down_read(&claiming);
 	error = claim_block(claim, list);
 	up_read(&claiming);
 	if (error)
 		kfree(claim);
 	return error;
+}
+
+/* A block that was not used yet waits again, unless it goes offline. */
+static void wait_again(const struct rampart_frames *frames)
+{
+	rampart_new_wait(frames);
+	if (are_leaving(frames))
+		rampart_new_leave(frames);
+}
+
+static int claim_new(struct claim *claim, struct rampart_new *new)
+{
+	int error = rampart_new_take(claim->holder, new->node, &claim->frames);
+
+	if (error)
+		return error;
+	if (are_leaving(&claim->frames)) {
+		wait_again(&claim->frames);
+		return -EBUSY;
+	}
+	new->first = claim->frames.first;
+	new->frames = claim->frames.count;
+	new->claim = begin_claim(claim);
+	return 0;
+}
+
+/* Claims a block that came online and was not used yet. */
+int rampart_claim_new(struct rampart_holder *holder, struct rampart_new *new)
+{
+	struct claim *claim;
+	int error;
+
+	new->first = 0;
+	new->claim = 0;
+	new->frames = 0;
+	if (new->node >= MAX_NUMNODES || !node_online(new->node))
+		return -ENXIO;
+	claim = new_claim(holder, BEFORE_FIRST_USE);
+	if (!claim)
+		return -ENOMEM;
+	down_read(&claiming);
+	error = claim_new(claim, new);
+	up_read(&claiming);
+	if (error)
+		kfree(claim);
+	return error;
+}
+
+/* Claims a block for which a task waits. */
+int rampart_claim_demanded(struct rampart_holder *holder,
+			   struct rampart_demanded *demanded)
+{
+	struct claim *claim;
+
+	demanded->first = 0;
+	demanded->claim = 0;
+	demanded->frames = 0;
+	if (!IS_ENABLED(CONFIG_PAGE_TESTS))
+		return -ENOTTY;
+	if (demanded->node >= MAX_NUMNODES || !node_online(demanded->node))
+		return -ENXIO;
+	claim = new_claim(holder, ON_DEMAND);
+	if (!claim)
+		return -ENOMEM;
+	claim->wanted = rampart_wanted_take(holder, demanded->node,
+					    &claim->frames);
+	if (!claim->wanted) {
+		kfree(claim);
+		return -ENOENT;
+	}
+	demanded->first = claim->frames.first;
+	demanded->frames = claim->frames.count;
+	demanded->claim = begin_claim(claim);
+	return 0;
 }
 
 /* From here on the claim is not there, and nobody sees its frames any longer. */
@@ -350,12 +315,28 @@ static void end_claim(struct claim *claim)
 	rampart_window_unmap(claim->holder, &claim->frames);
 }
 
+/* What is given back untested. */
+static void give_back_untested(const struct claim *claim)
+{
+	lockdep_assert_held(&claims_lock);
+	switch (claim->origin) {
+	case BEFORE_FIRST_USE:
+		rampart_new_wait(&claim->frames);
+		break;
+	case ON_DEMAND:
+		rampart_wanted_untested(claim->wanted);
+		break;
+	case FROM_KERNEL:
+		tally.returned += claim->frames.count;
+		rampart_frames_free(&claim->frames);
+	}
+}
+
 static void give_up_claim(struct claim *claim, enum rampart_loss loss)
 {
 	end_claim(claim);
 	tally.given_up[loss] += claim->frames.count;
-	tally.returned += claim->frames.count;
-	free_frames(&claim->frames);
+	give_back_untested(claim);
 	kfree(claim);
 }
 
@@ -380,6 +361,21 @@ unsigned long rampart_claims_give_up(unsigned long frames,
 	return given;
 }
 
+/* The task that waits for the block waits no longer; its claim may be gone. */
+void rampart_claims_give_up_wanted(const struct rampart_wanted *block)
+{
+	struct claim *claim;
+
+	mutex_lock(&claims_lock);
+	list_for_each_entry(claim, &claims_by_age, by_age) {
+		if (claim->origin == ON_DEMAND && claim->wanted == block) {
+			give_up_claim(claim, RAMPART_LOST_TIME);
+			break;
+		}
+	}
+	mutex_unlock(&claims_lock);
+}
+
 /* Gives all claims of a holder back. */
 void rampart_claims_give_up_of(const struct rampart_holder *holder)
 {
@@ -391,6 +387,8 @@ void rampart_claims_give_up_of(const struct rampart_holder *holder)
 			give_up_claim(claim, RAMPART_LOST_OWNER);
 	}
 	mutex_unlock(&claims_lock);
+	rampart_new_forget(holder);
+	rampart_wanted_forget(holder);
 }
 
 /* The time of the holder's claims begins anew. */
@@ -404,6 +402,7 @@ void rampart_claims_renew(const struct rampart_holder *holder)
 			claim->since = jiffies;
 	}
 	mutex_unlock(&claims_lock);
+	rampart_new_renew(holder);
 }
 
 /*
@@ -456,10 +455,11 @@ int rampart_claims_leave(const struct rampart_frames *frames)
 	up_write(&claiming);
 	mutex_lock(&claims_lock);
 	list_for_each_entry_safe(claim, next, &claims_by_age, by_age) {
-		if (overlap(&claim->frames, &leaving))
+		if (rampart_frames_overlap(&claim->frames, &leaving))
 			give_up_claim(claim, RAMPART_LOST_OFFLINE);
 	}
 	mutex_unlock(&claims_lock);
+	rampart_new_leave(frames);
 	return are_isolated(frames) ? 0 : -EBUSY;
 }
 
@@ -499,30 +499,43 @@ u64 rampart_claims_newest(void)
 	return number;
 }
 
+static void keep_frame(const struct claim *claim, struct page *page)
+{
+	rampart_ages_judge(page_to_pfn(page), RAMPART_IS_BAD);
+	if (claim->origin == BEFORE_FIRST_USE)
+		rampart_new_keep(page);
+	else
+		__ClearPageOffline(page);
+}
+
+static void give_back_frame(const struct claim *claim, struct page *page,
+			    bool tested)
+{
+	if (tested)
+		rampart_ages_judge(page_to_pfn(page), RAMPART_IS_GOOD);
+	if (claim->origin == BEFORE_FIRST_USE)
+		rampart_new_use(page, tested);
+	else
+		rampart_frame_free(page);
+}
+
 /*
  * Frees the good frames. A bad one is never on a free list: the claim's
- * reference to it is kept for ever [Rahman16, figure 8]. One that the hardware
- * found bad meanwhile is not freed by the kernel either.
+ * reference to it is kept for ever [Rahman16, figure 8].
  */
-static void give_back_frames(const struct rampart_frames *frames,
-			     unsigned long *bad, bool tested)
+static void give_back_frames(const struct claim *claim, unsigned long *bad,
+			     bool tested)
 {
 	unsigned long i;
 
-	for (i = 0; i < frames->count; i++) {
-		struct page *page = pfn_to_page(frames->first + i);
+	for (i = 0; i < claim->frames.count; i++) {
+		struct page *page = pfn_to_page(claim->frames.first + i);
 
 		cond_resched();
-		if (PageHWPoison(page))
-			__set_bit(i, bad);
-		if (test_bit(i, bad)) {
-			rampart_ages_judge(frames->first + i, RAMPART_IS_BAD);
-			__ClearPageOffline(page);
-			continue;
-		}
-		if (tested)
-			rampart_ages_judge(frames->first + i, RAMPART_IS_GOOD);
-		free_frame(page);
+		if (test_bit(i, bad))
+			keep_frame(claim, page);
+		else
+			give_back_frame(claim, page, tested);
 	}
 }
 
@@ -566,13 +579,47 @@ static int end_claim_of(struct claim **ended,
 	if (!error) {
 		end_claim(claim);
 		tally.retired += bad_frames;
-		tally.returned += claim->frames.count - bad_frames;
+		if (claim->origin == FROM_KERNEL ||
+		    (claim->origin == ON_DEMAND && bad_frames))
+			tally.returned += claim->frames.count - bad_frames;
 		if (verdict->flags & RAMPART_TESTED)
 			tally.tested += claim->frames.count;
 		*ended = claim;
 	}
 	mutex_unlock(&claims_lock);
 	return error;
+}
+
+/* What the hardware found bad meanwhile is not freed by the kernel either. */
+static void add_poisoned(const struct claim *claim, unsigned long *bad)
+{
+	unsigned long i;
+
+	for (i = 0; i < claim->frames.count; i++) {
+		if (PageHWPoison(pfn_to_page(claim->frames.first + i)))
+			__set_bit(i, bad);
+	}
+}
+
+static void give_back(const struct claim *claim, unsigned long *bad,
+		      bool tested)
+{
+	bool all_good;
+
+	add_poisoned(claim, bad);
+	all_good = bitmap_empty(bad, RAMPART_CLAIM_MOST);
+	if (claim->origin == BEFORE_FIRST_USE && !tested && all_good) {
+		wait_again(&claim->frames);
+	} else if (claim->origin == ON_DEMAND && all_good) {
+		if (tested)
+			rampart_wanted_good(claim->wanted);
+		else
+			rampart_wanted_untested(claim->wanted);
+	} else {
+		if (claim->origin == ON_DEMAND)
+			rampart_wanted_keep(claim->wanted);
+		give_back_frames(claim, bad, tested);
+	}
 }
 
 /*
@@ -590,8 +637,7 @@ int rampart_give_back(const struct rampart_holder *holder,
 	down_read(&claiming);
 	error = end_claim_of(&claim, holder, verdict, bad);
 	if (!error)
-		give_back_frames(&claim->frames, bad,
-				 verdict->flags & RAMPART_TESTED);
+		give_back(claim, bad, verdict->flags & RAMPART_TESTED);
 	up_read(&claiming);
 	if (error)
 		return error;

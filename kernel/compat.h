@@ -14,6 +14,7 @@
 #define RAMPART_COMPAT_H
 
 #include <linux/err.h>
+#include <linux/memory_hotplug.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/pageblock-flags.h>
@@ -80,6 +81,44 @@ static inline void rampart_unlock_cpu_lists(struct per_cpu_pages *lists)
 {
 	spin_unlock(&lists->lock);
 	migrate_enable();
+}
+
+/* Whether the lists of a CPU have a block; only those of low orders can. */
+static inline bool rampart_is_on_cpu_list(const struct per_cpu_pages *lists,
+					  unsigned int type, unsigned int order)
+{
+	return order <= PAGE_ALLOC_COSTLY_ORDER &&
+	       !list_empty(&lists->lists[MIGRATE_PCPTYPES * order + type]);
+}
+
+/*
+ * Since 6.11 frames that come online are marked offline until they are in use;
+ * before, as reserved. So marked, their memory block can go offline again.
+ */
+static inline void rampart_mark_offline(struct page *block, unsigned int order)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+	unsigned long i;
+
+	for (i = 0; i < 1UL << order; i++) {
+		ClearPageReserved(block + i);
+		__SetPageOffline(block + i);
+	}
+#endif
+}
+
+/* A block that came online gets into use. */
+static inline void rampart_online_block(struct page *block, unsigned int order)
+{
+#ifdef CONFIG_MEMORY_HOTPLUG
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+	unsigned long i;
+
+	for (i = 0; i < 1UL << order; i++)
+		__ClearPageOffline(block + i);
+#endif
+	generic_online_page(block, order);
+#endif
 }
 
 /* Flags of a mapping can no longer be written as a field since 6.3. */

@@ -66,7 +66,7 @@ void rampart_demand_ignore_task(bool ignore)
 	WRITE_ONCE(ignored, ignore ? current : NULL);
 }
 
-static bool is_ignored(void)
+bool rampart_demand_is_ignored(void)
 {
 	return READ_ONCE(ignored) == current && in_task();
 }
@@ -110,7 +110,7 @@ static void see_alloc(void *unused, struct page *page, unsigned int order,
 
 	if (!page)
 		return;
-	if (is_ignored()) {
+	if (rampart_demand_is_ignored()) {
 		atomic_long_add(1L << order, &listed);
 		return;
 	}
@@ -150,7 +150,7 @@ static void see_free(void *unused, struct page *page, unsigned int order)
 	unsigned int type = rampart_block_type(page);
 	bool good, unfreed;
 
-	if (is_beside_taken(page_to_pfn(page)) || is_ignored()) {
+	if (is_beside_taken(page_to_pfn(page)) || rampart_demand_is_ignored()) {
 		atomic_long_add(1L << order, &beside_taken);
 		return;
 	}
@@ -297,6 +297,7 @@ int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 			   unsigned long seen[RAMPART_FLOWS])
 {
 	unsigned long from_lists, returned;
+	struct rampart_new_tally new;
 	enum rampart_count flow;
 	int error;
 
@@ -309,7 +310,8 @@ int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 		kernel[flow] -= before[flow];
 	from_lists = atomic_long_read(&listed);
 	kernel[RAMPART_ALLOCATED] -= min(from_lists, kernel[RAMPART_ALLOCATED]);
-	returned = rampart_claims_tally().returned +
+	new = rampart_new_tally();
+	returned = rampart_claims_tally().returned + new.tested + new.untested +
 		   atomic_long_read(&beside_taken);
 	kernel[RAMPART_FREED] -= min(returned, kernel[RAMPART_FREED]);
 	return 0;

@@ -163,6 +163,34 @@ static long claim_listed(struct rampart_holder *mine,
 	return error;
 }
 
+static long claim_new(struct rampart_holder *mine,
+		      struct rampart_new __user *user)
+{
+	struct rampart_new new;
+	int error;
+
+	if (copy_from_user(&new, user, sizeof(new)))
+		return -EFAULT;
+	error = rampart_claim_new(mine, &new);
+	if (copy_to_user(user, &new, sizeof(new)))
+		return -EFAULT;
+	return error;
+}
+
+static long claim_demanded(struct rampart_holder *mine,
+			   struct rampart_demanded __user *user)
+{
+	struct rampart_demanded demanded;
+	int error;
+
+	if (copy_from_user(&demanded, user, sizeof(demanded)))
+		return -EFAULT;
+	error = rampart_claim_demanded(mine, &demanded);
+	if (copy_to_user(user, &demanded, sizeof(demanded)))
+		return -EFAULT;
+	return error;
+}
+
 /* Sets a bit for each frame in a list of the user's, from the claim's first on. */
 static int read_bad(unsigned long *bad, const struct rampart_give_back *verdict)
 {
@@ -227,6 +255,10 @@ static long rampart_ioctl(struct file *file, unsigned int request,
 		return claim(mine, user);
 	case RAMPART_CLAIM_LISTED:
 		return claim_listed(mine, user);
+	case RAMPART_CLAIM_NEW:
+		return claim_new(mine, user);
+	case RAMPART_CLAIM_DEMANDED:
+		return claim_demanded(mine, user);
 	case RAMPART_GIVE_BACK:
 		return give_back(mine, user);
 	case RAMPART_SET_LIFETIME:
@@ -255,6 +287,7 @@ static const struct file_operations rampart_operations = {
 	.unlocked_ioctl = rampart_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = rampart_mmap,
+	.poll = rampart_wanted_poll,
 	.llseek = noop_llseek,
 };
 

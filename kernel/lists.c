@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Free lists: one block is taken off one of the kernel's own.
+ * Free lists: takes one block off one of the kernel's free lists.
  *
  * Problem: alloc_contig_range isolates whole pageblocks. If one page in a
  * pageblock cannot be moved, it refuses all of it, free frames included.
@@ -8,15 +8,22 @@
  * Idea: an ordinary allocation takes the first block of the free list of its
  * node, zone, migratetype and order. If that list is empty, the kernel would
  * split a larger block, or take one of another migratetype, and with it the
- * pageblock. So the list is looked at before. Blocks of low orders usually come
- * from a list of the CPU, which the kernel refills in batches, if need be by
- * splitting larger blocks. So the CPU's lists are locked meanwhile: the kernel
- * then passes them by, and takes exactly one block from the free list.
+ * pageblock. So the list is looked at before.
+ *
+ * Blocks of low orders are on a list of a CPU before they come to the free
+ * list. The kernel allocates first what was freed last, so that some go round
+ * there for ever. So what is on a CPU's list is taken first, by an allocation
+ * on that CPU. When those lists are empty, the kernel would refill them in
+ * batches, if need be by splitting larger blocks. So the module locks the list
+ * of this CPU then: the kernel skips it, and takes exactly one block from the
+ * free list.
  *
  * Why so: an allocated block belongs to the claim, as one of
  * alloc_contig_range does, and a bad frame of it need never go back. Free page
- * reporting puts back every block, bad frames included.
+ * reporting, which is not used for that reason, puts back every block with its
+ * bad frames.
  */
+#include <linux/cpumask.h>
 #include <linux/gfp.h>
 #include <linux/list.h>
 #include <linux/mm.h>
@@ -24,14 +31,16 @@
 #include <linux/mutex.h>
 #include <linux/nodemask.h>
 #include <linux/pageblock-flags.h>
+#include <linux/percpu.h>
 #include <linux/vmstat.h>
+#include <linux/workqueue.h>
 
 #include "compat.h"
 #include "rampart.h"
 #include "rampart_abi.h"
 
 /* rampart_demand_ignore_task() is for one at a time. */
-static DEFINE_MUTEX(taking);
+static DEFINE_MUTEX(one_at_a_time);
 
 static const gfp_t zones[] = {
 	[RAMPART_ZONE_DMA] = __GFP_DMA,
@@ -77,17 +86,38 @@ static bool is_empty(const struct rampart_listed *list)
 	return list_empty(&area->free_list[types[list->migratetype].type]);
 }
 
-static struct page *take_first(const struct rampart_listed *list)
+static struct page *allocate(const struct rampart_listed *list)
 {
 	/* Waits for nothing, and touches no reserve. */
 	gfp_t flags = __GFP_NOWARN | __GFP_NOMEMALLOC | __GFP_THISNODE |
 		      zones[list->zone] | types[list->migratetype].flags;
-	struct per_cpu_pages *lists = rampart_lock_cpu_lists(zone_of(list));
+
+	return alloc_pages_node(list->node, flags, list->order) ?:
+		       ERR_PTR(-ENOMEM);
+}
+
+/* A CPU on whose list there is a block, as far as is seen without a lock; -1 if none. */
+static int cpu_with_block(const struct rampart_listed *list)
+{
+	struct zone *zone = zone_of(list);
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		if (rampart_is_on_cpu_list(per_cpu_ptr(zone->per_cpu_pageset, cpu),
+					   types[list->migratetype].type,
+					   list->order))
+			return cpu;
+	}
+	return -1;
+}
+
+static struct page *take_of_free_list(const struct rampart_listed *list)
+{
 	struct page *page = ERR_PTR(-ENOENT);
+	struct per_cpu_pages *lists = rampart_lock_cpu_lists(zone_of(list));
 
 	if (!is_empty(list))
-		page = alloc_pages_node(list->node, flags, list->order) ?:
-			       ERR_PTR(-ENOMEM);
+		page = allocate(list);
 	rampart_unlock_cpu_lists(lists);
 	return page;
 }
@@ -97,6 +127,44 @@ static bool is_in(const struct rampart_listed *list, const struct page *page)
 {
 	return page_zone(page) == zone_of(list) &&
 	       rampart_block_type(page) < MIGRATE_PCPTYPES;
+}
+
+struct taking {
+	const struct rampart_listed *list;
+	struct page *page;
+};
+
+/* Runs on the CPU whose list has a block; it may be gone again. */
+static long take_of_cpu_list(void *data)
+{
+	struct taking *taking = data;
+
+	rampart_demand_ignore_task(true);
+	taking->page = allocate(taking->list);
+	rampart_demand_ignore_task(false);
+	return 0;
+}
+
+static struct page *take_first(const struct rampart_listed *list)
+{
+	struct taking taking = { list, ERR_PTR(-ENOENT) };
+	int cpu = cpu_with_block(list);
+
+	if (cpu >= 0) {
+		work_on_cpu_safe(cpu, take_of_cpu_list, &taking);
+		return taking.page;
+	}
+	rampart_demand_ignore_task(true);
+	taking.page = take_of_free_list(list);
+	rampart_demand_ignore_task(false);
+	return taking.page;
+}
+
+static void put_back(struct page *page, unsigned int order)
+{
+	rampart_demand_ignore_task(true);
+	__free_pages(page, order);
+	rampart_demand_ignore_task(false);
 }
 
 /* Takes the first block of a list, whose frames then have a reference each. */
@@ -110,15 +178,13 @@ int rampart_list_take(const struct rampart_listed *list,
 	if (zone_page_state(zone, NR_FREE_PAGES) <
 	    high_wmark_pages(zone) + frames->count)
 		return -ENOMEM;
-	mutex_lock(&taking);
-	rampart_demand_ignore_task(true);
+	mutex_lock(&one_at_a_time);
 	page = take_first(list);
 	if (!IS_ERR(page) && !is_in(list, page)) {
-		__free_pages(page, list->order);
+		put_back(page, list->order);
 		page = ERR_PTR(-ENOENT);
 	}
-	rampart_demand_ignore_task(false);
-	mutex_unlock(&taking);
+	mutex_unlock(&one_at_a_time);
 	if (IS_ERR(page))
 		return PTR_ERR(page);
 	split_page(page, list->order);

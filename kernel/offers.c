@@ -56,5 +56,7 @@ u32 rampart_offers(void)
 		offers |= RAMPART_OFFERS_CONTIG_ALLOC;
 	if (IS_ENABLED(CONFIG_MEMORY_FAILURE))
 		offers |= RAMPART_OFFERS_MEMORY_FAILURE;
+	if (IS_ENABLED(CONFIG_PAGE_TESTS))
+		offers |= RAMPART_OFFERS_ON_DEMAND;
 	return offers;
 }

@@ -29,6 +29,12 @@ static unsigned int claim_seconds = 30;
 module_param(claim_seconds, uint, 0644);
 MODULE_PARM_DESC(claim_seconds, "after so many seconds a claim is given back without its owner");
 
+/* In jiffies. */
+unsigned long rampart_claim_time(void)
+{
+	return (unsigned long)READ_ONCE(claim_seconds) * HZ;
+}
+
 /*
  * After the out-of-memory killer gave way to what claims gave back, there are
  * no claims for a while: else it would give way again and again.
@@ -58,6 +64,7 @@ static int give_all(struct notifier_block *block, unsigned long unused,
 
 	WRITE_ONCE(short_until, (jiffies + SHORT_FOR) ?: 1);
 	*freed += rampart_claims_give_up(ULONG_MAX, RAMPART_LOST_PRESSURE);
+	*freed += rampart_new_give_up();
 	return NOTIFY_OK;
 }
 
@@ -89,11 +96,13 @@ static DECLARE_DELAYED_WORK(timer, end_old_claims);
 
 static void end_old_claims(struct work_struct *work)
 {
-	if (rampart_claims_give_up_older((unsigned long)claim_seconds * HZ))
+	bool others = rampart_claims_give_up_older(rampart_claim_time());
+
+	if (rampart_new_look() || others)
 		rampart_limit_time();
 }
 
-/* To be called when there is a claim: looks at its age each second. */
+/* To be called when there is a claim, or memory waits: looks at its age each second. */
 void rampart_limit_time(void)
 {
 	schedule_delayed_work(&timer, HZ);

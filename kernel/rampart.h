@@ -11,8 +11,14 @@
 
 struct rampart_claim;
 struct rampart_give_back;
+struct rampart_wanted;
+struct file;
+struct page;
+struct poll_table_struct;
+struct rampart_demanded;
 struct rampart_lifetime;
 struct rampart_listed;
+struct rampart_new;
 struct vm_area_struct;
 
 /* A range of frames; may be empty. */
@@ -20,6 +26,13 @@ struct rampart_frames {
 	unsigned long first;
 	unsigned long count;
 };
+
+static inline bool rampart_frames_overlap(const struct rampart_frames *one,
+					  const struct rampart_frames *other)
+{
+	return one->first < other->first + other->count &&
+	       other->first < one->first + one->count;
+}
 
 /* Who opened the device. */
 struct rampart_holder {
@@ -37,6 +50,7 @@ void rampart_ages_see(unsigned long first, unsigned long frames, bool *good,
 		      bool *unfreed);
 bool rampart_ages_free(unsigned long first, unsigned long frames);
 void rampart_ages_hold(unsigned long frame);
+void rampart_ages_release(unsigned long frame);
 void rampart_ages_judge(unsigned long frame, enum rampart_verdict verdict);
 u32 rampart_age(unsigned long frame);
 unsigned long rampart_ages_frames(void);
@@ -65,11 +79,15 @@ struct rampart_tally {
 int rampart_claim(struct rampart_holder *holder, struct rampart_claim *request);
 int rampart_claim_listed(struct rampart_holder *holder,
 			 struct rampart_listed *list);
+int rampart_claim_new(struct rampart_holder *holder, struct rampart_new *new);
+int rampart_claim_demanded(struct rampart_holder *holder,
+			   struct rampart_demanded *demanded);
 int rampart_give_back(const struct rampart_holder *holder,
 		      const struct rampart_give_back *verdict,
 		      unsigned long *bad);
 unsigned long rampart_claims_give_up(unsigned long frames,
 				     enum rampart_loss loss);
+void rampart_claims_give_up_wanted(const struct rampart_wanted *block);
 void rampart_claims_give_up_of(const struct rampart_holder *holder);
 void rampart_claims_renew(const struct rampart_holder *holder);
 bool rampart_claims_give_up_older(unsigned long age);
@@ -108,6 +126,7 @@ unsigned long rampart_demand(enum rampart_count count, int node,
 unsigned long rampart_demand_moved(enum rampart_target target);
 void rampart_demand_ignore(unsigned long first, unsigned long end);
 void rampart_demand_ignore_task(bool ignore);
+bool rampart_demand_is_ignored(void);
 int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 			   unsigned long seen[RAMPART_FLOWS]);
 
@@ -115,6 +134,46 @@ int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 int rampart_device_begin(void);
 void rampart_device_end(void);
 pid_t rampart_owner(void);
+
+/* first_use.c */
+/* What becomes of memory that comes online. */
+enum rampart_new_policy {
+	RAMPART_NEW_USE,
+	RAMPART_NEW_TEST,
+	RAMPART_NEW_WITHHOLD,
+	RAMPART_NEW_TAKEN /* by another driver */
+};
+
+/* Frames that came online, since the module was loaded. */
+struct rampart_new_tally {
+	const char *policy;
+	unsigned long waiting; /* now */
+	unsigned long tested; /* before their first use */
+	unsigned long untested;
+};
+
+int rampart_new_begin(void);
+void rampart_new_end(void);
+int rampart_new_take(const struct rampart_holder *holder, int node,
+		     struct rampart_frames *frames);
+void rampart_new_wait(const struct rampart_frames *frames);
+void rampart_new_use(struct page *page, bool tested);
+void rampart_new_keep(struct page *page);
+void rampart_new_forget(const struct rampart_holder *holder);
+void rampart_new_renew(const struct rampart_holder *holder);
+bool rampart_new_look(void);
+unsigned long rampart_new_give_up(void);
+void rampart_new_leave(const struct rampart_frames *frames);
+unsigned long rampart_new_waiting(int node);
+struct rampart_new_tally rampart_new_tally(void);
+
+/* frames.c */
+int rampart_frames_look(const struct rampart_frames *frames, u32 *in_use);
+int rampart_frames_take(const struct rampart_frames *frames,
+			unsigned long *freed);
+void rampart_frames_prepare(const struct rampart_frames *frames);
+void rampart_frames_free(const struct rampart_frames *frames);
+void rampart_frame_free(struct page *page);
 
 /* lists.c */
 int rampart_list_check(const struct rampart_listed *list);
@@ -124,9 +183,63 @@ int rampart_list_take(const struct rampart_listed *list,
 /* offers.c */
 u32 rampart_offers(void);
 
+/* on_demand.c */
+/* What became of blocks without a valid test that were asked for. */
+enum rampart_demand {
+	RAMPART_DEMAND_GOOD, /* tested, and handed out */
+	RAMPART_DEMAND_BAD, /* tested, and kept */
+	RAMPART_DEMAND_ATOMIC, /* untested: the task could not wait */
+	RAMPART_DEMAND_OWNER, /* untested: it was the tester itself */
+	RAMPART_DEMAND_NO_TESTER, /* untested: nobody tests */
+	RAMPART_DEMAND_LATE, /* untested: the tester was late */
+	RAMPART_DEMANDS
+};
+
+#ifdef CONFIG_PAGE_TESTS
+int rampart_on_demand_begin(void);
+void rampart_on_demand_end(void);
+struct rampart_wanted *rampart_wanted_take(const struct rampart_holder *holder,
+					   int node,
+					   struct rampart_frames *frames);
+__poll_t rampart_wanted_poll(struct file *file,
+			     struct poll_table_struct *table);
+void rampart_wanted_untested(struct rampart_wanted *block);
+void rampart_wanted_good(struct rampart_wanted *block);
+void rampart_wanted_keep(struct rampart_wanted *block);
+void rampart_wanted_forget(const struct rampart_holder *holder);
+unsigned long rampart_demands(enum rampart_demand what);
+ssize_t rampart_demand_callers(char *to);
+#else
+static inline int rampart_on_demand_begin(void)
+{
+	return 0;
+}
+
+static inline void rampart_on_demand_end(void) {}
+
+static inline struct rampart_wanted *
+rampart_wanted_take(const struct rampart_holder *holder, int node,
+		    struct rampart_frames *frames)
+{
+	return NULL;
+}
+
+static inline __poll_t rampart_wanted_poll(struct file *file,
+					   struct poll_table_struct *table)
+{
+	return 0;
+}
+
+static inline void rampart_wanted_untested(struct rampart_wanted *block) {}
+static inline void rampart_wanted_good(struct rampart_wanted *block) {}
+static inline void rampart_wanted_keep(struct rampart_wanted *block) {}
+static inline void rampart_wanted_forget(const struct rampart_holder *holder) {}
+#endif
+
 /* pressure.c */
 int rampart_pressure_begin(void);
 void rampart_pressure_end(void);
+unsigned long rampart_claim_time(void);
 void rampart_limit_time(void);
 bool rampart_memory_was_short(void);
 

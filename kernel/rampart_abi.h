@@ -28,6 +28,7 @@
 #define RAMPART_OFFERS_PAGE_REPORTING	(1U << 1) /* free page reporting is built in */
 #define RAMPART_REPORTING_TAKEN		(1U << 2) /* but another reporter has it */
 #define RAMPART_OFFERS_MEMORY_FAILURE	(1U << 3) /* bad frames can be retired */
+#define RAMPART_OFFERS_ON_DEMAND	(1U << 4) /* blocks are tested before they are handed out */
 
 struct rampart_info {
 	__u32 abi;
@@ -68,6 +69,22 @@ struct rampart_listed {
 	__u64 claim;	/* out: number of the claim, as in rampart_claim */
 	__u32 frames;	/* out */
 	__u32 zero;	/* in: 0 */
+};
+
+/* A block of memory that came online and was not used yet. */
+struct rampart_new {
+	__u64 first;	/* out: frame number */
+	__u64 claim;	/* out: number of the claim, as in rampart_claim */
+	__u32 node;	/* in */
+	__u32 frames;	/* out */
+};
+
+/* A block for which a task waits that allocates. */
+struct rampart_demanded {
+	__u64 first;	/* out: frame number */
+	__u64 claim;	/* out: number of the claim, as in rampart_claim */
+	__u32 node;	/* in */
+	__u32 frames;	/* out */
 };
 
 /* What is known after a test: bits of rampart_give_back.flags. */
@@ -128,6 +145,23 @@ _Static_assert(__builtin_offsetof(struct rampart_listed, frames) == 32,
 _Static_assert(__builtin_offsetof(struct rampart_listed, zero) == 36,
 	       "rampart_listed: zero");
 
+_Static_assert(sizeof(struct rampart_new) == 24, "rampart_new: size");
+_Static_assert(__builtin_offsetof(struct rampart_new, claim) == 8,
+	       "rampart_new: claim");
+_Static_assert(__builtin_offsetof(struct rampart_new, node) == 16,
+	       "rampart_new: node");
+_Static_assert(__builtin_offsetof(struct rampart_new, frames) == 20,
+	       "rampart_new: frames");
+
+_Static_assert(sizeof(struct rampart_demanded) == 24,
+	       "rampart_demanded: size");
+_Static_assert(__builtin_offsetof(struct rampart_demanded, claim) == 8,
+	       "rampart_demanded: claim");
+_Static_assert(__builtin_offsetof(struct rampart_demanded, node) == 16,
+	       "rampart_demanded: node");
+_Static_assert(__builtin_offsetof(struct rampart_demanded, frames) == 20,
+	       "rampart_demanded: frames");
+
 _Static_assert(sizeof(struct rampart_give_back) == 32,
 	       "rampart_give_back: size");
 _Static_assert(__builtin_offsetof(struct rampart_give_back, claim) == 8,
@@ -149,6 +183,8 @@ _Static_assert(__builtin_offsetof(struct rampart_lifetime, margin) == 4,
 #define RAMPART_SET_LIFETIME	_IOW(0xB7, 0x03, struct rampart_lifetime)
 #define RAMPART_RENEW		_IO(0xB7, 0x04)
 #define RAMPART_CLAIM_LISTED	_IOWR(0xB7, 0x05, struct rampart_listed)
+#define RAMPART_CLAIM_NEW	_IOWR(0xB7, 0x06, struct rampart_new)
+#define RAMPART_CLAIM_DEMANDED	_IOWR(0xB7, 0x07, struct rampart_demanded)
 
 _Static_assert(RAMPART_GET_INFO == 0x8008b700, "RAMPART_GET_INFO: number");
 _Static_assert(RAMPART_CLAIM == 0xc020b701, "RAMPART_CLAIM: number");
@@ -158,5 +194,8 @@ _Static_assert(RAMPART_SET_LIFETIME == 0x4008b703,
 _Static_assert(RAMPART_RENEW == 0xb704, "RAMPART_RENEW: number");
 _Static_assert(RAMPART_CLAIM_LISTED == 0xc028b705,
 	       "RAMPART_CLAIM_LISTED: number");
+_Static_assert(RAMPART_CLAIM_NEW == 0xc018b706, "RAMPART_CLAIM_NEW: number");
+_Static_assert(RAMPART_CLAIM_DEMANDED == 0xc018b707,
+	       "RAMPART_CLAIM_DEMANDED: number");
 
 #endif

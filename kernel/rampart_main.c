@@ -33,16 +33,26 @@ static int __init rampart_init(void)
 	error = rampart_pressure_begin();
 	if (error)
 		goto end_demand;
-	error = rampart_sysfs_begin();
+	error = rampart_new_begin();
 	if (error)
 		goto end_pressure;
-	error = rampart_device_begin();
+	error = rampart_sysfs_begin();
+	if (error)
+		goto end_new;
+	error = rampart_on_demand_begin();
 	if (error)
 		goto end_sysfs;
+	error = rampart_device_begin();
+	if (error)
+		goto end_on_demand;
 	return 0;
 
+end_on_demand:
+	rampart_on_demand_end();
 end_sysfs:
 	rampart_sysfs_end();
+end_new:
+	rampart_new_end();
 end_pressure:
 	rampart_pressure_end();
 end_demand:
@@ -55,7 +65,9 @@ end_ages:
 static void __exit rampart_exit(void)
 {
 	rampart_device_end();
+	rampart_on_demand_end();
 	rampart_sysfs_end();
+	rampart_new_end();
 	rampart_pressure_end();
 	rampart_demand_end();
 	rampart_ages_end();

@@ -225,12 +225,68 @@ static ssize_t lifetime_show(struct kobject *kobject,
 
 static struct kobj_attribute lifetime_attribute = __ATTR_RO(lifetime);
 
+/* Frames of memory that came online; a line for each node on which some wait. */
+static ssize_t new_memory_show(struct kobject *kobject,
+			       struct kobj_attribute *attribute, char *to)
+{
+	struct rampart_new_tally tally = rampart_new_tally();
+	ssize_t bytes;
+	int node;
+
+	bytes = sysfs_emit(to, "policy %s\ntested %lu\nuntested %lu\n",
+			   tally.policy, tally.tested, tally.untested);
+	for_each_online_node(node) {
+		unsigned long waiting = tally.waiting ? rampart_new_waiting(node) : 0;
+
+		if (waiting)
+			bytes += sysfs_emit_at(to, bytes, "waiting %d %lu\n",
+					       node, waiting);
+	}
+	return bytes;
+}
+
+static struct kobj_attribute new_memory_attribute =
+	__ATTR_RO_MODE(new_memory, 0400);
+
+#ifdef CONFIG_PAGE_TESTS
+/* Blocks without a valid test that were asked for. */
+static ssize_t on_demand_show(struct kobject *kobject,
+			      struct kobj_attribute *attribute, char *to)
+{
+	return sysfs_emit(to,
+			  "good %lu\nbad %lu\natomic %lu\nowner %lu\nno_tester %lu\nlate %lu\n",
+			  rampart_demands(RAMPART_DEMAND_GOOD),
+			  rampart_demands(RAMPART_DEMAND_BAD),
+			  rampart_demands(RAMPART_DEMAND_ATOMIC),
+			  rampart_demands(RAMPART_DEMAND_OWNER),
+			  rampart_demands(RAMPART_DEMAND_NO_TESTER),
+			  rampart_demands(RAMPART_DEMAND_LATE));
+}
+
+static struct kobj_attribute on_demand_attribute =
+	__ATTR_RO_MODE(on_demand, 0400);
+
+static ssize_t untested_show(struct kobject *kobject,
+			     struct kobj_attribute *attribute, char *to)
+{
+	return rampart_demand_callers(to);
+}
+
+static struct kobj_attribute untested_attribute =
+	__ATTR_RO_MODE(untested, 0400);
+#endif
+
 static struct attribute *attributes[] = {
 	&abi_attribute.attr,
 	&claims_attribute.attr,
 	&lifetime_attribute.attr,
 	&missed_attribute.attr,
+	&new_memory_attribute.attr,
 	&owner_attribute.attr,
+#ifdef CONFIG_PAGE_TESTS
+	&on_demand_attribute.attr,
+	&untested_attribute.attr,
+#endif
 	NULL
 };
 

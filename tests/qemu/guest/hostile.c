@@ -77,6 +77,15 @@ static void claim_listed(void) {
     if (got) memcpy((void *)&claims[dice(CLAIMS)], &had, sizeof(had));
 }
 
+static void claim_new(void) {
+    struct rampart_new request = {.node = dice(16) ? 0 : dice(UINT32_MAX)};
+    if (!dice(32)) request.first = request.claim = dice(UINT64_MAX);
+    int got = ioctl(device, RAMPART_CLAIM_NEW, &request) == 0;
+    counts->successes += got;
+    struct rampart_claim had = {.first = request.first, .claim = request.claim, .frames = request.frames};
+    if (got) memcpy((void *)&claims[dice(CLAIMS)], &had, sizeof(had));
+}
+
 static void give_back(void) {
     uint64_t bad[4] = {dice(FRAMES), dice(UINT64_MAX), 0, 0};
     const volatile struct rampart_claim *of = &claims[dice(CLAIMS)];
@@ -141,7 +150,7 @@ static void disturb(void) {
 static void ask_nonsense(void) {
     struct rampart_lifetime lifetime = {dice(100), dice(100)};
     struct rampart_info info;
-    switch (dice(9)) {
+    switch (dice(10)) {
         case 0: ioctl(device, dice(UINT32_MAX), dice(UINT64_MAX)); break;
         case 1: ioctl(device, _IOC(dice(4), 0xB7, dice(8), dice(64)), dice(UINT64_MAX)); break;
         case 2: ioctl(device, RAMPART_SET_LIFETIME, &lifetime); break;
@@ -153,15 +162,17 @@ static void ask_nonsense(void) {
             if (!dice(16)) ioctl(device, RAMPART_GET_INFO, &info);
             break;
         case 8: ioctl(device, RAMPART_CLAIM_LISTED, (void *)windows[dice(WINDOWS)].at); break;
+        case 9: ioctl(device, RAMPART_CLAIM_NEW, (void *)windows[dice(WINDOWS)].at); break;
     }
 }
 
 __attribute__((noreturn)) static void *misbehave(void *seed) {
     state = (uintptr_t)seed * 0x9e3779b97f4a7c15 + 1;
     for (;;) {
-        switch (dice(16)) {
+        switch (dice(17)) {
             case 0 ... 2: claim(); break;
             case 3 ... 4: claim_listed(); break;
+            case 16: claim_new(); break;
             case 5 ... 8: give_back(); break;
             case 9 ... 10: map(); break;
             case 11 ... 13: touch(); break;

@@ -25,12 +25,27 @@ allocate() {
   done
 }
 
+# turn_memory: a block goes offline and comes online again and again, until /tmp/stop is there, or the kernel no longer
+# takes it: it does not if the block has retired frames.
+turn_memory() {
+  while [ ! -e /tmp/stop ]; do
+    for block in $(seq 7 -1 1); do
+      echo offline >"$memory/memory$block/state" || continue
+      echo online >"$memory/memory$block/state" || return
+      echo $block >>/tmp/turns
+      break
+    done
+    usleep 300000
+  done 2>/dev/null
+}
+
 dmesg -c >/dev/null
 check "the module loads" insmod /rampart.ko claim_seconds=2
 # The kernel's caches are filled first.
 hostile 1000 7
 before=$(unmarked)
 allocate &
+turn_memory &
 calls=$(option calls)
 hostile "${calls:-3000}" 1 >/tmp/said
 check "owners that mean ill are done ($(cat /tmp/said))" test $? = 0
@@ -38,6 +53,8 @@ touch /tmp/stop
 wait
 # Children with a descriptor end a second later.
 sleep 2
+check "memory went and came meanwhile, $(grep -c . /tmp/turns) times ($(tr '\n' ' ' <$folder/new_memory))" test -s /tmp/turns
+check "none of it waits any longer" sh -c "! grep waiting $folder/new_memory"
 check "nothing is held" test "$(claims held)" = 0
 check "no frame is left behind, as the table of ages has it" test "$(window held)" = 0
 check "what programs got was zero" test ! -e /tmp/wrong

@@ -14,6 +14,7 @@ mod claimer;
 mod errors;
 mod event;
 mod keep;
+mod on_demand;
 mod pace;
 mod prepare;
 mod shared;
@@ -195,9 +196,10 @@ pub fn run(
     let (bound, bad) = (request.settings.control.lifetime, known_bad(&store, observer));
     let watched = Watched { request, machine, prepared: &prepared, observer, clock: &clock };
     if let Some(device) = device {
-        let kernel = KernelWithModule::open(machine, device, began, &warn)?;
+        let kernel = KernelWithModule::open(machine, Arc::clone(&device), began, &warn)?;
         let frames = KernelFrames::new(kernel, bound, bad, began);
-        return Ok(watched.watch(Box::new(frames), |_| {}, store, &known.tried, stop));
+        let tests_on_demand = |shared: &DaemonContext<'_>| on_demand::work(shared, &device);
+        return Ok(watched.watch(Box::new(frames), tests_on_demand, store, &known.tried, stop));
     }
     let (ask, asked) = channel();
     let (answers, answered) = channel();

@@ -88,13 +88,20 @@ enum PartEnd {
 
 /// The state after a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub enum Stage {
     Rests,
     Ends,
 }
 
+impl Stage {
+    /// Whether another stage comes.
+    pub fn goes_on(self) -> bool {
+        self == Self::Rests
+    }
+}
+
 /// A step and the state of its test.
-struct Job {
+pub struct Job {
     step: Step<StepMemory>,
     plan: Plan,
     /// The frames of its pages when the test began.
@@ -110,7 +117,7 @@ struct Job {
 
 impl Job {
     /// Begins with a step; `None` if the kernel does not give its memory: then it has gone back.
-    fn begin(shared: &DaemonContext<'_>, work: Work<Step<StepMemory>>) -> Option<Self> {
+    pub fn begin(shared: &DaemonContext<'_>, work: Work<Step<StepMemory>>) -> Option<Self> {
         let Work { block: mut step, fidelity } = work;
         let Some(hold) = step.region.hold(shared.machine) else {
             lock(&shared.diagnostic).finish(step, BlockVerdict::NotTested, shared.clock.now());
@@ -126,12 +133,12 @@ impl Job {
     }
 
     /// Whether the march tests are complete.
-    fn is_tested(&self) -> bool {
+    pub fn is_tested(&self) -> bool {
         self.stage > self.plan.tested_after()
     }
 
     /// Runs the next stage.
-    fn test(&mut self, shared: &DaemonContext<'_>) -> Stage {
+    pub fn test(&mut self, shared: &DaemonContext<'_>) -> Stage {
         let Some(hold) = self.step.region.hold(shared.machine) else { return Stage::Ends };
         self.hold = self.hold.min(hold);
         let now = self.frames_now(shared);
@@ -158,7 +165,7 @@ impl Job {
     }
 
     /// Gives the step back to the pool with its verdict.
-    fn finish(mut self, shared: &DaemonContext<'_>) {
+    pub fn finish(mut self, shared: &DaemonContext<'_>) {
         let after = self.frames_now(shared);
         self.step.region.let_move();
         shared.publish();

@@ -1,5 +1,7 @@
 //! What the loaded module shows in its folder of `/sys`, without its device [Rahman16, A.2.1].
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::roots::text;
@@ -9,7 +11,7 @@ use crate::{Absence, Roots};
 pub(super) const FOLDER: &str = "kernel/rampart";
 
 /// How the module is used, and what it has counted since it was loaded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KernelModuleView {
     /// The version of its interface.
     pub abi: u32,
@@ -23,6 +25,59 @@ pub struct KernelModuleView {
     pub tested: Option<Vec<TestedCount>>,
     /// What became of claimed frames; `None` if only root may read that.
     pub claims: Option<ClaimCounts>,
+    /// What became of memory that came online; `None` if only root may read that, or the module is too old.
+    pub new_memory: Option<NewMemoryCounts>,
+    /// What became of blocks that were asked for without a valid test; `None` on a kernel without `kernel/patches`, or
+    /// if only root may read that.
+    pub on_demand: Option<OnDemandCounts>,
+}
+
+/// Blocks that were asked for without a valid test since the module was loaded, on a kernel with `kernel/patches`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OnDemandCounts {
+    /// Tested, and handed out.
+    pub good: u64,
+    /// Tested, and kept, since frames of them are bad.
+    pub bad: u64,
+    /// Handed out untested to who could not wait.
+    pub atomic: u64,
+    /// Handed out untested to the tester itself.
+    pub owner: u64,
+    /// Handed out untested, since nobody tested.
+    pub no_tester: u64,
+    /// Handed out untested, since the tester was late.
+    pub late: u64,
+    /// Of those handed out untested, how many were asked for by each way through the kernel: functions, the innermost
+    /// first. Those that are asked for most come first.
+    pub untested_by: Vec<(u64, String)>,
+}
+
+/// Memory that came online since the module was loaded, in frames.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NewMemoryCounts {
+    /// What becomes of it.
+    pub policy: NewMemoryPolicy,
+    /// In use after a test.
+    pub tested: u64,
+    /// In use without one.
+    pub untested: u64,
+    /// What waits for its test, by node.
+    pub waiting: BTreeMap<u32, u64>,
+}
+
+/// What becomes of memory that comes online.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NewMemoryPolicy {
+    /// It is used at once.
+    #[default]
+    Use,
+    /// It is tested before its first use, while a program asks for that.
+    Test,
+    /// It waits until it was tested.
+    Withhold,
+    /// Another driver decides (virtio-mem, a balloon).
+    Taken,
 }
 
 /// Blocks of one kind by their tests, since the module was loaded [Rahman16, A.1.3].
@@ -115,6 +170,23 @@ impl ClaimCounts {
     }
 }
 
+impl NewMemoryCounts {
+    /// Reads what the module shows; `None` if it is not loaded or too old, or only root may read that.
+    #[must_use]
+    pub fn read(roots: &Roots) -> Option<Self> {
+        parse_new_memory(&text(&roots.sys(FOLDER).join("new_memory")).ok()?)
+    }
+}
+
+impl OnDemandCounts {
+    /// Reads what the module shows; `None` if it is not loaded, or not on such a kernel, or only root may read that.
+    #[must_use]
+    pub fn read(roots: &Roots) -> Option<Self> {
+        let shown = |name: &str| text(&roots.sys(FOLDER).join(name)).ok();
+        parse_on_demand(&shown("on_demand")?, &shown("untested")?)
+    }
+}
+
 impl KernelModuleView {
     /// Reads what the module shows.
     ///
@@ -136,7 +208,8 @@ impl KernelModuleView {
         let demand = shown("demand").and_then(|text| parse_demand(&text));
         let missed = shown("missed").and_then(|text| parse_missed(&text));
         let (tested, claims) = (TestedCount::read_all(roots), ClaimCounts::read(roots));
-        Ok(Self { abi: super::ABI, owner, demand, missed, tested, claims })
+        let (new_memory, on_demand) = (NewMemoryCounts::read(roots), OnDemandCounts::read(roots));
+        Ok(Self { abi: super::ABI, owner, demand, missed, tested, claims, new_memory, on_demand })
     }
 }
 
@@ -186,7 +259,7 @@ pub fn parse_tested(text: &str) -> Option<Vec<TestedCount>> {
 /// Reads the module's file `claims`: lines of a name and a number. `None` if one of them is missing or not understood.
 #[must_use]
 pub fn parse_claims(text: &str) -> Option<ClaimCounts> {
-    let number = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+    let number = |name: &str| numbered(text, name);
     Some(ClaimCounts {
         held: number("held")?,
         tested: number("tested")?,
@@ -199,6 +272,57 @@ pub fn parse_claims(text: &str) -> Option<ClaimCounts> {
         moved_expired: number("moved_expired")?,
         moved_never: number("moved_never")?,
     })
+}
+
+/// Reads the module's file `new_memory`: lines of a name and a value, and `waiting NODE FRAMES` for each node on which
+/// memory waits. `None` if one of them is missing or not understood.
+#[must_use]
+pub fn parse_new_memory(text: &str) -> Option<NewMemoryCounts> {
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let policy = match value("policy")? {
+        "use" => NewMemoryPolicy::Use,
+        "test" => NewMemoryPolicy::Test,
+        "withhold" => NewMemoryPolicy::Withhold,
+        "taken" => NewMemoryPolicy::Taken,
+        _ => return None,
+    };
+    let waiting = text.lines().filter_map(|line| line.strip_prefix("waiting ")).map(|row| {
+        let (node, frames) = row.split_once(' ')?;
+        Some((node.parse().ok()?, frames.parse().ok()?))
+    });
+    Some(NewMemoryCounts {
+        policy,
+        tested: numbered(text, "tested")?,
+        untested: numbered(text, "untested")?,
+        waiting: waiting.collect::<Option<_>>()?,
+    })
+}
+
+/// Reads the module's files `on_demand`, lines of a name and a number, and `untested`, lines of a number and functions.
+/// `None` if a line is missing or not understood.
+#[must_use]
+pub fn parse_on_demand(on_demand: &str, untested: &str) -> Option<OnDemandCounts> {
+    let number = |name: &str| numbered(on_demand, name);
+    let ways = untested.lines().map(|line| {
+        let (blocks, way) = line.split_once(' ')?;
+        Some((blocks.parse().ok()?, way.to_owned()))
+    });
+    let mut untested_by: Vec<(u64, String)> = ways.collect::<Option<_>>()?;
+    untested_by.sort_by(|one, other| other.cmp(one));
+    Some(OnDemandCounts {
+        good: number("good")?,
+        bad: number("bad")?,
+        atomic: number("atomic")?,
+        owner: number("owner")?,
+        no_tester: number("no_tester")?,
+        late: number("late")?,
+        untested_by,
+    })
+}
+
+/// The number in a line of a name and a number.
+fn numbered(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
 }
 
 /// Reads the module's file `missed`: two lines, `allocated KERNEL SEEN` and `freed KERNEL SEEN`. `None` if one of them
@@ -238,8 +362,14 @@ mod tests {
         let tested = "     0 Isolate      0  0 0 0 0 0\n     0 Movable      9  7 5 6 1 2\n";
         let claims = "held 1\ntested 2\nretired 3\nlost_owner 4\nlost_time 5\nlost_pressure 6\nlost_offline 7\n\
                       moved_fresh 8\nmoved_expired 9\nmoved_never 10\n";
+        let new_memory = "policy withhold\ntested 5\nuntested 6\nwaiting 0 1024\nwaiting 2 7\n";
         let files = [("abi", "1\n"), ("owner", "812\n"), ("demand", demand), ("missed", missed)];
-        let view = shown(&[&files[..], &[("tested", tested), ("claims", claims)]].concat()).unwrap();
+        let on_demand = "good 1\nbad 2\natomic 3\nowner 4\nno_tester 5\nlate 6\n";
+        let untested = "7 a<b\n9 c\n";
+        let shown_by_patch = [("on_demand", on_demand), ("untested", untested)];
+        let more = [("tested", tested), ("claims", claims), ("new_memory", new_memory)];
+        let files = [&files[..], &shown_by_patch[..]].concat();
+        let view = shown(&[&files[..], &more[..]].concat()).unwrap();
         let row = |node, migratetype: &str, order, allocated, freed| {
             let migratetype = migratetype.to_owned();
             DemandCount { node, migratetype, order, allocated, freed }
@@ -275,6 +405,21 @@ mod tests {
             missed: Some(missed),
             tested: Some(vec![tested]),
             claims: Some(claims),
+            new_memory: Some(NewMemoryCounts {
+                policy: NewMemoryPolicy::Withhold,
+                tested: 5,
+                untested: 6,
+                waiting: BTreeMap::from([(0, 1024), (2, 7)]),
+            }),
+            on_demand: Some(OnDemandCounts {
+                good: 1,
+                bad: 2,
+                atomic: 3,
+                owner: 4,
+                no_tester: 5,
+                late: 6,
+                untested_by: vec![(9, "c".to_owned()), (7, "a<b".to_owned())],
+            }),
         };
         assert_eq!(view, expected);
     }
@@ -282,7 +427,7 @@ mod tests {
     #[test]
     fn a_module_that_nobody_owns_and_whose_counters_are_hidden_is_read_all_the_same() {
         let view = shown(&[("abi", "1\n"), ("owner", "none\n")]).unwrap();
-        let expected = KernelModuleView { abi: 1, owner: None, demand: None, missed: None, tested: None, claims: None };
+        let expected = KernelModuleView { abi: 1, ..KernelModuleView::default() };
         assert_eq!(view, expected);
     }
 
@@ -294,6 +439,17 @@ mod tests {
         assert_eq!(shown(&[("abi", "1\n"), ("missed", "allocated 5 5\n")]).unwrap().missed, None);
         assert_eq!(shown(&[("abi", "1\n"), ("tested", "0 Movable 9 1 2 3 4\n")]).unwrap().tested, None);
         assert_eq!(shown(&[("abi", "1\n"), ("claims", "held 1\ntested 2\n")]).unwrap().claims, None);
+        let new_memory = [
+            "policy test\ntested 1\n",
+            "policy x\ntested 1\nuntested 1\n",
+            "policy use\ntested 1\nuntested 1\nwaiting 1\n",
+        ];
+        for new in new_memory {
+            assert_eq!(shown(&[("abi", "1\n"), ("new_memory", new)]).unwrap().new_memory, None, "{new}");
+        }
+        let on_demand = "good 1\nbad 2\natomic 3\nowner 4\nno_tester 5\n";
+        assert_eq!(parse_on_demand(on_demand, ""), None);
+        assert_eq!(parse_on_demand(&format!("{on_demand}late 6\n"), "seven a\n"), None);
     }
 
     #[test]

@@ -21,8 +21,8 @@ use std::ffi::CStr;
 
 pub use self::ages::{AgeTable, FrameAge, LastTest, age_clock};
 pub use self::counters::{
-    ClaimCounts, DemandCount, KernelModuleView, MissedFrames, TestedCount, parse_claims, parse_demand, parse_missed,
-    parse_tested,
+    ClaimCounts, DemandCount, KernelModuleView, MissedFrames, NewMemoryCounts, NewMemoryPolicy, OnDemandCounts,
+    TestedCount, parse_claims, parse_demand, parse_missed, parse_new_memory, parse_on_demand, parse_tested,
 };
 pub use self::device::{
     ClaimRefusal, ClaimVerdict, ClaimWay, ClaimedFrames, FrameAccess, KernelFreeList, KernelMigratetype, KernelZone,
@@ -31,7 +31,7 @@ pub use self::device::{
 pub use self::file::ModuleFile;
 pub use self::holders::{DeviceHolder, LoadedModule};
 pub use self::loading::{ModuleRefusal, load, running_release, unload};
-pub use self::reporter::PageReporter;
+pub use self::reporter::{OnlineDriver, PageReporter};
 pub use self::rules::{Lockdown, ModuleRules, SecureBoot};
 
 /// The module's name.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rampart_linux::kernel_module::{
-    AgeTable, ClaimCounts, KernelFreeList, KernelMigratetype, LastTest, ModuleDevice, TestedCount, age_clock,
+    AgeTable, ClaimCounts, KernelFreeList, KernelMigratetype, LastTest, ModuleDevice, NewMemoryCounts, TestedCount,
+    age_clock,
 };
 use rampart_linux::{FlagTable, HotplugState};
 use rampart_memory::{Bytes, FRAME_BYTES, Frame, FrameDemand, FrameRange, Node, TestLifetime, Tested, Timestamp};
@@ -63,6 +64,9 @@ pub trait FrameKernel {
 
     /// The free lists of a node, in the order in which they are best tested.
     fn free_lists(&self, node: Node) -> Vec<KernelFreeList>;
+
+    /// The frames that came online and wait for a test before their first use, by node.
+    fn waiting(&self) -> Vec<(Node, u64)>;
 
     /// What a tester is to claim.
     fn region(&self, request: ChosenRequest) -> Self::Region;
@@ -161,6 +165,11 @@ impl FrameKernel for KernelWithModule<'_> {
 
     fn free_lists(&self, node: Node) -> Vec<KernelFreeList> {
         KernelFreeList::of_node(node).collect()
+    }
+
+    fn waiting(&self) -> Vec<(Node, u64)> {
+        let counts = NewMemoryCounts::read(self.machine.roots()).unwrap_or_default();
+        counts.waiting.into_iter().map(|(node, frames)| (Node(node), frames)).collect()
     }
 
     fn region(&self, request: ChosenRequest) -> StepMemory {

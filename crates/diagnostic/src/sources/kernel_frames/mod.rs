@@ -18,6 +18,7 @@
 //! | deadline miss | a frame in use that can be moved, whose test has expired |
 
 mod block;
+mod first_use;
 mod kernel;
 mod lists;
 mod node;
@@ -169,9 +170,11 @@ impl<K: FrameKernel> KernelFrames<K> {
         self.read_at = now;
         let demand = self.kernel.demand();
         self.lists.iter_mut().for_each(|sweep| sweep.see(&demand));
+        let waiting = self.kernel.waiting();
         for node in &mut self.nodes {
             node.see(&demand);
-            node.rate = node.queue.rate(&self.stretches, now);
+            node.new_memory.see(waiting.iter().filter(|(on, _)| *on == node.node).map(|(_, frames)| frames).sum());
+            node.rate = node.queue.rate(&self.stretches, now) + node.new_memory.rate();
         }
     }
 
@@ -270,7 +273,8 @@ impl<K: FrameKernel> FrameSource for KernelFrames<K> {
         known.show(now);
         known.credit = known.credit.saturating_add_unsigned(max_frames).min(NodeFrames::MOST_CREDIT);
         let mut credit = known.credit;
-        let mut steps = Vec::new();
+        let new = known.new_memory.begin();
+        let mut steps: Vec<_> = (0..new).map(|_| self.step(ChosenRequest::New(list.node), list.node)).collect();
         if credit > 0 && now >= self.short_until {
             let due = lists::begin(&mut self.lists, list.node, self.bound, now);
             steps.extend(due.into_iter().map(|due| self.step(ChosenRequest::List(due), list.node)));
@@ -308,6 +312,8 @@ impl<K: FrameKernel> FrameSource for KernelFrames<K> {
         match request {
             ChosenRequest::Frames(frames, way) => self.came_back(ChosenPiece { frames, way }, outcome, now),
             ChosenRequest::List(list) => lists::end(&mut self.lists, list),
+            ChosenRequest::New(node) => self.node(node).expect("each request is of a node").new_memory.end(),
+            ChosenRequest::Demanded(_) => {}
         }
     }
 

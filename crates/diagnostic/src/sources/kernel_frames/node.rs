@@ -8,6 +8,7 @@ use std::ops::Add;
 
 use rampart_memory::{FrameDemand, Node, Timestamp};
 
+use super::first_use::NewMemory;
 use super::kernel::TypeDemand;
 use super::queue::StretchQueue;
 use super::{READ_EVERY, STRETCH};
@@ -19,6 +20,8 @@ pub struct NodeFrames {
     pub node: Node,
     /// Its memory.
     pub queue: StretchQueue,
+    /// Its memory that nobody used yet.
+    pub new_memory: NewMemory,
     /// The module's counters at their last reading.
     read: FrameDemand,
     /// Frames per second that must be tested.
@@ -40,6 +43,7 @@ impl NodeFrames {
         Self {
             node,
             queue: StretchQueue::default(),
+            new_memory: NewMemory::default(),
             read: FrameDemand::default(),
             rate: 0.0,
             credit: 0,

@@ -40,6 +40,8 @@ struct FakeMemory {
     twice: u64,
     refuses: bool,
     lists_tested: u64,
+    /// Frames that came online and wait for their test.
+    waiting: Vec<u64>,
 }
 
 impl FakeMemory {
@@ -66,6 +68,7 @@ impl FakeMemory {
             twice: 0,
             refuses: false,
             lists_tested: 0,
+            waiting: Vec::new(),
         }
     }
 
@@ -132,6 +135,19 @@ impl FakeMemory {
         PieceOutcome::Claimed { moved: used.len() as u64 }
     }
 
+    /// Frames that come online wait until they are tested.
+    fn plug(&mut self, frames: std::ops::Range<u64>) {
+        self.waiting.extend(frames.clone());
+        frames.for_each(|number| self.view(number).class = FrameClass::Offline);
+    }
+
+    /// Takes a block of what waits.
+    fn claim_new(&mut self) -> Option<FrameRange> {
+        let block = self.waiting.drain(..self.waiting.len().min(1024)).collect::<Vec<_>>();
+        block.iter().for_each(|&number| self.view(number).class = FrameClass::Free);
+        FrameRange::new(Frame::new(*block.first()?)?, block.len() as u64)
+    }
+
     /// Frames in use that can be moved and whose test has ended.
     fn late(&self) -> usize {
         let bound = suite::settings().lifetime;
@@ -154,7 +170,7 @@ impl FakeRegion {
     fn frames(&self) -> Option<FrameRange> {
         match &self.0 {
             ChosenRequest::Frames(frames, _) => Some(*frames),
-            ChosenRequest::List(_) => None,
+            ChosenRequest::List(_) | ChosenRequest::New(_) | ChosenRequest::Demanded(_) => None,
         }
     }
 }
@@ -182,6 +198,10 @@ impl FrameKernel for FakeKernel {
 
     fn free_lists(&self, node: Node) -> Vec<KernelFreeList> {
         KernelFreeList::of_node(node).take(1).collect()
+    }
+
+    fn waiting(&self) -> Vec<(Node, u64)> {
+        vec![(Node(0), self.0.borrow().waiting.len() as u64)]
     }
 
     fn region(&self, request: ChosenRequest) -> FakeRegion {
@@ -218,15 +238,18 @@ impl SimulatedSource for KernelFrames<FakeKernel> {
 impl TestBench<Step<FakeRegion>> for FakeKernel {
     fn test(&mut self, step: &mut Step<FakeRegion>, _: Fidelity) -> BlockVerdict {
         let mut memory = self.0.borrow_mut();
-        let ChosenRequest::Frames(frames, way) = step.region.0 else {
-            memory.lists_tested += 1;
-            step.region.1 = PieceOutcome::Refused;
+        let (outcome, frames) = match step.region.0 {
+            ChosenRequest::Frames(frames, way) => (memory.claim(ChosenPiece { frames, way }), Some(frames)),
+            ChosenRequest::New(_) => (PieceOutcome::Claimed { moved: 0 }, memory.claim_new()),
+            ChosenRequest::List(_) | ChosenRequest::Demanded(_) => {
+                memory.lists_tested += 1;
+                (PieceOutcome::Refused, None)
+            }
+        };
+        step.region.1 = outcome;
+        let Some(frames) = frames.filter(|_| matches!(outcome, PieceOutcome::Claimed { .. })) else {
             return BlockVerdict::NotTested;
         };
-        step.region.1 = memory.claim(ChosenPiece { frames, way });
-        if !matches!(step.region.1, PieceOutcome::Claimed { .. }) {
-            return BlockVerdict::NotTested;
-        }
         let (now, mut bad) = (memory.now, Vec::new());
         for frame in frames.frames() {
             let number = frame.number();
@@ -390,6 +413,22 @@ fn memory_that_comes_online_is_found_and_erring_frames_are_tested_first() {
     driven.memory().views[..512].fill(FrameView { class: FrameClass::Absent, tested: Tested::NEVER });
     driven.run(LIFETIME, |_| {});
     assert_eq!(driven.diagnostic.source().ages.seen(), seen - 512, "what goes offline is not reached any longer");
+}
+
+#[test]
+fn memory_that_comes_online_is_tested_within_seconds_and_before_its_first_use() {
+    let kernel = kernel();
+    kernel.0.borrow_mut().broken.insert(STRETCH + 5);
+    let mut driven = Driven::new(kernel);
+    driven.run(LIFETIME, |_| {});
+    let now = driven.memory().now;
+    driven.memory().plug(STRETCH..2 * STRETCH);
+    driven.run(Duration::from_secs(5), |_| {});
+    let mut memory = driven.memory();
+    assert!(memory.waiting.is_empty());
+    let plugged = memory.views.iter().skip(usize::try_from(STRETCH).unwrap()).take(usize::try_from(STRETCH).unwrap());
+    assert!(plugged.clone().all(|view| view.tested >= Tested::at(now)), "the bad one too");
+    assert_eq!(memory.view(STRETCH + 5).class, FrameClass::Poisoned);
 }
 
 #[test]

@@ -56,6 +56,26 @@ pub(super) struct Listed {
     pub zero: u32,
 }
 
+/// `struct rampart_new`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct New {
+    pub first: u64,
+    pub claim: u64,
+    pub node: u32,
+    pub frames: u32,
+}
+
+/// `struct rampart_demanded`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Demanded {
+    pub first: u64,
+    pub claim: u64,
+    pub node: u32,
+    pub frames: u32,
+}
+
 /// `struct rampart_give_back`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,6 +101,8 @@ const GIVE_BACK: Opcode = opcode::write::<GiveBack>(GROUP, 2);
 const SET_LIFETIME: Opcode = opcode::write::<Lifetime>(GROUP, 3);
 const RENEW: Opcode = opcode::none(GROUP, 4);
 const CLAIM_LISTED: Opcode = opcode::read_write::<Listed>(GROUP, 5);
+const CLAIM_NEW: Opcode = opcode::read_write::<New>(GROUP, 6);
+const CLAIM_DEMANDED: Opcode = opcode::read_write::<Demanded>(GROUP, 7);
 
 const _: () = {
     assert!(size_of::<Claim>() == 32 && offset_of!(Claim, frames) == 8 && offset_of!(Claim, how) == 12);
@@ -92,7 +114,11 @@ const _: () = {
     assert!(offset_of!(GiveBack, bad_frames) == 24 && offset_of!(GiveBack, flags) == 28);
     assert!(size_of::<Lifetime>() == 8 && offset_of!(Lifetime, margin) == 4 && SET_LIFETIME == 0x4008_b703);
     assert!(CLAIM == 0xc020_b701 && GIVE_BACK == 0x4020_b702 && RENEW == 0xb704);
-    assert!(CLAIM_LISTED == 0xc028_b705);
+    assert!(CLAIM_LISTED == 0xc028_b705 && CLAIM_NEW == 0xc018_b706);
+    assert!(size_of::<New>() == 24 && offset_of!(New, claim) == 8);
+    assert!(offset_of!(New, node) == 16 && offset_of!(New, frames) == 20);
+    assert!(size_of::<Demanded>() == 24 && offset_of!(Demanded, claim) == 8 && CLAIM_DEMANDED == 0xc018_b707);
+    assert!(offset_of!(Demanded, node) == 16 && offset_of!(Demanded, frames) == 20);
 };
 
 /// Claims; the results are in `request`, also after a refusal.
@@ -107,6 +133,20 @@ pub(super) fn claim_listed(device: &File, request: &mut Listed) -> Result<()> {
     // SAFETY: the request of this number reads and writes a `struct rampart_listed`, as which `Listed` is laid out; no
     // reference to memory is in it, and the frames that the module takes are free.
     unsafe { ioctl::ioctl(device, Updater::<CLAIM_LISTED, Listed>::new(request)) }
+}
+
+/// Claims a block of memory that came online and was not used yet; the results are in `request`.
+pub(super) fn claim_new(device: &File, request: &mut New) -> Result<()> {
+    // SAFETY: the request of this number reads and writes a `struct rampart_new`, as which `New` is laid out; no
+    // reference to memory is in it, and nobody uses the frames that the module takes.
+    unsafe { ioctl::ioctl(device, Updater::<CLAIM_NEW, New>::new(request)) }
+}
+
+/// Claims a block for which a task waits; the results are in `request`.
+pub(super) fn claim_demanded(device: &File, request: &mut Demanded) -> Result<()> {
+    // SAFETY: the request of this number reads and writes a `struct rampart_demanded`, as which `Demanded` is laid out;
+    // no reference to memory is in it, and the task that waits for the frames does not have them yet.
+    unsafe { ioctl::ioctl(device, Updater::<CLAIM_DEMANDED, Demanded>::new(request)) }
 }
 
 /// Gives back. The list that `request` names must be as long as it says; the module only reads it, and fails where

@@ -53,10 +53,10 @@ impl KernelMigratetype {
     }
 }
 
-/// Why there is no block of a free list.
+/// Why there is no block of a free list, or of memory that came online.
 #[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub enum ListRefusal {
-    /// the list is empty
+    /// there is none
     Empty,
     /// the machine has no such node or zone
     NotThere,
@@ -64,9 +64,9 @@ pub enum ListRefusal {
     Leaving,
     /// too little memory is free
     MemoryShort,
-    /// the loaded module takes no blocks of free lists: it is older than this program
+    /// the loaded module hands out no such blocks: it is older than this program
     NotOffered,
-    /// the module refused a block of a free list: {0}
+    /// the module refused a block: {0}
     Unexpected(Errno),
 }
 

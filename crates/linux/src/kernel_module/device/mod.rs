@@ -9,7 +9,8 @@
 //! Frames are claimed in two ways. [`ModuleDevice::claim`] takes a range that the owner chose, free or in use, and is
 //! the one to begin with: it has nearly all frames. The kernel refuses it where a page that cannot be moved lies in the
 //! same 2 MiB. What is free beside such pages, [`ModuleDevice::claim_listed`] takes from the kernel's free lists, block
-//! by block; which block that is, the kernel says.
+//! by block; which block that is, the kernel says. Memory that comes online waits for its test before anybody uses it:
+//! [`ModuleDevice::claim_new`].
 //!
 //! Source: `docs/kernel-abi.md`.
 
@@ -22,7 +23,8 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use rampart_memory::{Frame, FrameRange, TestLifetime};
+use rampart_memory::{Frame, FrameRange, Node, TestLifetime};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 pub use self::lists::{KernelFreeList, KernelMigratetype, KernelZone, ListRefusal};
@@ -171,9 +173,45 @@ impl ModuleDevice {
         let mut request = list.request();
         let _alone = self.alone();
         abi::claim_listed(&self.file, &mut request).map_err(ListRefusal::of)?;
-        let frames = Frame::new(request.first).and_then(|first| FrameRange::new(first, request.frames.into()));
+        self.claimed_block(request.first, request.frames, request.claim)
+    }
+
+    /// Claims a block of memory that came online on a node and was not used yet, at most 4 MiB. Its frames hold zeros.
+    /// From the first call on, memory that comes online waits for this process. Given back as not tested, the block
+    /// waits again.
+    ///
+    /// # Errors
+    /// If none waits, or the kernel does not give a block.
+    pub fn claim_new(self: &Arc<Self>, node: Node) -> Result<ClaimedFrames, ListRefusal> {
+        let mut request = abi::New { node: node.0, ..abi::New::default() };
+        let _alone = self.alone();
+        abi::claim_new(&self.file, &mut request).map_err(ListRefusal::of)?;
+        self.claimed_block(request.first, request.frames, request.claim)
+    }
+
+    /// Claims a block of a node for which a task waits that allocates, on a kernel with `kernel/patches`. Its frames
+    /// hold zeros. The task gets them with a good verdict, or without one, and waits for at most ten seconds.
+    ///
+    /// # Errors
+    /// If no task waits for a block.
+    pub fn claim_demanded(self: &Arc<Self>, node: Node) -> Result<ClaimedFrames, ListRefusal> {
+        let mut request = abi::Demanded { node: node.0, ..abi::Demanded::default() };
+        let _alone = self.alone();
+        abi::claim_demanded(&self.file, &mut request).map_err(ListRefusal::of)?;
+        self.claimed_block(request.first, request.frames, request.claim)
+    }
+
+    /// Waits until a task waits for a block of any node, for at most this time.
+    pub fn await_demand(&self, longest: Duration) {
+        let wait = Timespec::try_from(longest).ok();
+        // Whoever is interrupted looks again.
+        let _ready = poll(&mut [PollFd::new(&self.file, PollFlags::IN)], wait.as_ref());
+    }
+
+    fn claimed_block(self: &Arc<Self>, first: u64, frames: u32, claim: u64) -> Result<ClaimedFrames, ListRefusal> {
+        let frames = Frame::new(first).and_then(|first| FrameRange::new(first, frames.into()));
         let frames = frames.expect("the kernel's frames are addressable");
-        self.claimed(frames, request.claim, 0).map_err(ListRefusal::Unexpected)
+        self.claimed(frames, claim, 0).map_err(ListRefusal::Unexpected)
     }
 
     fn alone(&self) -> MutexGuard<'_, ()> {

@@ -11,7 +11,7 @@ use rampart_diagnostic::{FrameGroup, GroupReach, reach};
 use rampart_linux::Roots;
 use rampart_linux::kernel_module::{
     ClaimCounts, DemandCount, KernelModuleView, LoadedModule, Lockdown, MissedFrames, ModuleFile, ModuleRules,
-    PageReporter, TestedCount, running_release,
+    NewMemoryCounts, NewMemoryPolicy, OnDemandCounts, OnlineDriver, PageReporter, TestedCount, running_release,
 };
 use rampart_memory::{Bytes, FRAME_BYTES};
 use rampart_native_build::KernelHeaders;
@@ -21,6 +21,9 @@ use super::MODULE;
 use super::arguments::KernelStatusArguments;
 use crate::error::Error;
 use crate::output::text;
+
+/// So many ways to untested blocks are shown; JSON has all.
+const MOST_WAYS: usize = 5;
 
 #[derive(Debug, Serialize)]
 struct KernelStatus {
@@ -45,6 +48,8 @@ struct KernelStatus {
     rules: ModuleRules,
     /// Another driver to which the kernel reports free pages.
     page_reporter: Option<PageReporter>,
+    /// Another driver that decides when memory that comes online is used.
+    online_driver: Option<OnlineDriver>,
     /// How far tests reach, and how old they are, if that was asked for.
     reach: Option<Vec<GroupReach>>,
     /// Why that is unknown.
@@ -78,6 +83,7 @@ pub fn run(arguments: &KernelStatusArguments) -> Result<u8, Error> {
         headers: headers.ok().map(|headers| headers.folder().to_owned()),
         rules: ModuleRules::read(&roots),
         page_reporter: PageReporter::find(&roots),
+        online_driver: OnlineDriver::find(&roots),
         reach_absent: reach.as_ref().err().map(ToString::to_string),
         reach: reach.ok().flatten(),
         running,
@@ -131,6 +137,15 @@ fn text(status: &KernelStatus) -> String {
         }
         if let Some(claims) = view.claims {
             line("claims", claims_text(claims));
+        }
+        if let Some(new_memory) = &view.new_memory {
+            line("new memory", new_memory_text(new_memory, status.online_driver));
+        }
+        if let Some(on_demand) = &view.on_demand {
+            line("on demand", on_demand_text(on_demand));
+            for (blocks, way) in on_demand.untested_by.iter().take(MOST_WAYS) {
+                line("", format!("{:>9} untested by {way}", text::count(*blocks)));
+            }
         }
     }
     for (index, group) in status.reach.iter().flatten().enumerate() {
@@ -249,6 +264,39 @@ fn claims_text(claims: ClaimCounts) -> String {
     )
 }
 
+/// What becomes of memory that comes online.
+fn new_memory_text(counts: &NewMemoryCounts, driver: Option<OnlineDriver>) -> String {
+    let fate = match (counts.policy, driver) {
+        (NewMemoryPolicy::Use, _) => "is used untested (new_memory=use)".to_owned(),
+        (NewMemoryPolicy::Test, _) => "is tested before its first use while `rampart watch` runs".to_owned(),
+        (NewMemoryPolicy::Withhold, _) => "is withheld until it was tested".to_owned(),
+        (NewMemoryPolicy::Taken, Some(driver)) => format!("is used untested: {driver} hands it out"),
+        (NewMemoryPolicy::Taken, None) => "is used untested: another driver hands it out".to_owned(),
+    };
+    let counts = [(counts.tested, "tested"), (counts.untested, "untested"), (counts.waiting.values().sum(), "waiting")];
+    let counts = counts.into_iter().filter(|(frames, _)| *frames > 0);
+    let counts: Vec<String> = counts.map(|(frames, what)| format!("{} {what}", text::count(frames))).collect();
+    if counts.is_empty() { fate } else { format!("{fate}; frames so far: {}", counts.join(", ")) }
+}
+
+/// What became of blocks that were asked for without a valid test.
+fn on_demand_text(counts: &OnDemandCounts) -> String {
+    let untested = [
+        (counts.atomic, "since they could not wait"),
+        (counts.no_tester, "since nobody tested"),
+        (counts.owner, "to the tester itself"),
+        (counts.late, "since the tester was late"),
+    ];
+    let why = untested.iter().filter(|(blocks, _)| *blocks > 0);
+    let why: Vec<String> = why.map(|(blocks, why)| format!("{} {why}", text::count(*blocks))).collect();
+    format!(
+        "of the blocks without a valid test, {} were tested and {} of these kept as bad; handed out untested: {}",
+        text::count(counts.good.saturating_add(counts.bad)),
+        text::count(counts.bad),
+        if why.is_empty() { "none".to_owned() } else { why.join(", ") }
+    )
+}
+
 fn group_text(reach: &GroupReach) -> String {
     let group = match reach.group {
         FrameGroup::Free => "free, and can be tested",
@@ -312,6 +360,7 @@ mod tests {
                 secure_boot: SecureBoot::Off,
             },
             page_reporter: None,
+            online_driver: None,
             reach: None,
             reach_absent: None,
         }
@@ -369,7 +418,17 @@ mod tests {
             missed: Some(missed),
             tested: Some(tested),
             claims: Some(claims),
+            new_memory: Some(NewMemoryCounts { policy: NewMemoryPolicy::Taken, untested: 1024, ..Default::default() }),
+            on_demand: Some(OnDemandCounts {
+                good: 4000,
+                bad: 2,
+                atomic: 30,
+                late: 1,
+                untested_by: vec![(31, "a<b".to_owned())],
+                ..Default::default()
+            }),
         });
+        status.online_driver = Some(OnlineDriver::VirtioMem);
         let group = |group, frames, tested, oldest_seconds| GroupReach { group, frames, tested, oldest_seconds };
         status.reach =
             Some(vec![group(FrameGroup::Free, 4096, 2048, Some(90)), group(FrameGroup::Unmovable, 1024, 0, None)]);
@@ -384,6 +443,10 @@ mod tests {
             "tested      of the allocated blocks: 72.9 % of order 0, 100 % of order 9\n",
             "claims      4,096 frames held now; 81,920 given back as tested, 2 retired, 7 taken back; \
              100 moved, 90 of them to tested frames\n",
+            "new memory  is used untested: virtio-mem hands it out; frames so far: 1,024 untested\n",
+            "on demand   of the blocks without a valid test, 4,002 were tested and 2 of these kept as bad; handed out \
+             untested: 30 since they could not wait, 1 since the tester was late\n",
+            "                   31 untested by a<b\n",
             "reach          16 MiB free, and can be tested: 8 MiB tested, the oldest 1m 30s ago\n",
             "                4 MiB in use, and cannot be moved: 0 B tested\n",
             "missed      25.0 % of the allocated frames and 0 % of the freed ones passed by the tracepoints\n",
@@ -398,7 +461,7 @@ mod tests {
         status.loaded = Some(LoadedModule { references: 0, modules: Vec::new(), processes: Vec::new() });
         status.view_absent = Some("ABI 2".to_owned());
         assert!(text(&status).contains("loaded      ABI 2\n"));
-        let view = KernelModuleView { abi: 1, owner: None, demand: None, missed: None, tested: None, claims: None };
+        let view = KernelModuleView { abi: 1, ..Default::default() };
         (status.view, status.view_absent) = (Some(view), None);
         let text = text(&status);
         assert!(text.contains("owner       none\ndemand      only root may read it\n"), "{text}");
