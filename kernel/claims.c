@@ -47,6 +47,7 @@ struct claim {
 	struct rampart_frames frames;
 	enum origin origin;
 	struct rampart_wanted *wanted; /* ON_DEMAND */
+	pid_t maker; /* the thread that made it */
 	u64 number;
 	unsigned long since; /* jiffies: when its time began */
 };
@@ -112,6 +113,7 @@ static u64 begin_claim(struct claim *claim)
 	mutex_lock(&claims_lock);
 	number = ++last_number;
 	claim->number = number;
+	claim->maker = current->pid;
 	claim->since = jiffies;
 	rb_add(&claim->by_frame, &claims_by_frame, begins_before);
 	list_add_tail(&claim->by_age, &claims_by_age);
@@ -488,13 +490,19 @@ void rampart_claims_unlock(void)
 	mutex_unlock(&claims_lock);
 }
 
-/* The number of the newest claim. */
+/* The number of the newest claim of this thread that is there; 0 if none is. */
 u64 rampart_claims_newest(void)
 {
-	u64 number;
+	struct claim *claim;
+	u64 number = 0;
 
 	mutex_lock(&claims_lock);
-	number = last_number;
+	list_for_each_entry_reverse(claim, &claims_by_age, by_age) {
+		if (claim->maker == current->pid) {
+			number = claim->number;
+			break;
+		}
+	}
 	mutex_unlock(&claims_lock);
 	return number;
 }

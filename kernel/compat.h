@@ -83,12 +83,28 @@ static inline void rampart_unlock_cpu_lists(struct per_cpu_pages *lists)
 	migrate_enable();
 }
 
-/* Whether the lists of a CPU have a block; only those of low orders can. */
-static inline bool rampart_is_on_cpu_list(const struct per_cpu_pages *lists,
-					  unsigned int type, unsigned int order)
+/*
+ * The frame of the block of these CPU's lists that is allocated next; ULONG_MAX
+ * if there is none. They have blocks of low orders only.
+ */
+static inline unsigned long rampart_next_on_cpu(struct per_cpu_pages *lists,
+						unsigned int type,
+						unsigned int order)
 {
-	return order <= PAGE_ALLOC_COSTLY_ORDER &&
-	       !list_empty(&lists->lists[MIGRATE_PCPTYPES * order + type]);
+	const struct list_head *list;
+	unsigned long frame = ULONG_MAX;
+
+	if (order > PAGE_ALLOC_COSTLY_ORDER)
+		return ULONG_MAX;
+	list = &lists->lists[MIGRATE_PCPTYPES * order + type];
+	if (list_empty(list))
+		return ULONG_MAX;
+	spin_lock(&lists->lock);
+	if (!list_empty(list))
+		frame = page_to_pfn(list_first_entry(list, struct page,
+						     pcp_list));
+	spin_unlock(&lists->lock);
+	return frame;
 }
 
 /*

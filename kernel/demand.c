@@ -80,6 +80,12 @@ static struct {
 	unsigned long first, end;
 } taken;
 
+/* Whether what this task allocates is for content that it moves out of them. */
+bool rampart_demand_is_taking(void)
+{
+	return READ_ONCE(taken.task) == current && in_task();
+}
+
 /* Frames to which content was moved out of these. */
 static atomic_long_t moved[RAMPART_TARGETS];
 
@@ -93,7 +99,7 @@ static void see_move(unsigned long frame, unsigned long frames, bool good)
 {
 	enum rampart_target target = RAMPART_MOVED_TO_EXPIRED;
 
-	if (READ_ONCE(taken.task) != current || !in_task())
+	if (!rampart_demand_is_taking())
 		return;
 	if (good)
 		target = RAMPART_MOVED_TO_FRESH;
@@ -138,7 +144,7 @@ void rampart_demand_ignore(unsigned long first, unsigned long end)
 
 static bool is_beside_taken(unsigned long frame)
 {
-	return READ_ONCE(taken.task) == current && in_task() &&
+	return rampart_demand_is_taking() &&
 	       (frame < taken.first || frame >= taken.end) &&
 	       frame >= ALIGN_DOWN(taken.first, MAX_ORDER_NR_PAGES) &&
 	       frame < ALIGN(taken.end, MAX_ORDER_NR_PAGES);

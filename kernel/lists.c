@@ -12,11 +12,13 @@
  *
  * Blocks of low orders are on a list of a CPU before they come to the free
  * list. The kernel allocates first what was freed last, so that some go round
- * there for ever. So what is on a CPU's list is taken first, by an allocation
- * on that CPU. When those lists are empty, the kernel would refill them in
- * batches, if need be by splitting larger blocks. So the module locks the list
- * of this CPU then: the kernel skips it, and takes exactly one block from the
- * free list.
+ * there for ever. So what a CPU would allocate next is taken first, by an
+ * allocation on that CPU, as long as it has no valid test. All that is there is
+ * not: a claim would run after each block that programs free.
+ *
+ * When its lists are empty, a CPU takes blocks in batches, if need be by
+ * splitting larger ones. So the module locks the lists of this CPU before it
+ * takes a block of the free list: the kernel skips them, and takes exactly one.
  *
  * Why so: an allocated block belongs to the claim, as one of
  * alloc_contig_range does, and a bad frame of it need never go back. Free page
@@ -96,16 +98,28 @@ static struct page *allocate(const struct rampart_listed *list)
 		       ERR_PTR(-ENOMEM);
 }
 
-/* A CPU on whose list there is a block, as far as is seen without a lock; -1 if none. */
-static int cpu_with_block(const struct rampart_listed *list)
+/* Whether a CPU would next allocate a block without a valid test. */
+static bool is_next_untested(const struct rampart_listed *list, int cpu)
 {
-	struct zone *zone = zone_of(list);
+	unsigned long frame =
+		rampart_next_on_cpu(per_cpu_ptr(zone_of(list)->per_cpu_pageset,
+						cpu),
+				    types[list->migratetype].type, list->order);
+	bool good, unfreed;
+
+	if (frame == ULONG_MAX)
+		return false;
+	rampart_ages_see(frame, 1UL << list->order, &good, &unfreed);
+	return !good;
+}
+
+/* The CPU that would; -1 if none would. */
+static int cpu_with_untested(const struct rampart_listed *list)
+{
 	int cpu;
 
 	for_each_online_cpu(cpu) {
-		if (rampart_is_on_cpu_list(per_cpu_ptr(zone->per_cpu_pageset, cpu),
-					   types[list->migratetype].type,
-					   list->order))
+		if (is_next_untested(list, cpu))
 			return cpu;
 	}
 	return -1;
@@ -148,7 +162,7 @@ static long take_of_cpu_list(void *data)
 static struct page *take_first(const struct rampart_listed *list)
 {
 	struct taking taking = { list, ERR_PTR(-ENOENT) };
-	int cpu = cpu_with_block(list);
+	int cpu = cpu_with_untested(list);
 
 	if (cpu >= 0) {
 		work_on_cpu_safe(cpu, take_of_cpu_list, &taking);

@@ -14,7 +14,8 @@
  * Why so: the kernel needs no test loops of its own. The task may hold locks, so
  * it waits for eleven seconds at most: without a tester, or if it is late, the
  * block is handed out untested, and counted by the call path that asked for it.
- * The owner's own allocations do not wait for the owner.
+ * The owner's own allocations do not wait for the owner, but for those by which
+ * it moves content out of claimed frames.
  */
 #include <linux/completion.h>
 #include <linux/jhash.h>
@@ -135,8 +136,11 @@ static enum rampart_demand why_nobody(void)
 	if (!tester || time_before(jiffies, rests_until) ||
 	    !time_before(jiffies, asked + rampart_claim_time()))
 		return RAMPART_DEMAND_NO_TESTER;
-	/* It would wait for itself. */
-	if (tester->mm == current->mm)
+	/*
+	 * It might wait for itself; but not while it moves content, which must
+	 * not come to untested frames.
+	 */
+	if (tester->mm == current->mm && !rampart_demand_is_taking())
 		return RAMPART_DEMAND_OWNER;
 	return RAMPART_DEMANDS;
 }

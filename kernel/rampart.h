@@ -127,6 +127,7 @@ unsigned long rampart_demand_moved(enum rampart_target target);
 void rampart_demand_ignore(unsigned long first, unsigned long end);
 void rampart_demand_ignore_task(bool ignore);
 bool rampart_demand_is_ignored(void);
+bool rampart_demand_is_taking(void);
 int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 			   unsigned long seen[RAMPART_FLOWS]);
 

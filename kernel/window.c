@@ -9,7 +9,8 @@
  * address: the page at offset n * PAGE_SIZE is frame n. It is empty at first. A
  * touch of a claimed frame maps it and its neighbours in the claim; a touch of
  * any other is a SIGBUS. When a claim ends, its frames are unmapped first. A
- * mapping never shows a claim that began after it.
+ * mapping never shows a claim that began after the newest one of the thread
+ * that made the mapping.
  *
  * Why so: neighbours in memory are neighbours in the mapping, so a test can run
  * across them; no second numbering has to agree with the first. The kernel

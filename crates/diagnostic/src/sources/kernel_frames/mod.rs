@@ -275,7 +275,8 @@ impl<K: FrameKernel> FrameSource for KernelFrames<K> {
         let mut credit = known.credit;
         let new = known.new_memory.begin();
         let mut steps: Vec<_> = (0..new).map(|_| self.step(ChosenRequest::New(list.node), list.node)).collect();
-        if credit > 0 && now >= self.short_until {
+        // Whatever was requested: a list has few frames, and those that the kernel uses next.
+        if now >= self.short_until {
             let due = lists::begin(&mut self.lists, list.node, self.bound, now);
             steps.extend(due.into_iter().map(|due| self.step(ChosenRequest::List(due), list.node)));
         }

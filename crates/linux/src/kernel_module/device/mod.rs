@@ -20,7 +20,7 @@ mod window;
 
 use std::fs::{File, OpenOptions};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rampart_memory::{Frame, FrameRange, Node, TestLifetime};
@@ -39,9 +39,6 @@ use crate::{Absence, Roots};
 pub struct ModuleDevice {
     file: File,
     roots: Roots,
-    /// Held from a claim to its mapping, which shows all claims that began before it: if the claim is lost at once,
-    /// none may begin with its frames.
-    claiming: Mutex<()>,
 }
 
 /// How frames are claimed.
@@ -117,7 +114,7 @@ impl ModuleDevice {
             ),
             _ => Absence::of_file(DEVICE.as_ref(), &cause, "Rampart's module"),
         })?;
-        Ok(Self { file, roots: roots.clone(), claiming: Mutex::new(()) })
+        Ok(Self { file, roots: roots.clone() })
     }
 
     /// Shows that this process goes on: the time of all its claims begins anew. A claim ends after 30 s without.
@@ -151,7 +148,6 @@ impl ModuleDevice {
             },
             ..abi::Claim::default()
         };
-        let _alone = self.alone();
         abi::claim(&self.file, &mut request).map_err(|errno| match errno {
             Errno::BUSY => ClaimRefusal::Busy { in_use: request.in_use.into() },
             Errno::NXIO => ClaimRefusal::NotMemory,
@@ -171,7 +167,6 @@ impl ModuleDevice {
     /// If there is no such list, it is empty, or the kernel does not give a block.
     pub fn claim_listed(self: &Arc<Self>, list: KernelFreeList) -> Result<ClaimedFrames, ListRefusal> {
         let mut request = list.request();
-        let _alone = self.alone();
         abi::claim_listed(&self.file, &mut request).map_err(ListRefusal::of)?;
         self.claimed_block(request.first, request.frames, request.claim)
     }
@@ -184,7 +179,6 @@ impl ModuleDevice {
     /// If none waits, or the kernel does not give a block.
     pub fn claim_new(self: &Arc<Self>, node: Node) -> Result<ClaimedFrames, ListRefusal> {
         let mut request = abi::New { node: node.0, ..abi::New::default() };
-        let _alone = self.alone();
         abi::claim_new(&self.file, &mut request).map_err(ListRefusal::of)?;
         self.claimed_block(request.first, request.frames, request.claim)
     }
@@ -196,7 +190,6 @@ impl ModuleDevice {
     /// If no task waits for a block.
     pub fn claim_demanded(self: &Arc<Self>, node: Node) -> Result<ClaimedFrames, ListRefusal> {
         let mut request = abi::Demanded { node: node.0, ..abi::Demanded::default() };
-        let _alone = self.alone();
         abi::claim_demanded(&self.file, &mut request).map_err(ListRefusal::of)?;
         self.claimed_block(request.first, request.frames, request.claim)
     }
@@ -214,11 +207,7 @@ impl ModuleDevice {
         self.claimed(frames, claim, 0).map_err(ListRefusal::Unexpected)
     }
 
-    fn alone(&self) -> MutexGuard<'_, ()> {
-        self.claiming.lock().expect("no thread panics while it claims")
-    }
-
-    /// The frames of a claim, and a window of them; without a window, the claim ends.
+    /// The frames of a claim that this thread has just made, and a window of them; without a window, the claim ends.
     fn claimed(self: &Arc<Self>, frames: FrameRange, claim: u64, moved: u64) -> Result<ClaimedFrames, Errno> {
         let window = FrameWindow::map(&self.file, frames).inspect_err(|_| {
             let untested = give_back_of(frames, claim, ClaimVerdict::NotTested(&[]), &[]);
