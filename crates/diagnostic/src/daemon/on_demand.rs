@@ -12,12 +12,13 @@ use std::time::Duration;
 
 use rampart_linux::kernel_module::{ClaimedFrames, ListRefusal, ModuleDevice};
 use rampart_linux::{CpuNumber, cpu};
-use rampart_memory::{Fidelity, Node};
+use rampart_memory::{BlockVerdict, Fidelity, Node};
 
 use super::shared::DaemonContext;
 use super::tester::Job;
 use crate::control::Work;
 use crate::sources::step::{ChosenMemory, ChosenRequest, Step, StepMemory};
+use crate::testing::publishing::lock;
 
 /// How often a thread without work looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -50,5 +51,10 @@ fn test(shared: &DaemonContext<'_>, device: &Arc<ModuleDevice>, node: Node, clai
     let block = Step::new(StepMemory::Chosen(memory), Vec::new(), node);
     let Some(mut job) = Job::begin(shared, Work { block, fidelity: Fidelity::MIN }) else { return };
     while !job.is_tested() && job.test(shared).goes_on() {}
-    job.finish(shared);
+    let (step, verdict) = job.judge(shared);
+    // The source learns of bad frames only: what is good, it sees by the module's table of ages. It may be busy, and the
+    // next task waits.
+    if matches!(verdict, BlockVerdict::Failed(_)) {
+        lock(&shared.diagnostic).finish(step, verdict, shared.clock.now());
+    }
 }

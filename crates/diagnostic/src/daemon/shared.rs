@@ -137,10 +137,8 @@ impl<'a> DaemonContext<'a> {
     pub fn took(&self, bytes: Bytes, fidelity: Fidelity, worked: Duration) {
         let frames = (bytes.get() / FRAME_BYTES) as f64 * f64::from(fidelity.backgrounds());
         let seen = frames / worked.as_secs_f64().max(1e-9);
-        // What is small says more of the way to it than of the memory.
-        let weight = WEIGHT * (bytes.get() as f64 / self.prepared.step.get() as f64).min(1.0);
         let mut speed = lock(&self.speed);
-        *speed += weight * (seen - *speed);
+        *speed += WEIGHT * (seen - *speed);
         let speed = *speed;
         self.report_bandwidth(speed);
     }

@@ -165,7 +165,15 @@ impl Job {
     }
 
     /// Gives the step back to the pool with its verdict.
-    pub fn finish(mut self, shared: &DaemonContext<'_>) {
+    fn finish(self, shared: &DaemonContext<'_>) {
+        let (step, verdict) = self.judge(shared);
+        let now = shared.clock.now();
+        lock(&shared.diagnostic).finish(step, verdict, now);
+    }
+
+    /// Ends the test; the kernel module has its verdict then, the pool has not. Waits for nothing that the controller
+    /// does.
+    pub fn judge(mut self, shared: &DaemonContext<'_>) -> (Step<StepMemory>, BlockVerdict) {
         let after = self.frames_now(shared);
         self.step.region.let_move();
         shared.publish();
@@ -186,8 +194,7 @@ impl Job {
             sums.frames += step.region.pages() - moved;
         }
         drop(sums);
-        let now = shared.clock.now();
-        lock(&shared.diagnostic).finish(step, verdict, now);
+        (step, verdict)
     }
 
     fn tally(&self, shared: &DaemonContext<'_>) {
@@ -298,7 +305,7 @@ fn march(shared: &DaemonContext<'_>, job: &mut Job, frames: &[Option<Frame>]) ->
     }
     shift.count();
     job.worked += shift.worked;
-    if ended == Ended::Whole && job.stage == job.plan.tested_after() {
+    if ended == Ended::Whole && job.stage == job.plan.tested_after() && !job.step.region.is_waited_for() {
         shared.took(job.step.region.bytes(), job.plan.fidelity(), job.worked);
     }
     ended

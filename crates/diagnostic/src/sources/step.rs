@@ -138,6 +138,11 @@ impl StepMemory {
         self.bytes().frames()
     }
 
+    /// Whether a task waits for its test.
+    pub const fn is_waited_for(&self) -> bool {
+        matches!(self, Self::Chosen(ChosenMemory { request: ChosenRequest::Demanded(_), .. }))
+    }
+
     /// Holds the memory in place for a test; `None` if the kernel does not give it.
     pub fn hold(&mut self, machine: &MachineUnderTest) -> Option<StepHold> {
         match self {
