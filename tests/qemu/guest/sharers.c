@@ -1,6 +1,7 @@
 /* sharers THREADS MIB: so many threads share so much memory, and use all of it again and again until SIGTERM: each
-   writes its own word of every page for about 5 ms, and then sleeps as long, so that the machine is about half idle with
-   as many threads as CPUs. At the end it says how many words were not as they were written, and ends with 4 if any. */
+   writes its own word of every page for about 5 ms, and then sleeps as long, so that the machine is about half
+   idle with as many threads as CPUs. At the end it says how many words were not as they were written, and ends
+   with 4 if any. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
