@@ -52,8 +52,8 @@ fn test(shared: &DaemonContext<'_>, device: &Arc<ModuleDevice>, node: Node, clai
     let Some(mut job) = Job::begin(shared, Work { block, fidelity: Fidelity::MIN }) else { return };
     while !job.is_tested() && job.test(shared).goes_on() {}
     let (step, verdict) = job.judge(shared);
-    // The source learns of bad frames only: what is good, it sees by the module's table of ages. It may be busy, and the
-    // next task waits.
+    // The source learns of bad frames only: what is good, it sees by the module's table of ages. It may be busy, and
+    // the next task waits.
     if matches!(verdict, BlockVerdict::Failed(_)) {
         lock(&shared.diagnostic).finish(step, verdict, shared.clock.now());
     }
