@@ -347,12 +347,20 @@ void rampart_wanted_keep(struct rampart_wanted *block)
 	}
 }
 
-/* The holder asks no longer. */
+/* The holder asks no longer: nobody waits for it. */
 void rampart_wanted_forget(const struct rampart_holder *holder)
 {
+	struct rampart_wanted *block, *next;
+
 	spin_lock(&wanted_lock);
-	if (tester == holder)
+	if (tester == holder) {
 		tester = NULL;
+		list_for_each_entry_safe(block, next, &wanted, list) {
+			list_del(&block->list);
+			block->state = UNTESTED;
+			complete(&block->done);
+		}
+	}
 	spin_unlock(&wanted_lock);
 }
 

@@ -3,8 +3,7 @@
 //! **Problem.** A test ahead of allocation can come too late: the kernel uses some memory again within moments.
 //! **Idea.** A kernel with `kernel/patches` has the task that allocates wait for the test of its block
 //! [Rahman16, 4.1]. One thread a node does nothing but these tests, at the lowest fidelity and without a delayed read.
-//! **Why this way.** The task waits: so this thread has the priority of a program, and rests less often than a tester,
-//! which tests far more at a time.
+//! **Why this way.** The task waits: so this thread has the priority of a program, and does not rest as testers do.
 
 use std::sync::Arc;
 use std::thread;

@@ -294,7 +294,8 @@ fn retire(shared: &DaemonContext<'_>, step: &mut Step<StepMemory>, frame: Frame,
 /// Marches over a step, part by part of its memory and of the stage that comes next. Notes the pages on which there
 /// were mismatches. Parts that the kernel has taken back are left out.
 fn march(shared: &DaemonContext<'_>, job: &mut Job, frames: &[Option<Frame>]) -> Ended {
-    let mut shift = Shift { shared, began: Instant::now(), worked: Duration::ZERO };
+    let pace = if job.step.region.is_waited_for() { Pace::AtOnce } else { Pace::Shares };
+    let mut shift = Shift { shared, pace, began: Instant::now(), worked: Duration::ZERO };
     let mut ended = Ended::Stopped;
     for (part, pages) in job.step.region.parts().into_iter().enumerate() {
         match march_over(job, part, pages.start, &frames[pages], &mut shift) {
@@ -354,6 +355,7 @@ fn faults_to_inject(shared: &DaemonContext<'_>, memory: &StepMemory, frames: &[O
 /// A tester's time on one step: the work, and the rests that keep it within its share.
 struct Shift<'a, 'b> {
     shared: &'a DaemonContext<'b>,
+    pace: Pace,
     began: Instant,
     worked: Duration,
 }
@@ -377,6 +379,15 @@ impl Shift<'_, '_> {
         self.began = Instant::now();
         ControlFlow::Continue(())
     }
+}
+
+/// Whether a tester rests for a part of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// As the shares say.
+    Shares,
+    /// It does not: a task waits.
+    AtOnce,
 }
 
 struct TesterWatch<'a, 'b, 'c> {
@@ -403,7 +414,7 @@ impl Watch for TesterWatch<'_, '_, '_> {
         if self.shift.is_interrupted() {
             return ControlFlow::Break(());
         }
-        if self.shift.began.elapsed() < SHIFT {
+        if self.shift.pace == Pace::AtOnce || self.shift.began.elapsed() < SHIFT {
             return ControlFlow::Continue(());
         }
         let worked = self.shift.count();
