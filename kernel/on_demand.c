@@ -12,7 +12,7 @@
  * bad one the good frames go to the free lists.
  *
  * Why so: the kernel needs no test loops of its own. The task may hold locks, so
- * it waits for eleven seconds at most: without a tester, or if it is late, the
+ * it waits for 13 seconds at most: without a tester, or if it is late, the
  * block is handed out untested, and counted by the call path that asked for it.
  * The owner's own allocations do not wait for the owner, but for those by which
  * it moves content out of claimed frames.
@@ -38,8 +38,11 @@
 #include "rampart.h"
 #include "rampart_abi.h"
 
-/* How long a task waits for a tester to come, and then for its verdict. */
-#define UNTIL_CLAIMED HZ
+/*
+ * How long a task waits for a tester to come, and then for its verdict. The
+ * tester may have large blocks of other tasks before.
+ */
+#define UNTIL_CLAIMED (3 * HZ)
 #define UNTIL_TESTED (10 * HZ)
 
 /* For so long after a tester was late, nobody waits for one. */
