@@ -10,8 +10,8 @@
  * Idea: frames come from ranges that the owner chose (frames.c), block by block
  * from the kernel's free lists (lists.c), from memory that came online and was
  * not used yet (first_use.c), or from a task that is about to get them
- * (on_demand.c). A claim has a number that no later one has; a
- * verdict names it, and is refused when the claim is gone.
+ * (on_demand.c). A claim has a number that no later one has; a verdict names it,
+ * and is refused when the claim is gone.
  *
  * Why so: a claim ends in one way, whoever ends it, by end_claim(): the owner's
  * mapping of the frames is taken away before the first of them is free.
@@ -241,9 +241,27 @@ static void wait_again(const struct rampart_frames *frames)
 		rampart_new_leave(frames);
 }
 
-static int claim_new(struct claim *claim, struct rampart_new *new)
+static int clear_answer(struct rampart_node_block *block)
 {
-	int error = rampart_new_take(claim->holder, new->node, &claim->frames);
+	block->first = 0;
+	block->claim = 0;
+	block->frames = 0;
+	return block->node < MAX_NUMNODES && node_online(block->node) ? 0 :
+								       -ENXIO;
+}
+
+static void begin_claim_of_block(struct claim *claim,
+				 struct rampart_node_block *block)
+{
+	block->first = claim->frames.first;
+	block->frames = claim->frames.count;
+	block->claim = begin_claim(claim);
+}
+
+static int claim_new(struct claim *claim, struct rampart_node_block *block)
+{
+	int error = rampart_new_take(claim->holder, block->node,
+				     &claim->frames);
 
 	if (error)
 		return error;
@@ -251,28 +269,24 @@ static int claim_new(struct claim *claim, struct rampart_new *new)
 		wait_again(&claim->frames);
 		return -EBUSY;
 	}
-	new->first = claim->frames.first;
-	new->frames = claim->frames.count;
-	new->claim = begin_claim(claim);
+	begin_claim_of_block(claim, block);
 	return 0;
 }
 
 /* Claims a block that came online and was not used yet. */
-int rampart_claim_new(struct rampart_holder *holder, struct rampart_new *new)
+int rampart_claim_new(struct rampart_holder *holder,
+		      struct rampart_node_block *block)
 {
 	struct claim *claim;
-	int error;
+	int error = clear_answer(block);
 
-	new->first = 0;
-	new->claim = 0;
-	new->frames = 0;
-	if (new->node >= MAX_NUMNODES || !node_online(new->node))
-		return -ENXIO;
+	if (error)
+		return error;
 	claim = new_claim(holder, BEFORE_FIRST_USE);
 	if (!claim)
 		return -ENOMEM;
 	down_read(&claiming);
-	error = claim_new(claim, new);
+	error = claim_new(claim, block);
 	up_read(&claiming);
 	if (error)
 		kfree(claim);
@@ -281,29 +295,25 @@ int rampart_claim_new(struct rampart_holder *holder, struct rampart_new *new)
 
 /* Claims a block for which a task waits. */
 int rampart_claim_demanded(struct rampart_holder *holder,
-			   struct rampart_demanded *demanded)
+			   struct rampart_node_block *block)
 {
 	struct claim *claim;
+	int error = clear_answer(block);
 
-	demanded->first = 0;
-	demanded->claim = 0;
-	demanded->frames = 0;
 	if (!IS_ENABLED(CONFIG_PAGE_TESTS))
 		return -ENOTTY;
-	if (demanded->node >= MAX_NUMNODES || !node_online(demanded->node))
-		return -ENXIO;
+	if (error)
+		return error;
 	claim = new_claim(holder, ON_DEMAND);
 	if (!claim)
 		return -ENOMEM;
-	claim->wanted = rampart_wanted_take(holder, demanded->node,
+	claim->wanted = rampart_wanted_take(holder, block->node,
 					    &claim->frames);
 	if (!claim->wanted) {
 		kfree(claim);
 		return -ENOENT;
 	}
-	demanded->first = claim->frames.first;
-	demanded->frames = claim->frames.count;
-	demanded->claim = begin_claim(claim);
+	begin_claim_of_block(claim, block);
 	return 0;
 }
 

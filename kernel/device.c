@@ -163,30 +163,18 @@ static long claim_listed(struct rampart_holder *mine,
 	return error;
 }
 
-static long claim_new(struct rampart_holder *mine,
-		      struct rampart_new __user *user)
+static long claim_of_node(struct rampart_holder *mine,
+			  struct rampart_node_block __user *user,
+			  int (*claim)(struct rampart_holder *holder,
+				       struct rampart_node_block *block))
 {
-	struct rampart_new new;
+	struct rampart_node_block block;
 	int error;
 
-	if (copy_from_user(&new, user, sizeof(new)))
+	if (copy_from_user(&block, user, sizeof(block)))
 		return -EFAULT;
-	error = rampart_claim_new(mine, &new);
-	if (copy_to_user(user, &new, sizeof(new)))
-		return -EFAULT;
-	return error;
-}
-
-static long claim_demanded(struct rampart_holder *mine,
-			   struct rampart_demanded __user *user)
-{
-	struct rampart_demanded demanded;
-	int error;
-
-	if (copy_from_user(&demanded, user, sizeof(demanded)))
-		return -EFAULT;
-	error = rampart_claim_demanded(mine, &demanded);
-	if (copy_to_user(user, &demanded, sizeof(demanded)))
+	error = claim(mine, &block);
+	if (copy_to_user(user, &block, sizeof(block)))
 		return -EFAULT;
 	return error;
 }
@@ -256,9 +244,9 @@ static long rampart_ioctl(struct file *file, unsigned int request,
 	case RAMPART_CLAIM_LISTED:
 		return claim_listed(mine, user);
 	case RAMPART_CLAIM_NEW:
-		return claim_new(mine, user);
+		return claim_of_node(mine, user, rampart_claim_new);
 	case RAMPART_CLAIM_DEMANDED:
-		return claim_demanded(mine, user);
+		return claim_of_node(mine, user, rampart_claim_demanded);
 	case RAMPART_GIVE_BACK:
 		return give_back(mine, user);
 	case RAMPART_SET_LIFETIME:

@@ -15,10 +15,9 @@ struct rampart_wanted;
 struct file;
 struct page;
 struct poll_table_struct;
-struct rampart_demanded;
 struct rampart_lifetime;
 struct rampart_listed;
-struct rampart_new;
+struct rampart_node_block;
 struct vm_area_struct;
 
 /* A range of frames; may be empty. */
@@ -79,9 +78,10 @@ struct rampart_tally {
 int rampart_claim(struct rampart_holder *holder, struct rampart_claim *request);
 int rampart_claim_listed(struct rampart_holder *holder,
 			 struct rampart_listed *list);
-int rampart_claim_new(struct rampart_holder *holder, struct rampart_new *new);
+int rampart_claim_new(struct rampart_holder *holder,
+		      struct rampart_node_block *block);
 int rampart_claim_demanded(struct rampart_holder *holder,
-			   struct rampart_demanded *demanded);
+			   struct rampart_node_block *block);
 int rampart_give_back(const struct rampart_holder *holder,
 		      const struct rampart_give_back *verdict,
 		      unsigned long *bad);

@@ -71,16 +71,11 @@ struct rampart_listed {
 	__u32 zero;	/* in: 0 */
 };
 
-/* A block of memory that came online and was not used yet. */
-struct rampart_new {
-	__u64 first;	/* out: frame number */
-	__u64 claim;	/* out: number of the claim, as in rampart_claim */
-	__u32 node;	/* in */
-	__u32 frames;	/* out */
-};
-
-/* A block for which a task waits that allocates. */
-struct rampart_demanded {
+/*
+ * A block of a node that the module chooses: of memory that came online and was
+ * not used yet, or one for which a task waits that allocates.
+ */
+struct rampart_node_block {
 	__u64 first;	/* out: frame number */
 	__u64 claim;	/* out: number of the claim, as in rampart_claim */
 	__u32 node;	/* in */
@@ -145,22 +140,14 @@ _Static_assert(__builtin_offsetof(struct rampart_listed, frames) == 32,
 _Static_assert(__builtin_offsetof(struct rampart_listed, zero) == 36,
 	       "rampart_listed: zero");
 
-_Static_assert(sizeof(struct rampart_new) == 24, "rampart_new: size");
-_Static_assert(__builtin_offsetof(struct rampart_new, claim) == 8,
-	       "rampart_new: claim");
-_Static_assert(__builtin_offsetof(struct rampart_new, node) == 16,
-	       "rampart_new: node");
-_Static_assert(__builtin_offsetof(struct rampart_new, frames) == 20,
-	       "rampart_new: frames");
-
-_Static_assert(sizeof(struct rampart_demanded) == 24,
-	       "rampart_demanded: size");
-_Static_assert(__builtin_offsetof(struct rampart_demanded, claim) == 8,
-	       "rampart_demanded: claim");
-_Static_assert(__builtin_offsetof(struct rampart_demanded, node) == 16,
-	       "rampart_demanded: node");
-_Static_assert(__builtin_offsetof(struct rampart_demanded, frames) == 20,
-	       "rampart_demanded: frames");
+_Static_assert(sizeof(struct rampart_node_block) == 24,
+	       "rampart_node_block: size");
+_Static_assert(__builtin_offsetof(struct rampart_node_block, claim) == 8,
+	       "rampart_node_block: claim");
+_Static_assert(__builtin_offsetof(struct rampart_node_block, node) == 16,
+	       "rampart_node_block: node");
+_Static_assert(__builtin_offsetof(struct rampart_node_block, frames) == 20,
+	       "rampart_node_block: frames");
 
 _Static_assert(sizeof(struct rampart_give_back) == 32,
 	       "rampart_give_back: size");
@@ -183,8 +170,8 @@ _Static_assert(__builtin_offsetof(struct rampart_lifetime, margin) == 4,
 #define RAMPART_SET_LIFETIME	_IOW(0xB7, 0x03, struct rampart_lifetime)
 #define RAMPART_RENEW		_IO(0xB7, 0x04)
 #define RAMPART_CLAIM_LISTED	_IOWR(0xB7, 0x05, struct rampart_listed)
-#define RAMPART_CLAIM_NEW	_IOWR(0xB7, 0x06, struct rampart_new)
-#define RAMPART_CLAIM_DEMANDED	_IOWR(0xB7, 0x07, struct rampart_demanded)
+#define RAMPART_CLAIM_NEW	_IOWR(0xB7, 0x06, struct rampart_node_block)
+#define RAMPART_CLAIM_DEMANDED	_IOWR(0xB7, 0x07, struct rampart_node_block)
 
 _Static_assert(RAMPART_GET_INFO == 0x8008b700, "RAMPART_GET_INFO: number");
 _Static_assert(RAMPART_CLAIM == 0xc020b701, "RAMPART_CLAIM: number");

@@ -78,7 +78,7 @@ static void claim_listed(void) {
 }
 
 static void claim_new(void) {
-    struct rampart_new request = {.node = dice(16) ? 0 : dice(UINT32_MAX)};
+    struct rampart_node_block request = {.node = dice(16) ? 0 : dice(UINT32_MAX)};
     if (!dice(32)) request.first = request.claim = dice(UINT64_MAX);
     int got = ioctl(device, RAMPART_CLAIM_NEW, &request) == 0;
     counts->successes += got;

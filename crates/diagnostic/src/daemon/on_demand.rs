@@ -25,6 +25,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Tests blocks of all nodes until the daemon stops; returns at once on a kernel without the patch.
 pub fn work(shared: &DaemonContext<'_>, device: &Arc<ModuleDevice>) {
     let mut nodes: Vec<&(Node, Vec<CpuNumber>)> = shared.prepared.testers.iter().collect();
+    // Testers take turns over the nodes.
+    nodes.sort_by_key(|tester| tester.0);
     nodes.dedup_by_key(|tester| tester.0);
     thread::scope(|scope| {
         for (node, near) in nodes {

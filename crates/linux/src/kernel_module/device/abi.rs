@@ -56,20 +56,10 @@ pub(super) struct Listed {
     pub zero: u32,
 }
 
-/// `struct rampart_new`.
+/// `struct rampart_node_block`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct New {
-    pub first: u64,
-    pub claim: u64,
-    pub node: u32,
-    pub frames: u32,
-}
-
-/// `struct rampart_demanded`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Demanded {
+pub(super) struct NodeBlock {
     pub first: u64,
     pub claim: u64,
     pub node: u32,
@@ -101,8 +91,8 @@ const GIVE_BACK: Opcode = opcode::write::<GiveBack>(GROUP, 2);
 const SET_LIFETIME: Opcode = opcode::write::<Lifetime>(GROUP, 3);
 const RENEW: Opcode = opcode::none(GROUP, 4);
 const CLAIM_LISTED: Opcode = opcode::read_write::<Listed>(GROUP, 5);
-const CLAIM_NEW: Opcode = opcode::read_write::<New>(GROUP, 6);
-const CLAIM_DEMANDED: Opcode = opcode::read_write::<Demanded>(GROUP, 7);
+const CLAIM_NEW: Opcode = opcode::read_write::<NodeBlock>(GROUP, 6);
+const CLAIM_DEMANDED: Opcode = opcode::read_write::<NodeBlock>(GROUP, 7);
 
 const _: () = {
     assert!(size_of::<Claim>() == 32 && offset_of!(Claim, frames) == 8 && offset_of!(Claim, how) == 12);
@@ -115,10 +105,9 @@ const _: () = {
     assert!(size_of::<Lifetime>() == 8 && offset_of!(Lifetime, margin) == 4 && SET_LIFETIME == 0x4008_b703);
     assert!(CLAIM == 0xc020_b701 && GIVE_BACK == 0x4020_b702 && RENEW == 0xb704);
     assert!(CLAIM_LISTED == 0xc028_b705 && CLAIM_NEW == 0xc018_b706);
-    assert!(size_of::<New>() == 24 && offset_of!(New, claim) == 8);
-    assert!(offset_of!(New, node) == 16 && offset_of!(New, frames) == 20);
-    assert!(size_of::<Demanded>() == 24 && offset_of!(Demanded, claim) == 8 && CLAIM_DEMANDED == 0xc018_b707);
-    assert!(offset_of!(Demanded, node) == 16 && offset_of!(Demanded, frames) == 20);
+    assert!(size_of::<NodeBlock>() == 24 && offset_of!(NodeBlock, claim) == 8);
+    assert!(offset_of!(NodeBlock, node) == 16 && offset_of!(NodeBlock, frames) == 20);
+    assert!(CLAIM_DEMANDED == 0xc018_b707);
 };
 
 /// Claims; the results are in `request`, also after a refusal.
@@ -136,17 +125,17 @@ pub(super) fn claim_listed(device: &File, request: &mut Listed) -> Result<()> {
 }
 
 /// Claims a block of memory that came online and was not used yet; the results are in `request`.
-pub(super) fn claim_new(device: &File, request: &mut New) -> Result<()> {
-    // SAFETY: the request of this number reads and writes a `struct rampart_new`, as which `New` is laid out; no
-    // reference to memory is in it, and nobody uses the frames that the module takes.
-    unsafe { ioctl::ioctl(device, Updater::<CLAIM_NEW, New>::new(request)) }
+pub(super) fn claim_new(device: &File, request: &mut NodeBlock) -> Result<()> {
+    // SAFETY: the request of this number reads and writes a `struct rampart_node_block`, as which `NodeBlock` is laid
+    // out; no reference to memory is in it, and nobody uses the frames that the module takes.
+    unsafe { ioctl::ioctl(device, Updater::<CLAIM_NEW, NodeBlock>::new(request)) }
 }
 
 /// Claims a block for which a task waits; the results are in `request`.
-pub(super) fn claim_demanded(device: &File, request: &mut Demanded) -> Result<()> {
-    // SAFETY: the request of this number reads and writes a `struct rampart_demanded`, as which `Demanded` is laid out;
-    // no reference to memory is in it, and the task that waits for the frames does not have them yet.
-    unsafe { ioctl::ioctl(device, Updater::<CLAIM_DEMANDED, Demanded>::new(request)) }
+pub(super) fn claim_demanded(device: &File, request: &mut NodeBlock) -> Result<()> {
+    // SAFETY: the request of this number reads and writes a `struct rampart_node_block`, as which `NodeBlock` is laid
+    // out; no reference to memory is in it, and the task that waits for the frames does not have them yet.
+    unsafe { ioctl::ioctl(device, Updater::<CLAIM_DEMANDED, NodeBlock>::new(request)) }
 }
 
 /// Gives back. The list that `request` names must be as long as it says; the module only reads it, and fails where

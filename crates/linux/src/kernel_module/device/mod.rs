@@ -178,7 +178,7 @@ impl ModuleDevice {
     /// # Errors
     /// If none waits, or the kernel does not give a block.
     pub fn claim_new(self: &Arc<Self>, node: Node) -> Result<ClaimedFrames, ListRefusal> {
-        let mut request = abi::New { node: node.0, ..abi::New::default() };
+        let mut request = abi::NodeBlock { node: node.0, ..abi::NodeBlock::default() };
         abi::claim_new(&self.file, &mut request).map_err(ListRefusal::of)?;
         self.claimed_block(request.first, request.frames, request.claim)
     }
@@ -189,7 +189,7 @@ impl ModuleDevice {
     /// # Errors
     /// If no task waits for a block.
     pub fn claim_demanded(self: &Arc<Self>, node: Node) -> Result<ClaimedFrames, ListRefusal> {
-        let mut request = abi::Demanded { node: node.0, ..abi::Demanded::default() };
+        let mut request = abi::NodeBlock { node: node.0, ..abi::NodeBlock::default() };
         abi::claim_demanded(&self.file, &mut request).map_err(ListRefusal::of)?;
         self.claimed_block(request.first, request.frames, request.claim)
     }
