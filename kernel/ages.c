@@ -8,10 +8,11 @@
  *
  * Idea: a table of the module's own, 4 bytes for each frame, allocated for
  * each section of memory (128 MiB) that is online. An entry has the second in
- * which the frame was tested, and whether it was freed since then.
+ * which the frame was tested, whether it was freed since then, and whether it is
+ * free now: the kernel has no mark for free frames on per-CPU lists.
  *
- * Why so: the table costs a thousandth of the memory, and one load for each
- * frame that is allocated. A frame is freed, allocated or claimed by one user
+ * Why so: the table costs a thousandth of the memory, and one write for each
+ * frame that is allocated or freed. A frame is freed, allocated or claimed by one user
  * at a time, so that its entry needs no lock.
  */
 #include <linux/ktime.h>
@@ -78,6 +79,21 @@ void rampart_ages_see(unsigned long first, unsigned long frames, bool *good,
 	*unfreed &= *good;
 }
 
+/* Whether a test of a block is not good, or older than so many seconds. */
+bool rampart_ages_are_due(unsigned long first, unsigned long frames, u32 older)
+{
+	unsigned long frame;
+
+	for (frame = first; frame < first + frames; frame++) {
+		u32 entry = rampart_age(frame);
+
+		if (!is_good(entry) ||
+		    now() - (entry & RAMPART_AGE_TESTED) > older)
+			return true;
+	}
+	return false;
+}
+
 /*
  * A block is freed. Returns whether its first frame was held by a claim: then
  * it is the module that gives it back, and the frame is not held any longer.
@@ -96,12 +112,27 @@ bool rampart_ages_free(unsigned long first, unsigned long frames)
 		was = READ_ONCE(*entry);
 		if (was & RAMPART_AGE_HELD) {
 			held |= frame == first;
-			WRITE_ONCE(*entry, was & ~RAMPART_AGE_HELD);
-		} else if (!(was & RAMPART_AGE_FREED)) {
-			WRITE_ONCE(*entry, was | RAMPART_AGE_FREED);
+			was &= ~RAMPART_AGE_HELD;
+		} else {
+			was |= RAMPART_AGE_FREED;
 		}
+		WRITE_ONCE(*entry, was | RAMPART_AGE_FREE);
 	}
 	return held;
+}
+
+/* A block is allocated. */
+void rampart_ages_allocate(unsigned long first, unsigned long frames)
+{
+	unsigned long frame;
+
+	for (frame = first; frame < first + frames; frame++) {
+		u32 *entry = entry_of(frame);
+
+		if (entry)
+			WRITE_ONCE(*entry,
+				   READ_ONCE(*entry) & ~RAMPART_AGE_FREE);
+	}
 }
 
 void rampart_ages_hold(unsigned long frame)
@@ -109,7 +140,8 @@ void rampart_ages_hold(unsigned long frame)
 	u32 *entry = entry_of(frame);
 
 	if (entry)
-		WRITE_ONCE(*entry, READ_ONCE(*entry) | RAMPART_AGE_HELD);
+		WRITE_ONCE(*entry, (READ_ONCE(*entry) & ~RAMPART_AGE_FREE) |
+					   RAMPART_AGE_HELD);
 }
 
 /* It is held no longer, though it was not freed. */

@@ -354,20 +354,23 @@ static void give_up_claim(struct claim *claim, enum rampart_loss loss)
 
 /*
  * Gives the oldest claims back, at least so many frames if there are; returns
- * how many it were.
+ * how many it were. A block for which a task waits is that task's already: to
+ * give it up would lose its test, and free no memory.
  */
 unsigned long rampart_claims_give_up(unsigned long frames,
 				     enum rampart_loss loss)
 {
+	struct claim *claim, *next;
 	unsigned long given = 0;
 
 	mutex_lock(&claims_lock);
-	while (given < frames && !list_empty(&claims_by_age)) {
-		struct claim *oldest = list_first_entry(&claims_by_age,
-							struct claim, by_age);
-
-		given += oldest->frames.count;
-		give_up_claim(oldest, loss);
+	list_for_each_entry_safe(claim, next, &claims_by_age, by_age) {
+		if (given >= frames)
+			break;
+		if (claim->origin == ON_DEMAND)
+			continue;
+		given += claim->frames.count;
+		give_up_claim(claim, loss);
 	}
 	mutex_unlock(&claims_lock);
 	return given;

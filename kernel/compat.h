@@ -83,28 +83,40 @@ static inline void rampart_unlock_cpu_lists(struct per_cpu_pages *lists)
 	migrate_enable();
 }
 
+/* It would be held for too long if it were looked for among more blocks. */
+#define RAMPART_CPU_LIST_LOOK 256
+
 /*
- * The frame of the block of these CPU's lists that is allocated next; ULONG_MAX
- * if there is none. They have blocks of low orders only.
+ * Has a wanted block of these CPU's lists come to the front, from where it is
+ * allocated next; returns whether there is one. They have blocks of low orders
+ * only.
  */
-static inline unsigned long rampart_next_on_cpu(struct per_cpu_pages *lists,
-						unsigned int type,
-						unsigned int order)
+static inline bool
+rampart_bring_to_front(struct per_cpu_pages *lists, unsigned int type,
+		       unsigned int order,
+		       bool (*is_wanted)(unsigned long frame, const void *data),
+		       const void *data)
 {
-	const struct list_head *list;
-	unsigned long frame = ULONG_MAX;
+	unsigned int looks = RAMPART_CPU_LIST_LOOK;
+	struct list_head *list;
+	struct page *page;
+	bool found = false;
 
 	if (order > PAGE_ALLOC_COSTLY_ORDER)
-		return ULONG_MAX;
+		return false;
 	list = &lists->lists[MIGRATE_PCPTYPES * order + type];
 	if (list_empty(list))
-		return ULONG_MAX;
+		return false;
 	spin_lock(&lists->lock);
-	if (!list_empty(list))
-		frame = page_to_pfn(list_first_entry(list, struct page,
-						     pcp_list));
+	list_for_each_entry(page, list, pcp_list) {
+		found = is_wanted(page_to_pfn(page), data);
+		if (found)
+			list_move(&page->pcp_list, list);
+		if (found || !--looks)
+			break;
+	}
 	spin_unlock(&lists->lock);
-	return frame;
+	return found;
 }
 
 /*

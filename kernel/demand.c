@@ -116,6 +116,7 @@ static void see_alloc(void *unused, struct page *page, unsigned int order,
 
 	if (!page)
 		return;
+	rampart_ages_allocate(page_to_pfn(page), 1UL << order);
 	if (rampart_demand_is_ignored()) {
 		atomic_long_add(1L << order, &listed);
 		return;

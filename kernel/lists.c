@@ -10,20 +10,21 @@
  * split a larger block, or take one of another migratetype, and with it the
  * pageblock. So the list is looked at before.
  *
- * Blocks of low orders are on a list of a CPU before they come to the free
- * list. The kernel allocates first what was freed last, so that some go round
- * there for ever. So what a CPU would allocate next is taken first, by an
- * allocation on that CPU, as long as it has no valid test. All that is there is
- * not: a claim would run after each block that programs free.
+ * Blocks of low orders are on a per-CPU list before they come to the free list.
+ * A CPU allocates first what was freed last, so some circulate there for ever.
+ * Therefore blocks without a valid test, or whose test is older than the owner
+ * of the claim wishes, are taken from there first: such a block is brought to
+ * the front of its list, and an allocation on that CPU takes it. The others are
+ * left alone: claims would chase each block that programs free.
  *
- * When its lists are empty, a CPU takes blocks in batches, if need be by
- * splitting larger ones. So the module locks the lists of this CPU before it
- * takes a block of the free list: the kernel skips them, and takes exactly one.
+ * When the lists of a CPU are empty, the kernel fills them in batches, if need
+ * be by splitting larger blocks. So the module locks the lists of this CPU
+ * before it takes a block of the free list: the kernel then bypasses them, and
+ * takes exactly one.
  *
  * Why so: an allocated block belongs to the claim, as one of
  * alloc_contig_range does, and a bad frame of it need never go back. Free page
- * reporting, which is not used for that reason, puts back every block with its
- * bad frames.
+ * reporting is not used, since it puts every block back, with its bad frames.
  */
 #include <linux/cpumask.h>
 #include <linux/gfp.h>
@@ -69,7 +70,7 @@ int rampart_list_check(const struct rampart_listed *list)
 {
 	if (list->zone >= ARRAY_SIZE(zones) ||
 	    list->migratetype >= ARRAY_SIZE(types) ||
-	    list->order >= pageblock_order || list->zero)
+	    list->order >= pageblock_order)
 		return -EINVAL;
 	if (list->node >= MAX_NUMNODES || !node_online(list->node) ||
 	    !populated_zone(zone_of(list)))
@@ -98,28 +99,24 @@ static struct page *allocate(const struct rampart_listed *list)
 		       ERR_PTR(-ENOMEM);
 }
 
-/* Whether a CPU would next allocate a block without a valid test. */
-static bool is_next_untested(const struct rampart_listed *list, int cpu)
+static bool is_due(unsigned long frame, const void *data)
 {
-	unsigned long frame =
-		rampart_next_on_cpu(per_cpu_ptr(zone_of(list)->per_cpu_pageset,
-						cpu),
-				    types[list->migratetype].type, list->order);
-	bool good, unfreed;
+	const struct rampart_listed *list = data;
 
-	if (frame == ULONG_MAX)
-		return false;
-	rampart_ages_see(frame, 1UL << list->order, &good, &unfreed);
-	return !good;
+	return rampart_ages_are_due(frame, 1UL << list->order,
+				    list->older ?: U32_MAX);
 }
 
-/* The CPU that would; -1 if none would. */
-static int cpu_with_untested(const struct rampart_listed *list)
+/* A CPU that will allocate a block next whose test is due; -1 if there is none. */
+static int cpu_with_due(const struct rampart_listed *list)
 {
 	int cpu;
 
 	for_each_online_cpu(cpu) {
-		if (is_next_untested(list, cpu))
+		if (rampart_bring_to_front(
+			    per_cpu_ptr(zone_of(list)->per_cpu_pageset, cpu),
+			    types[list->migratetype].type, list->order, is_due,
+			    list))
 			return cpu;
 	}
 	return -1;
@@ -162,12 +159,12 @@ static long take_of_cpu_list(void *data)
 static struct page *take_first(const struct rampart_listed *list)
 {
 	struct taking taking = { list, ERR_PTR(-ENOENT) };
-	int cpu = cpu_with_untested(list);
+	int cpu = cpu_with_due(list);
 
-	if (cpu >= 0) {
+	if (cpu >= 0)
 		work_on_cpu_safe(cpu, take_of_cpu_list, &taking);
+	if (cpu >= 0 || list->older)
 		return taking.page;
-	}
 	rampart_demand_ignore_task(true);
 	taking.page = take_of_free_list(list);
 	rampart_demand_ignore_task(false);
@@ -181,7 +178,7 @@ static void put_back(struct page *page, unsigned int order)
 	rampart_demand_ignore_task(false);
 }
 
-/* Takes the first block of a list, whose frames then have a reference each. */
+/* Takes a block of a list, whose frames then have a reference each. */
 int rampart_list_take(const struct rampart_listed *list,
 		      struct rampart_frames *frames)
 {

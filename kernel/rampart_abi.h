@@ -59,7 +59,10 @@ struct rampart_claim {
 #define RAMPART_TYPE_MOVABLE	1
 #define RAMPART_TYPE_RECLAIMABLE 2
 
-/* A block of 2^order frames, the first of a free list of the kernel. */
+/*
+ * A block of 2^order frames: the first of a free list of the kernel, or one of
+ * the list of a CPU.
+ */
 struct rampart_listed {
 	__u32 node;	/* in */
 	__u32 zone;	/* in */
@@ -68,7 +71,7 @@ struct rampart_listed {
 	__u64 first;	/* out: frame number */
 	__u64 claim;	/* out: number of the claim, as in rampart_claim */
 	__u32 frames;	/* out */
-	__u32 zero;	/* in: 0 */
+	__u32 older;	/* in: seconds; if not 0, only of the lists of CPUs */
 };
 
 /*
@@ -101,8 +104,9 @@ struct rampart_lifetime {
 };
 
 /* An entry of the table of ages. */
-#define RAMPART_AGE_TESTED	((1U << 30) - 1) /* second of the test + 1; 0: never */
+#define RAMPART_AGE_TESTED	((1U << 29) - 1) /* second of the test + 1; 0: never */
 #define RAMPART_AGE_BAD		RAMPART_AGE_TESTED /* retired */
+#define RAMPART_AGE_FREE	(1U << 29) /* freed, and not allocated since */
 #define RAMPART_AGE_HELD	(1U << 30) /* by a claim */
 #define RAMPART_AGE_FREED	(1U << 31) /* after its test */
 
@@ -137,8 +141,8 @@ _Static_assert(__builtin_offsetof(struct rampart_listed, claim) == 24,
 	       "rampart_listed: claim");
 _Static_assert(__builtin_offsetof(struct rampart_listed, frames) == 32,
 	       "rampart_listed: frames");
-_Static_assert(__builtin_offsetof(struct rampart_listed, zero) == 36,
-	       "rampart_listed: zero");
+_Static_assert(__builtin_offsetof(struct rampart_listed, older) == 36,
+	       "rampart_listed: older");
 
 _Static_assert(sizeof(struct rampart_node_block) == 24,
 	       "rampart_node_block: size");

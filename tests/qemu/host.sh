@@ -17,6 +17,8 @@
 #                               and what the device has plugged, then what QEMU has resident of each memory
 #   host plug NAME BYTES        puts a memory module in, which "# qemu: -m 1G,slots=2,maxmem=2G" has room for: "ok"
 #   host unplug NAME            takes it out again, when the guest has let it go: "ok"
+#   host uncorrected ADDRESS    a program that runs on CPU 0, and is not busybox, reads an error there that the hardware
+#                               cannot correct: "ok"
 
 # Whether a scenario has such a host.
 has_host() {
@@ -60,6 +62,7 @@ obey_as_host() {
         ;;
       plug) plug "${bytes% *}" "${bytes#* }" ;;
       unplug) unplug "$bytes" ;;
+      uncorrected) uncorrected "$bytes" ;;
       *) echo "error no such request: $name" ;;
     esac
     [[ -z $stops ]] || qmp '{"execute": "cont"}' >/dev/null
@@ -86,6 +89,33 @@ unplug() {
     sleep 0.2
   done
   answer_with "$reply"
+}
+
+# A machine check, as of an Intel processor whose load met an error at an address: a valid, uncorrected and signalled
+# error for which the program that runs must do something (MCi_STATUS), while its instruction pointer is valid
+# (MCG_STATUS); the address is one of the machine, and right to 4 KiB (MCi_MISC) [Intel SDM 3B, 15.9.3].
+uncorrected() {
+  local tries
+  # Threads that this request has woken, or a signal before it, run for a moment.
+  sleep 0.1
+  for ((tries = 0; tries < 1000; tries++)); do
+    qmp '{"execute": "stop"}' >/dev/null
+    # Code of busybox is at lower addresses.
+    if monitor 'info registers' | grep -q 'RIP=00005.*CPL=3'; then
+      monitor "mce 0 1 0xbd80000000000134 0x7 $1 0x8c" >/dev/null
+      qmp '{"execute": "cont"}' >/dev/null
+      echo ok
+      return
+    fi
+    qmp '{"execute": "cont"}' >/dev/null
+    sleep 0.01
+  done
+  echo "error no program runs on CPU 0"
+}
+
+# The same by a command for people, which QMP has no word for.
+monitor() {
+  qmp '{"execute": "human-monitor-command", "arguments": {"command-line": "'"$1"'"}}'
 }
 
 answer_with() {

@@ -189,7 +189,7 @@ pub(crate) const fn can_move(class: FrameClass) -> Option<bool> {
         FrameClass::Slab | FrameClass::PageTable | FrameClass::Kernel | FrameClass::Reserved | FrameClass::Offline => {
             Some(false)
         }
-        FrameClass::Free | FrameClass::Poisoned | FrameClass::Absent => None,
+        FrameClass::Free | FrameClass::AtHand | FrameClass::Poisoned | FrameClass::Absent => None,
     }
 }
 

@@ -112,7 +112,7 @@ pub enum FrameClass {
     Slab,
     /// page tables
     PageTable,
-    /// other memory of the kernel, and free frames at hand for one CPU
+    /// other memory of the kernel, and free frames at hand for one CPU unless something else tells these
     Kernel,
     /// reserved at boot, by firmware or the kernel's image
     Reserved,
@@ -122,10 +122,13 @@ pub enum FrameClass {
     Offline,
     /// no memory at this address
     Absent,
+    /// free, and at hand for one CPU
+    AtHand,
 }
 
 impl FrameClass {
-    /// All classes, in the order in which reports name them.
+    /// The classes that the kernel's flags tell apart, in the order in which reports name them. The rest,
+    /// [`Self::AtHand`], is [`Self::Kernel`] for them.
     pub const ALL: [Self; 11] = [
         Self::Free,
         Self::Anonymous,

@@ -13,6 +13,7 @@
 //! | [`topology`] | nodes, their CPUs and memory |
 //! | [`memory_state`] | free memory, watermarks, pressure, the container's limit |
 //! | [`block`] | claimed memory: populated, pinned, given back |
+//! | [`memory_loss`] | accesses that survive that memory is taken away |
 //! | [`pagemap`], [`frame_flags`] | the frame of a page; the use of each frame |
 //! | `frame_use` | whether a frame may be handed out now ([`FrameUses`]) |
 //! | `iomem` | the names of all addresses: which memory the host gave by virtio-mem |
@@ -33,10 +34,10 @@
 //! | `program` | the program's addresses of the pages of each: in one range, and through a [`Window`] elsewhere |
 //! | [`cpu`] | where threads run, how they yield, the clock, detours |
 //!
-//! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`], [`shared`],
-//! [`kernel_module`], `shared_words`, `program` and [`protect`]), in the allocator of [`own_memory`], in the code of
-//! [`process`] between fork and exec, in the interruption below [`hotplug`], and in one system call and one instruction
-//! below [`cpu`].
+//! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`memory_loss`], [`userfaultfd`],
+//! [`vault`], [`shared`], [`kernel_module`], `shared_words`, `program` and [`protect`]), in the allocator of
+//! [`own_memory`], in the code of [`process`] between fork and exec, in the interruption below [`hotplug`], and in one
+//! system call and one instruction below [`cpu`].
 //!
 //! Works from Linux 5.10 on, with 4 KiB pages.
 //!
@@ -61,6 +62,7 @@ pub mod hotplug;
 mod iomem;
 pub mod kernel_module;
 pub mod memory_blocks;
+pub mod memory_loss;
 pub mod memory_state;
 pub mod memory_tables;
 mod mlocking;

@@ -64,7 +64,7 @@ impl FailureRow {
         let frame = natural("frame", self.frame)?;
         let failed = FailedFrame {
             frame: Frame::new(frame).ok_or_else(|| Malformed("frame", frame.to_string()))?,
-            cause: word("cause", &self.cause, [Cause::MarchTest, Cause::Operator, Cause::Guard], cause_word)?,
+            cause: word("cause", &self.cause, CAUSES, cause_word)?,
             lines: self.lines.cast_unsigned(),
             first_seen: moment("first_seen", self.first_seen)?,
             last_seen: moment("last_seen", self.last_seen)?,
@@ -90,11 +90,14 @@ pub(crate) fn retirement_text(retirement: &Retirement) -> String {
     serde_json::to_string(retirement).expect("a retirement is plain data")
 }
 
+const CAUSES: [Cause; 4] = [Cause::MarchTest, Cause::Operator, Cause::Guard, Cause::Hardware];
+
 const fn cause_word(cause: Cause) -> &'static str {
     match cause {
         Cause::MarchTest => "march-test",
         Cause::Operator => "operator",
         Cause::Guard => "guard",
+        Cause::Hardware => "hardware",
     }
 }
 

@@ -69,7 +69,7 @@ static void claim_listed(void) {
     if (!dice(16)) request.zone = dice(UINT32_MAX);
     if (!dice(16)) request.migratetype = dice(dice(2) ? 8 : UINT32_MAX);
     if (!dice(16)) request.order = dice(dice(2) ? 65 : UINT32_MAX);
-    if (!dice(32)) request.zero = dice(3);
+    if (!dice(4)) request.older = dice(3);
     if (!dice(32)) request.first = request.claim = dice(UINT64_MAX);
     int got = ioctl(device, RAMPART_CLAIM_LISTED, &request) == 0;
     counts->successes += got;

@@ -178,7 +178,7 @@ set_state() {
 # How many frames of the memory that was plugged in have a test.
 tested_of_block() {
   dd if=$folder/ages bs=$((block_frames * 4)) skip=$block count=1 2>/dev/null | od -An -v -tx4 | awk '
-    { for (i = 1; i <= NF; i++) if ($i !~ /^[048c]0*$/) n++ } END { print n + 0 }'
+    { for (i = 1; i <= NF; i++) if ($i !~ /^[02468ace]0*$/) n++ } END { print n + 0 }'
 }
 
 # One kill of the daemon: before it has claims, when it has, or a while later.

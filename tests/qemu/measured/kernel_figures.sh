@@ -46,7 +46,7 @@ covered() {
   awk '/ present / { present += $2 } / managed / { managed += $2 } END { print managed, present }' /proc/zoneinfo >/tmp/frames
   od -An -v -tu4 -w16 $folder/ages | awk -v now="$(cut -d . -f 1 /proc/uptime)" -v lifetime=$lifetime '
     NR == FNR { managed = $1; present = $2; next }
-    { for (i = 1; i <= NF; i++) { age = $i % 1073741824; ever += age > 0; fresh += age > 0 && now + 1 - age <= lifetime } }
+    { for (i = 1; i <= NF; i++) { age = $i % 536870912; ever += age > 0; fresh += age > 0 && now + 1 - age <= lifetime } }
     END { printf "tested in time %d of %d managed (%.1f %%), of %d present (%.1f %%); ever %d\n",
       fresh, managed, fresh * 100 / managed, present, fresh * 100 / present, ever }' /tmp/frames -
 }

@@ -105,6 +105,8 @@ types >/tmp/types
 for case in refusals neighbours late aliases forked ages from-list; do
   check "claims and their window: $case" window $case
 done
+at_hand=$(window at-hand)
+check "what is at hand for a CPU is tested, frame by frame ($at_hand)" test "$at_hand" -gt 0
 check "nothing is held after that" test "$(claims held)" = 0
 
 said=$(window free)

@@ -115,6 +115,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "program",
             "span",
             "block",
+            "memory_loss",
             "mlocking",
             "userfaultfd",
             "pagemap",

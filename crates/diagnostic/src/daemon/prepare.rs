@@ -85,7 +85,9 @@ impl WatchPreparation {
         };
         let march = MarchSetup::new(request.method, request.delay, request.retention, step)?;
         let mut block = Block::claim(step.min(free), PageKind::Huge)?;
+        let survives = block.access();
         let limit = Limit::measure(march.engine, &mut Region::from(&mut block));
+        drop(survives);
         Ok(Self { reach, claimable, step, most_resting, known_bad, testers: testers(machine), march, limit, campaign })
     }
 

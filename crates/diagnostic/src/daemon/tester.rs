@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rampart_linux::kernel_module::ClaimVerdict;
+use rampart_linux::memory_loss::is_page_lost;
 use rampart_linux::{CpuNumber, cpu};
 use rampart_march::execute::{Mismatch, Watch};
 use rampart_march::{Plan, guarantees};
@@ -24,7 +25,7 @@ use crate::testing::interruption::rest;
 use crate::testing::mismatch::BlockUnderTest;
 use crate::testing::prepare::lines;
 use crate::testing::publishing::lock;
-use crate::testing::retire::{give_back_claimed, retire_if_bad, warn_of_hardware_error};
+use crate::testing::retire::{give_back_claimed, retire_if_bad, see_hardware_errors, see_page_errors};
 
 /// How long a tester without work sleeps before it asks again.
 const IDLE: Duration = Duration::from_millis(10);
@@ -243,7 +244,7 @@ fn verdict_on_claims(
     shared: &DaemonContext<'_>,
     step: &mut Step<StepMemory>,
     ended: Ended,
-    bad: Vec<Frame>,
+    mut bad: Vec<Frame>,
 ) -> BlockVerdict {
     let parts = step.region.parts();
     let StepMemory::Chosen(chosen) = &mut step.region else { return BlockVerdict::NotTested };
@@ -252,7 +253,11 @@ fn verdict_on_claims(
     let warn = |why: &str| shared.observer.warned(why);
     let mut any_tested = false;
     for (mut claimed, pages) in chosen.end().into_iter().zip(parts) {
-        warn_of_hardware_error(&claimed, warn);
+        let struck = see_hardware_errors(shared.machine, &shared.published, &claimed, warn);
+        if !struck.is_empty() {
+            shared.publish();
+        }
+        bad.extend(struck);
         let own = bad.iter().copied().filter(|frame| claimed.frames().contains(*frame));
         let real: Vec<Frame> = own.filter(|frame| is_real(*frame)).collect();
         let judged = match (ended, claimed.loss()) {
@@ -326,18 +331,23 @@ fn march_over(
     let frame_now = |address| shared.machine.frame_at(address);
     let frame_now = (!hold.holds_frames()).then_some(&frame_now as &dyn Fn(u64) -> Option<Frame>);
     let executor = shared.prepared.march.executor();
+    let mut end = PartEnd::Whole;
     for planned in &plan.stages()[job.stage] {
         let under_test = BlockUnderTest { frames, address, injected, pass: planned.pass, frame_now };
         let mut watch = TesterWatch { under_test, first_page: first_page as u64, bad_pages, shift };
-        let done = executor.run_part(&mut access.region(), planned, emulator.as_mut(), &mut watch);
-        if StepAccess::is_lost() {
-            return PartEnd::Lost;
-        }
-        if !done.completed {
-            return PartEnd::Stopped;
+        if !executor.run_part(&mut access.region(), planned, emulator.as_mut(), &mut watch).completed {
+            end = PartEnd::Stopped;
+            break;
         }
     }
-    PartEnd::Whole
+    let StepAccess::Program(_, surviving) = &access else {
+        return if StepAccess::is_lost() { PartEnd::Lost } else { end };
+    };
+    let warn = |why: &str| shared.observer.warned(why);
+    let lost = see_page_errors(shared.machine, &shared.published, (address, frames), surviving, warn);
+    let is_lost = !lost.is_empty() || surviving.loss().is_some();
+    bad_pages.extend(lost.into_iter().map(|page| first_page as u64 + page));
+    if is_lost { PartEnd::Lost } else { end }
 }
 
 /// Returns the faults to inject into a step: faults of named frames whenever these frames are claimed; faults at random
@@ -400,8 +410,8 @@ struct TesterWatch<'a, 'b, 'c> {
 
 impl Watch for TesterWatch<'_, '_, '_> {
     fn mismatch(&mut self, seen: &Mismatch) {
-        // Other memory has come in the place of the frames: what it holds says nothing of them.
-        if StepAccess::is_lost() {
+        // Other memory has come in the place of the frame: what it holds says nothing of it.
+        if is_page_lost(seen.line.page()) {
             return;
         }
         let shared = self.shift.shared;

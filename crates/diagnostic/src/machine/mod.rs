@@ -186,6 +186,12 @@ impl MachineUnderTest {
         }
     }
 
+    /// Whether the kernel shows its mark of bad memory at a frame.
+    #[must_use]
+    pub fn is_marked(&self, frame: Frame) -> bool {
+        self.retirer.is_marked(frame) == Some(true)
+    }
+
     /// The kernel's present counts of memory errors.
     #[must_use]
     pub fn errors(&self) -> ErrorCounts {

@@ -78,11 +78,12 @@ struct Counted {
 impl Counted {
     /// Adds a block of 2 MiB.
     fn add(&mut self, classes: &[FrameClass], ages: &[FrameAge]) {
+        let classes: Vec<_> = classes.iter().zip(ages).map(|(class, age)| age.class(*class)).collect();
         let whole = classes.iter().all(|&class| is_movable(class));
-        for (&class, age) in classes.iter().zip(ages) {
+        for (class, age) in classes.into_iter().zip(ages) {
             let group = match class {
                 FrameClass::Absent | FrameClass::Reserved | FrameClass::Poisoned | FrameClass::Offline => continue,
-                FrameClass::Free if whole => FrameGroup::Free,
+                FrameClass::Free | FrameClass::AtHand if whole => FrameGroup::Free,
                 class if whole && is_movable(class) => FrameGroup::Movable,
                 class if is_movable(class) => FrameGroup::Beside,
                 _ => FrameGroup::Unmovable,
@@ -100,7 +101,7 @@ impl Counted {
 
 /// Whether the kernel can move what is in the frame, if there is something.
 pub const fn is_movable(class: FrameClass) -> bool {
-    matches!(class, FrameClass::Free | FrameClass::Anonymous | FrameClass::File)
+    matches!(class, FrameClass::Free | FrameClass::AtHand | FrameClass::Anonymous | FrameClass::File)
 }
 
 #[cfg(test)]
@@ -114,12 +115,13 @@ mod tests {
         let ages = |bits: [u32; 4]| bits.map(FrameAge::from_bits);
         counted.add(&[Free, Free, Anonymous, File], &ages([0, 51, 61, 1]));
         counted.add(&[Free, Kernel, File, Absent], &ages([11, 0, 0, 0]));
-        counted.add(&[Free, Free, Poisoned, Free], &ages([91, 0, (1 << 30) - 1, 0]));
+        counted.add(&[Free, Free, Poisoned, Free], &ages([91, 0, (1 << 29) - 1, 0]));
+        counted.add(&[Kernel, Free, Free, Free], &ages([1 << 29 | 81, 0, 0, 0]));
         let group = |group, frames, tested, oldest_seconds| GroupReach { group, frames, tested, oldest_seconds };
         assert_eq!(
             counted.groups,
             [
-                group(FrameGroup::Free, 2, 1, Some(50)),
+                group(FrameGroup::Free, 6, 2, Some(50)),
                 group(FrameGroup::Movable, 2, 2, Some(100)),
                 group(FrameGroup::Beside, 5, 2, Some(90)),
                 group(FrameGroup::Unmovable, 1, 0, None),

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rampart_linux::memory_loss::is_page_lost;
 use rampart_linux::{Block, CpuNumber, PageKind, cpu};
 use rampart_march::execute::limit::Limit;
 use rampart_march::execute::{Mismatch, Region, Watch};
@@ -21,12 +22,12 @@ use crate::testing::interruption::rest;
 use crate::testing::mismatch::BlockUnderTest;
 use crate::testing::prepare::lines;
 use crate::testing::publishing::lock;
-use crate::testing::retire::retire_if_bad;
+use crate::testing::retire::{retire_if_bad, see_page_errors};
 
 /// How long a tester without work sleeps before it asks again.
 const IDLE: Duration = Duration::from_millis(5);
 
-/// How often a block is tested again because the kernel moved its frames.
+/// How often a block is tested again because the kernel moved its frames, or took its memory away.
 const RETRIES: u32 = 3;
 
 /// Tests blocks until the test is over.
@@ -40,6 +41,7 @@ pub fn work(shared: &TestContext<'_>, on: CpuNumber) {
             Next::Claim { index, bytes } => {
                 let Some(mut held) = claim(shared, index, bytes) else { continue };
                 if !measured {
+                    let _survives = held.block.access();
                     let limit = Limit::measure(shared.prepared.march.engine, &mut Region::from(&mut held.block));
                     lock(&shared.sums).limits.push(limit);
                     measured = true;
@@ -86,18 +88,22 @@ fn test(shared: &TestContext<'_>, mut held: HeldBlock) {
     held.block.unpin();
     shared.publish();
     note_pinning(&mut lock(&shared.sums).pinning, pinning);
-    let again = ended == Ended::Whole && held.stage == plan.tested_after() && !count(shared, &mut held, &now, pass);
+    let again = match ended {
+        Ended::Whole => held.stage == plan.tested_after() && !count(shared, &mut held, &now, pass),
+        Ended::Lost => held.retries < RETRIES,
+        Ended::Stopped | Ended::NeededBack => false,
+    };
     retire(shared, &mut held, &frames);
     match ended {
-        Ended::NeededBack => {
+        Ended::Whole | Ended::Lost if again => {
+            (held.stage, held.retries) = (0, held.retries + 1);
+            shared.schedule().again(held);
+        }
+        Ended::NeededBack | Ended::Lost => {
             shared.schedule().dropped(held.block.bytes());
             shared.give_away(held);
         }
         Ended::Stopped => shared.schedule().hold(held, shared.elapsed()),
-        Ended::Whole if again => {
-            (held.stage, held.retries) = (0, held.retries + 1);
-            shared.schedule().again(held);
-        }
         Ended::Whole => go_on(shared, held, &plan),
     }
 }
@@ -186,10 +192,22 @@ enum Ended {
     Whole,
     Stopped,
     NeededBack,
+    /// All of its memory was taken away after an error of the hardware.
+    Lost,
 }
 
-/// Runs the next stage of a block's plan, part by part.
+/// Runs the next stage of a block's plan. Notes the pages in which the hardware reported errors.
 fn march(shared: &TestContext<'_>, held: &mut HeldBlock, frames: &[Option<Frame>], plan: &Plan) -> Ended {
+    let access = held.block.access();
+    let ended = march_parts(shared, held, frames, plan);
+    let address = held.block.base().addr().get() as u64;
+    let warn = |why: &str| shared.observer.warned(why);
+    held.retired.extend(see_page_errors(shared.machine, &shared.published, (address, frames), &access, warn));
+    if access.loss().is_some() { Ended::Lost } else { ended }
+}
+
+/// The same, part by part.
+fn march_parts(shared: &TestContext<'_>, held: &mut HeldBlock, frames: &[Option<Frame>], plan: &Plan) -> Ended {
     let address = held.block.base().as_ptr().addr() as u64;
     let executor = shared.prepared.march.executor();
     let frame_now = |address| shared.machine.frame_at(address);
@@ -261,9 +279,10 @@ impl TesterWatch<'_, '_> {
 
 impl Watch for TesterWatch<'_, '_> {
     fn mismatch(&mut self, seen: &Mismatch) {
-        // The kernel copied the content of the bad frame, with its wrong bits: they say nothing about the page's
-        // present frame.
-        if self.retired.contains(&seen.line.page()) {
+        // The kernel copied the content of the bad frame, with its wrong bits, or the page is a new one: what is read
+        // says nothing about its present frame.
+        let page = seen.line.page();
+        if self.retired.contains(&page) || is_page_lost(page) {
             return;
         }
         let at = self.shared.machine.clock.now();

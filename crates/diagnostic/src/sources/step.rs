@@ -10,8 +10,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rampart_linux::kernel_module::{
-    ClaimRefusal, ClaimWay, ClaimedFrames, FrameAccess, KernelFreeList, ListRefusal, ModuleDevice, late_touch,
+    ClaimRefusal, ClaimWay, ClaimedFrames, FrameAccess, KernelFreeList, ListPart, ListRefusal, ModuleDevice,
 };
+use rampart_linux::memory_loss::{SurvivingAccess, is_all_lost};
 use rampart_linux::{Block, Pinning};
 use rampart_march::execute::Region;
 use rampart_memory::{Bytes, FRAME_BYTES, Frame, FrameRange, Node};
@@ -46,7 +47,7 @@ pub enum ChosenRequest {
     /// These frames.
     Frames(FrameRange, ClaimWay),
     /// All blocks of a free list, up to 64 MiB. They are held together: the kernel would hand out the same ones again.
-    List(KernelFreeList),
+    List(KernelFreeList, ListPart),
     /// A block of memory that came online on this node and was not used yet.
     New(Node),
     /// A block of this node for which a task waits that allocates.
@@ -95,7 +96,7 @@ pub enum StepHold {
 /// A thread's access to the memory of a step.
 pub enum StepAccess<'a> {
     /// To memory of the process.
-    Program(&'a mut Block),
+    Program(&'a mut Block, SurvivingAccess),
     /// To claimed frames.
     Chosen(FrameAccess<'a>),
 }
@@ -188,7 +189,10 @@ impl StepMemory {
     /// Begins to access a part from this thread; `None` if the kernel has taken it back.
     pub fn access(&mut self, part: usize) -> Option<StepAccess<'_>> {
         match self {
-            Self::Program(block) => Some(StepAccess::Program(block)),
+            Self::Program(block) => {
+                let access = block.access();
+                Some(StepAccess::Program(block, access))
+            }
             Self::Chosen(chosen) => {
                 let claim = &mut chosen.claims[part];
                 if claim.loss().is_some() { None } else { Some(StepAccess::Chosen(claim.access())) }
@@ -202,7 +206,7 @@ impl ChosenMemory {
     pub const fn new(device: Arc<ModuleDevice>, request: ChosenRequest) -> Self {
         let count = match &request {
             ChosenRequest::Frames(frames, _) => frames.count(),
-            ChosenRequest::List(_) | ChosenRequest::New(_) | ChosenRequest::Demanded(_) => 0,
+            ChosenRequest::List(..) | ChosenRequest::New(_) | ChosenRequest::Demanded(_) => 0,
         };
         Self { device, request, state: ChosenState::Waits, claims: Vec::new(), count, moved: 0 }
     }
@@ -246,8 +250,8 @@ impl ChosenMemory {
                     Err(ClaimRefusal::MemoryShort) => ChosenState::MemoryShort,
                     Err(_) => ChosenState::Refused,
                 },
-                ChosenRequest::List(list) => {
-                    let state = claim_list(&self.device, *list, MOST_LISTED, &mut self.claims);
+                ChosenRequest::List(list, part) => {
+                    let state = claim_list(&self.device, *list, *part, MOST_LISTED, &mut self.claims);
                     self.count = self.claims.iter().map(|claim| claim.frames().count()).sum();
                     state
                 }
@@ -282,13 +286,14 @@ impl ChosenMemory {
 pub fn claim_list(
     device: &Arc<ModuleDevice>,
     list: KernelFreeList,
+    part: ListPart,
     most: u64,
     claims: &mut Vec<ClaimedFrames>,
 ) -> ChosenState {
     let mut frames = 0;
     let mut refusal = ListRefusal::Empty;
     while frames < most.min(MOST_LISTED) && claims.len() < MOST_BLOCKS {
-        match device.claim_listed(list) {
+        match device.claim_listed(list, part) {
             Ok(claimed) => {
                 frames += claimed.frames().count();
                 claims.push(claimed);
@@ -310,7 +315,7 @@ impl StepAccess<'_> {
     /// The address of the first page in this process.
     pub fn address(&self) -> u64 {
         let base = match self {
-            Self::Program(block) => block.base(),
+            Self::Program(block, _) => block.base(),
             Self::Chosen(access) => access.base(),
         };
         base.addr().get() as u64
@@ -319,13 +324,13 @@ impl StepAccess<'_> {
     /// The memory, for a march test.
     pub fn region(&mut self) -> Region<'_> {
         match self {
-            Self::Program(block) => Region::from(&mut **block),
+            Self::Program(block, _) => Region::from(&mut **block),
             Self::Chosen(access) => Region::from(access),
         }
     }
 
     /// Whether the kernel has taken the memory back: what is read now says nothing about it.
     pub fn is_lost() -> bool {
-        late_touch()
+        is_all_lost()
     }
 }

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeSet;
 
-use rampart_memory::Frame;
 use rampart_memory::fault_map::{Evidence, FailedFrame, FaultMap, MapOrigin, Retirement};
+use rampart_memory::{FRAME_BYTES, Frame, Timestamp};
 
 use crate::testing::bad_frame::BadFrame;
 
@@ -20,6 +20,14 @@ pub enum MismatchLocation {
     Frame(Frame),
     /// In this page of this process, by its number (address / 4096): its frame is unknown, so it cannot be stored.
     Page(Frame),
+}
+
+impl MismatchLocation {
+    /// A page of memory at an address of this process.
+    pub fn of_page(address: u64, page: u64) -> Self {
+        let number = Frame::new(address / FRAME_BYTES + page);
+        Self::Page(number.expect("addresses of a process are below 2^52"))
+    }
 }
 
 /// All bad frames of one test.
@@ -60,17 +68,37 @@ impl Default for Findings {
 impl Findings {
     /// Records a mismatch.
     pub fn record(&mut self, origin: MapOrigin, location: MismatchLocation, evidence: Evidence) {
-        let (map, key) = match location {
-            MismatchLocation::Frame(frame) => {
-                self.unwritten.insert((origin, frame));
-                (&mut self.frames[index(origin)], frame)
-            }
-            MismatchLocation::Page(page) => (&mut self.pages[index(origin)], page),
-        };
+        let (map, key) = self.map_of(origin, location);
+        let is_new = map.get(key).is_none();
+        map.record(key, evidence);
+        self.note(origin, location, is_new);
+    }
+
+    /// Records an error that the hardware reported and could not correct; no more if the frame is bad already.
+    pub fn uncorrected(&mut self, location: MismatchLocation, at: Timestamp) {
+        let (map, key) = self.map_of(MapOrigin::Real, location);
         if map.get(key).is_none() {
+            map.insert(FailedFrame::uncorrected(key, at));
+            self.note(MapOrigin::Real, location, true);
+        }
+    }
+
+    /// The map that has a location, and its number there.
+    const fn map_of(&mut self, origin: MapOrigin, location: MismatchLocation) -> (&mut FaultMap, Frame) {
+        match location {
+            MismatchLocation::Frame(frame) => (&mut self.frames[index(origin)], frame),
+            MismatchLocation::Page(page) => (&mut self.pages[index(origin)], page),
+        }
+    }
+
+    /// Notes what is to be written and reported.
+    fn note(&mut self, origin: MapOrigin, location: MismatchLocation, is_new: bool) {
+        if let MismatchLocation::Frame(frame) = location {
+            self.unwritten.insert((origin, frame));
+        }
+        if is_new {
             self.unreported.push((origin, location));
         }
-        map.record(key, evidence);
     }
 
     /// Whether there are unreported frames.
@@ -125,7 +153,7 @@ impl Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rampart_memory::{LineData, Timestamp};
+    use rampart_memory::LineData;
 
     fn evidence() -> Evidence {
         Evidence {

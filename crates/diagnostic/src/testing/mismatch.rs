@@ -47,10 +47,7 @@ impl BlockUnderTest<'_> {
             |frame: &Frame| self.frame_now.is_none_or(|now| now(self.address + page * FRAME_BYTES) == Some(*frame));
         let place = match self.frames[index].filter(stays) {
             Some(frame) => MismatchLocation::Frame(frame),
-            None => {
-                let number = self.address / FRAME_BYTES + page;
-                MismatchLocation::Page(Frame::new(number).expect("addresses of a process are below 2^52"))
-            }
+            None => MismatchLocation::of_page(self.address, page),
         };
         findings.lock().expect("no tester panicked").record(origin, place, evidence);
         page

@@ -61,6 +61,7 @@ impl MarchSetup {
 
 fn settle_method(requested: Option<Method>, engine: MarchEngine, bytes: Bytes) -> Result<BypassCheck, Error> {
     let mut block = Block::claim(bytes, PageKind::Huge)?;
+    let _survives = block.access();
     let mut region = Region::from(&mut block);
     let checked = match requested {
         Some(method) => bypass::check_method(engine, method, &mut region),

@@ -23,6 +23,7 @@ use self::mapping::Mapping;
 pub use self::page_kind::PageKind;
 use self::pin::Pin;
 pub use self::pinning::{PinRefusal, PinReport, Pinning};
+use crate::memory_loss::SurvivingAccess;
 use crate::pagemap::Pagemap;
 use crate::{Error, PAGE_BYTES, check_page_size};
 
@@ -77,6 +78,13 @@ impl Block {
     #[must_use]
     pub fn base(&self) -> NonNull<u8> {
         self.mapping.base()
+    }
+
+    /// Begins to access it from this thread, which has no other access. An error of the hardware that it cannot correct
+    /// ends the process no longer.
+    #[must_use]
+    pub fn access(&self) -> SurvivingAccess {
+        SurvivingAccess::to_own(self.base(), usize::try_from(self.bytes().get()).expect("a block is in memory"))
     }
 
     /// The number of bytes.

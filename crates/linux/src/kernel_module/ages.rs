@@ -8,7 +8,7 @@ use rampart_memory::FrameRange;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::counters::FOLDER;
-use crate::{Absence, Roots};
+use crate::{Absence, FrameClass, Roots};
 
 /// The open table of ages. Needs root.
 #[derive(Debug)]
@@ -32,8 +32,9 @@ pub enum LastTest {
 }
 
 impl FrameAge {
-    const TESTED: u32 = (1 << 30) - 1;
+    const TESTED: u32 = (1 << 29) - 1;
     const BAD: u32 = Self::TESTED;
+    const FREE: u32 = 1 << 29;
 
     /// An entry's bits.
     #[must_use]
@@ -48,6 +49,16 @@ impl FrameAge {
             0 => LastTest::Never,
             Self::BAD => LastTest::Bad,
             second => LastTest::Good(Duration::from_secs(u64::from(second - 1))),
+        }
+    }
+
+    /// What the frame is used for, if the kernel's flags say that it is used so: they are the same for memory of the
+    /// kernel and for free frames on the list of a CPU.
+    #[must_use]
+    pub const fn class(self, by_flags: FrameClass) -> FrameClass {
+        match by_flags {
+            FrameClass::Kernel if self.0 & Self::FREE != 0 => FrameClass::AtHand,
+            other => other,
         }
     }
 }
@@ -100,9 +111,17 @@ mod tests {
         assert_eq!(last(0), LastTest::Never);
         assert_eq!(last(1 << 31), LastTest::Never, "freed, and not tested before");
         assert_eq!(last(1), LastTest::Good(Duration::ZERO));
-        assert_eq!(last(1 << 30 | 1 << 31 | 101), LastTest::Good(Duration::from_secs(100)));
-        assert_eq!(last((1 << 30) - 1), LastTest::Bad);
+        assert_eq!(last(7 << 29 | 101), LastTest::Good(Duration::from_secs(100)));
+        assert_eq!(last((1 << 29) - 1), LastTest::Bad);
         assert_eq!(last(u32::MAX), LastTest::Bad);
+    }
+
+    #[test]
+    fn free_frames_at_hand_are_told_from_those_of_the_kernel() {
+        use FrameClass::{Anonymous, AtHand, Kernel};
+        let class = |bits, by_flags| FrameAge::from_bits(bits).class(by_flags);
+        assert_eq!([class(1 << 29 | 5, Kernel), class(1 << 29, Anonymous)], [AtHand, Anonymous]);
+        assert_eq!(class(!(1 << 29), Kernel), Kernel);
     }
 
     #[test]

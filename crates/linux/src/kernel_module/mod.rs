@@ -26,7 +26,7 @@ pub use self::counters::{
 };
 pub use self::device::{
     ClaimRefusal, ClaimVerdict, ClaimWay, ClaimedFrames, FrameAccess, KernelFreeList, KernelMigratetype, KernelZone,
-    ListRefusal, ModuleDevice, VerdictRefusal, WindowLoss, late_touch,
+    ListPart, ListRefusal, ModuleDevice, VerdictRefusal,
 };
 pub use self::file::ModuleFile;
 pub use self::holders::{DeviceHolder, LoadedModule};

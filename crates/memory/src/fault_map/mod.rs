@@ -35,6 +35,8 @@ pub enum Cause {
     Operator,
     /// The guard of a program found a page in it beyond correction.
     Guard,
+    /// The hardware reported an error in it that it could not correct, while it was tested.
+    Hardware,
 }
 
 /// One mismatch in full, enough to repeat the read that found it.
@@ -151,6 +153,12 @@ impl FailedFrame {
     #[must_use]
     pub fn spoilt(frame: Frame, at: Timestamp) -> Self {
         Self { cause: Cause::Guard, ..Self::condemned(frame, at) }
+    }
+
+    /// A frame in which the hardware reported an error that it could not correct, at an unknown place.
+    #[must_use]
+    pub fn uncorrected(frame: Frame, at: Timestamp) -> Self {
+        Self { cause: Cause::Hardware, ..Self::condemned(frame, at) }
     }
 
     fn observed(frame: Frame, evidence: Evidence) -> Self {

@@ -249,6 +249,7 @@ fn evidence(bad: &BadFrame) -> String {
     let why = match (bad.mismatches, bad.cause) {
         (0, Cause::Operator) => "put on the map by hand".to_owned(),
         (0, Cause::Guard) => "a page of a guarded program was beyond correction".to_owned(),
+        (0, Cause::Hardware) => "the hardware reported an error that it could not correct".to_owned(),
         _ => format!(
             "{} in {}{first}",
             plural(bad.mismatches, "mismatch", "es"),

@@ -113,7 +113,7 @@ fn any_retirement() -> impl Strategy<Value = Retirement> {
 
 /// Any frame that can be stored.
 pub fn any_failed() -> impl Strategy<Value = FailedFrame> {
-    let cause = prop_oneof![Just(Cause::MarchTest), Just(Cause::Operator), Just(Cause::Guard)];
+    let cause = prop_oneof![Just(Cause::MarchTest), Just(Cause::Operator), Just(Cause::Guard), Just(Cause::Hardware)];
     let times = (0..1_u64 << 63, 0..1_u64 << 63);
     let evidence = vec(any_evidence(), 0..=FailedFrame::EVIDENCE_KEPT);
     (any_frame(), cause, any::<u64>(), times, 0..1_u64 << 63, evidence, any_retirement()).prop_map(

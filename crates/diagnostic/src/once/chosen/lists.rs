@@ -5,7 +5,7 @@
 //! **Why this way.** Which blocks a list has, the kernel says only when it hands them over; so a list is held as a
 //! whole, and goes back as a whole. By now little of it was not tested.
 
-use rampart_linux::kernel_module::{ClaimedFrames, KernelFreeList, VerdictRefusal};
+use rampart_linux::kernel_module::{ClaimedFrames, KernelFreeList, ListPart, VerdictRefusal};
 use rampart_memory::FrameRange;
 
 use super::piece::{ClaimedPiece, StageEnd};
@@ -27,7 +27,7 @@ pub fn test(shared: &ChosenContext<'_>, lists: ListsOfKind) {
 
 fn test_list(shared: &ChosenContext<'_>, list: KernelFreeList) {
     let mut claims = Vec::new();
-    claim_list(&shared.test.device, list, shared.spare().frames(), &mut claims);
+    claim_list(&shared.test.device, list, ListPart::Whole, shared.spare().frames(), &mut claims);
     // What is not wanted is held all the same: given back now, it would be handed over again.
     let (wanted, _held): (Vec<_>, Vec<_>) = claims.into_iter().partition(|claim| is_wanted(shared, claim.frames()));
     let begin = |frames: ClaimedFrames| ClaimedPiece::begin(shared, FramePiece::new(frames.frames()), frames);

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use rampart_linux::kernel_module::{ClaimVerdict, ClaimedFrames, VerdictRefusal, late_touch};
+use rampart_linux::kernel_module::{ClaimVerdict, ClaimedFrames, VerdictRefusal};
+use rampart_linux::memory_loss::is_all_lost;
 use rampart_march::Plan;
 use rampart_march::execute::{Mismatch, Region, Watch};
 use rampart_memory::Frame;
@@ -15,7 +16,7 @@ use crate::testing::injected::InjectedFaults;
 use crate::testing::interruption::rest;
 use crate::testing::mismatch::BlockUnderTest;
 use crate::testing::publishing::lock;
-use crate::testing::retire::give_back_claimed;
+use crate::testing::retire::{give_back_claimed, see_hardware_errors};
 
 /// A piece that is claimed.
 pub struct ClaimedPiece {
@@ -41,11 +42,28 @@ impl ClaimedPiece {
 
     /// Gives a tested piece back.
     pub fn give_back(&mut self, shared: &ChosenContext<'_>) -> Result<(), VerdictRefusal> {
+        self.end(shared, |bad| ClaimVerdict::Tested(bad))
+    }
+
+    /// Gives back what is left of a piece whose frames were taken away.
+    pub fn abandon(mut self, shared: &ChosenContext<'_>) -> FramePiece {
+        let warn = |why: &str| shared.test.observer.warned(why);
+        self.bad.extend(see_hardware_errors(shared.test.machine, &shared.published, &self.frames, warn));
+        // If the claim has ended, the kernel has the good frames, and was asked to retire the bad ones.
+        let _given = self.end(shared, |bad| ClaimVerdict::NotTested(bad));
+        self.piece
+    }
+
+    fn end(
+        &mut self,
+        shared: &ChosenContext<'_>,
+        verdict: impl Fn(&[Frame]) -> ClaimVerdict<'_>,
+    ) -> Result<(), VerdictRefusal> {
         shared.publish();
         let bad: Vec<Frame> = self.bad.iter().copied().collect();
-        let (machine, verdict) = (shared.test.machine, ClaimVerdict::Tested(&bad));
+        let machine = shared.test.machine;
         let warn = |why: &str| shared.test.observer.warned(why);
-        let (_, given) = give_back_claimed(machine, &shared.published, &mut self.frames, verdict, warn);
+        let (_, given) = give_back_claimed(machine, &shared.published, &mut self.frames, verdict(&bad), warn);
         shared.publish();
         given
     }
@@ -65,7 +83,7 @@ impl ClaimedPiece {
             let mut watch = PieceWatch { shared, under_test, bad: &mut self.bad, paused, ended: StageEnd::Whole };
             executor.run_part(&mut Region::from(&mut access), part, None, &mut watch);
             paused = watch.paused;
-            let ended = if late_touch() { StageEnd::Lost } else { watch.ended };
+            let ended = if is_all_lost() { StageEnd::Lost } else { watch.ended };
             if ended != StageEnd::Whole {
                 return ended;
             }
@@ -96,7 +114,7 @@ impl PieceWatch<'_, '_> {
     fn check_interruption(&mut self) -> ControlFlow<()> {
         self.ended = if self.shared.interruption.halted() {
             StageEnd::Stopped
-        } else if late_touch() {
+        } else if is_all_lost() {
             StageEnd::Lost
         } else {
             return ControlFlow::Continue(());
@@ -108,7 +126,7 @@ impl PieceWatch<'_, '_> {
 impl Watch for PieceWatch<'_, '_> {
     fn mismatch(&mut self, seen: &Mismatch) {
         // Other memory has come in the place of the frames: what it holds says nothing of them.
-        if late_touch() {
+        if is_all_lost() {
             return;
         }
         let at = self.shared.test.machine.clock.now();

@@ -15,7 +15,6 @@ use super::piece::{ClaimedPiece, StageEnd};
 use super::schedule::{FramePiece, NextPiece};
 use super::shared::ChosenContext;
 use crate::testing::publishing::lock;
-use crate::testing::retire::warn_of_hardware_error;
 
 /// How long a tester without work sleeps before it asks again.
 const IDLE: Duration = Duration::from_millis(5);
@@ -80,10 +79,7 @@ fn claim(shared: &ChosenContext<'_>, piece: FramePiece) -> Option<ClaimedPiece> 
 fn go_on(shared: &ChosenContext<'_>, mut claimed: ClaimedPiece, resting: &mut VecDeque<ClaimedPiece>) {
     match claimed.march(shared) {
         StageEnd::Stopped => {}
-        StageEnd::Lost => {
-            warn_of_hardware_error(&claimed.frames, |why| shared.test.observer.warned(why));
-            lost(shared, claimed.piece);
-        }
+        StageEnd::Lost => lost(shared, claimed.abandon(shared)),
         StageEnd::Whole => {
             claimed.stage += 1;
             if claimed.stage <= claimed.plan.rests() {

@@ -44,7 +44,7 @@ pub struct ChosenPiece {
 pub enum BlockKind {
     /// The content of each page can be moved, if there is any.
     Movable,
-    /// It has pages of the kernel, or free pages on the list of a CPU: they look alike.
+    /// It has pages of the kernel, which may be free again at the next moment.
     Doubtful,
     /// It cannot be claimed.
     Unmovable,
@@ -100,6 +100,10 @@ impl FrameView {
     pub const fn may_be_tested(self) -> bool {
         is_movable(self.class)
     }
+
+    const fn is_in_use(self) -> bool {
+        !matches!(self.class, FrameClass::Free | FrameClass::AtHand)
+    }
 }
 
 impl BlockKind {
@@ -134,7 +138,7 @@ impl BlockNeeds {
         Self {
             pieces,
             reachable: candidates.len() as u64,
-            missed: count(&|one| one.view.class != FrameClass::Free && one.end < look.now),
+            missed: count(&|one| one.view.is_in_use() && one.end < look.now),
             untested: count(&|one| one.view.tested == Tested::NEVER),
             first: candidates.iter().map(|one| (one.due, one.end)).reduce(|a, b| (a.0.min(b.0), a.1.min(b.1))),
         }
@@ -178,7 +182,7 @@ fn runs_of(candidates: &[Candidate]) -> impl Iterator<Item = &[Candidate]> {
 mod tests {
     use super::*;
 
-    use FrameClass::{Anonymous, Free, Kernel, Reserved, Slab};
+    use FrameClass::{Anonymous, AtHand, Free, Kernel, Reserved, Slab};
 
     const START: u64 = 1 << 50;
 
@@ -240,6 +244,14 @@ mod tests {
     }
 
     #[test]
+    fn free_frames_at_hand_for_a_cpu_are_tested_with_their_block_and_miss_no_deadline() {
+        let block = [(100, Free, Some(700)), (1, AtHand, Some(5)), (100, Anonymous, Some(700))];
+        let moved = ChosenPiece { frames: range(512, 201), way: ClaimWay::Move };
+        assert_eq!((needs(&block, 754).pieces, needs(&block, 755).pieces), (vec![], vec![moved]));
+        assert_eq!(needs(&block, 1100).missed, 0);
+    }
+
+    #[test]
     fn preferred_frames_are_due_at_any_age() {
         let block = |class| [(512, class, Some(90))];
         assert_eq!(needs(&block(Free), 100).pieces, [free(range(512, 512))]);
@@ -253,7 +265,7 @@ mod tests {
             let view = |class| FrameView { class, tested: Tested::NEVER };
             BlockKind::of(&[view(Free), view(class), view(Free)])
         };
-        assert_eq!([kind(Free), kind(Anonymous)], [BlockKind::Movable; 2]);
+        assert_eq!([kind(Free), kind(AtHand), kind(Anonymous)], [BlockKind::Movable; 3]);
         assert_eq!(kind(Kernel), BlockKind::Doubtful);
         assert_eq!([kind(Slab), kind(Reserved)], [BlockKind::Unmovable; 2]);
     }

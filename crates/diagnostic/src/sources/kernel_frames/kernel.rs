@@ -136,7 +136,7 @@ impl FrameKernel for KernelWithModule<'_> {
             LastTest::Good(since) => Tested::at(self.zero.after(since)),
         };
         let views = classes.into_iter().zip(ages);
-        views.map(|(class, age)| FrameView { class, tested: tested(age.last_test()) }).collect()
+        views.map(|(class, age)| FrameView { class: age.class(class), tested: tested(age.last_test()) }).collect()
     }
 
     fn demand(&self) -> Vec<TypeDemand> {

@@ -278,7 +278,8 @@ impl<K: FrameKernel> FrameSource for KernelFrames<K> {
         // Whatever was requested: a list has few frames, and those that the kernel uses next.
         if now >= self.short_until {
             let due = lists::begin(&mut self.lists, list.node, self.bound, now);
-            steps.extend(due.into_iter().map(|due| self.step(ChosenRequest::List(due), list.node)));
+            let step = |(due, part)| self.step(ChosenRequest::List(due, part), list.node);
+            steps.extend(due.into_iter().map(step));
         }
         let mut looks = 0;
         while credit > 0 && looks < MOST_LOOKS && now >= self.short_until {
@@ -312,7 +313,7 @@ impl<K: FrameKernel> FrameSource for KernelFrames<K> {
         self.settle(outcome, &verdict, now);
         match request {
             ChosenRequest::Frames(frames, way) => self.came_back(ChosenPiece { frames, way }, outcome, now),
-            ChosenRequest::List(list) => lists::end(&mut self.lists, list),
+            ChosenRequest::List(list, _) => lists::end(&mut self.lists, list),
             ChosenRequest::New(node) => self.node(node).expect("each request is of a node").new_memory.end(),
             ChosenRequest::Demanded(_) => {}
         }

@@ -53,7 +53,7 @@ pub(super) struct Listed {
     pub first: u64,
     pub claim: u64,
     pub frames: u32,
-    pub zero: u32,
+    pub older: u32,
 }
 
 /// `struct rampart_node_block`.
@@ -99,7 +99,7 @@ const _: () = {
     assert!(offset_of!(Claim, claim) == 16 && offset_of!(Claim, in_use) == 24 && offset_of!(Claim, zero) == 28);
     assert!(size_of::<Listed>() == 40 && offset_of!(Listed, zone) == 4 && offset_of!(Listed, migratetype) == 8);
     assert!(offset_of!(Listed, order) == 12 && offset_of!(Listed, first) == 16 && offset_of!(Listed, claim) == 24);
-    assert!(offset_of!(Listed, frames) == 32 && offset_of!(Listed, zero) == 36);
+    assert!(offset_of!(Listed, frames) == 32 && offset_of!(Listed, older) == 36);
     assert!(size_of::<GiveBack>() == 32 && offset_of!(GiveBack, claim) == 8 && offset_of!(GiveBack, bad) == 16);
     assert!(offset_of!(GiveBack, bad_frames) == 24 && offset_of!(GiveBack, flags) == 28);
     assert!(size_of::<Lifetime>() == 8 && offset_of!(Lifetime, margin) == 4 && SET_LIFETIME == 0x4008_b703);

@@ -1,5 +1,7 @@
 //! The kernel's free lists, from which single blocks are claimed.
 
+use std::time::Duration;
+
 use rampart_memory::{BlockOrder, Node};
 use rustix::io::Errno;
 
@@ -27,6 +29,18 @@ pub enum KernelZone {
     Dma32,
     /// The rest (`RAMPART_ZONE_NORMAL`).
     Normal,
+}
+
+/// What of a free list is claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ListPart {
+    /// All of it; before that, what is at hand for a CPU without a valid test.
+    Whole,
+    /// Only what is at hand for a CPU, without a valid test or with one older than this, in whole seconds.
+    AtHand {
+        /// At least a second.
+        older: Duration,
+    },
 }
 
 /// For which allocations a pageblock is meant.
@@ -74,6 +88,16 @@ impl KernelFreeList {
     /// The largest order of a list, where a pageblock is 2 MiB.
     const LARGEST: u8 = 8;
 
+    /// The largest order of blocks that the kernel keeps at hand for a CPU, but for huge pages
+    /// (`PAGE_ALLOC_COSTLY_ORDER`).
+    const LARGEST_AT_HAND: u8 = 3;
+
+    /// Whether the kernel keeps blocks of the list at hand for each CPU.
+    #[must_use]
+    pub const fn is_kept_at_hand(self) -> bool {
+        self.order.number() <= Self::LARGEST_AT_HAND
+    }
+
     /// The lists of a node, also of zones that it does not have, in the order in which their blocks are best claimed:
     /// those of the kernel's own memory first, and the largest blocks first.
     pub fn of_node(node: Node) -> impl Iterator<Item = Self> {
@@ -85,7 +109,7 @@ impl KernelFreeList {
     }
 
     /// What to ask the module for.
-    pub(super) fn request(self) -> abi::Listed {
+    pub(super) fn request(self, part: ListPart) -> abi::Listed {
         abi::Listed {
             node: self.node.0,
             zone: match self.zone {
@@ -99,6 +123,10 @@ impl KernelFreeList {
                 KernelMigratetype::Reclaimable => abi::TYPE_RECLAIMABLE,
             },
             order: self.order.number().into(),
+            older: match part {
+                ListPart::Whole => 0,
+                ListPart::AtHand { older } => u32::try_from(older.as_secs()).unwrap_or(u32::MAX).max(1),
+            },
             ..abi::Listed::default()
         }
     }
@@ -124,14 +152,23 @@ mod tests {
 
     #[test]
     fn a_node_has_lists_of_the_kernel_s_own_memory_first_and_of_large_blocks_first() {
-        let asked: Vec<_> = KernelFreeList::of_node(Node(3)).map(KernelFreeList::request).collect();
-        assert!(asked.iter().all(|list| list.node == 3 && list.zero == 0));
+        let asked: Vec<_> = KernelFreeList::of_node(Node(3)).map(|list| list.request(ListPart::Whole)).collect();
+        assert!(asked.iter().all(|list| list.node == 3 && list.older == 0));
         let lists: Vec<_> = asked.iter().map(|list| (list.zone, list.migratetype, list.order)).collect();
         assert_eq!(lists.len(), 3 * 3 * 9);
         assert_eq!(lists[..2], [(0, 0, 8), (0, 0, 7)]);
         assert_eq!(lists[8..10], [(0, 0, 0), (0, 2, 8)]);
         assert_eq!(lists[17..19], [(0, 2, 0), (0, 1, 8)]);
         assert_eq!(lists[26..28], [(0, 1, 0), (1, 0, 8)]);
+    }
+
+    #[test]
+    fn what_is_at_hand_is_asked_for_by_an_age_of_a_second_or_more() {
+        let list = KernelFreeList::of_node(Node(0)).last().expect("a node has lists");
+        let older = |millis| list.request(ListPart::AtHand { older: Duration::from_millis(millis) }).older;
+        assert_eq!([older(0), older(999), older(41_250)], [1, 1, 41]);
+        let at_hand = KernelFreeList::of_node(Node(0)).filter(|list| list.is_kept_at_hand());
+        assert_eq!(at_hand.count(), 3 * 3 * 4);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! **Problem.** A claim can end at any time without its owner: memory is short, or its time is up. The owner must
 //! neither die of a late touch nor judge frames that others have by then. **Idea.** A [`ClaimedFrames`] has the number
 //! of its claim, which the module compares with each verdict, and a [`FrameWindow`], whose late touches meet other
-//! memory. **Why this way.** The test loops need not know: they run to their next stop, where [`late_touch`]
-//! ends them.
+//! memory. **Why this way.** The test loops need not know: they run to their next stop, where
+//! [`is_all_lost`](crate::memory_loss::is_all_lost) ends them.
 //!
 //! Frames are claimed in two ways. [`ModuleDevice::claim`] takes a range that the owner chose, free or in use, and is
 //! the one to begin with: it has nearly all frames. The kernel refuses it where a page that cannot be moved lies in the
@@ -27,10 +27,11 @@ use rampart_memory::{Frame, FrameRange, Node, TestLifetime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-pub use self::lists::{KernelFreeList, KernelMigratetype, KernelZone, ListRefusal};
+pub use self::lists::{KernelFreeList, KernelMigratetype, KernelZone, ListPart, ListRefusal};
+pub use self::window::FrameAccess;
 use self::window::FrameWindow;
-pub use self::window::{FrameAccess, WindowLoss, late_touch};
 use super::{DEVICE, KernelModuleView, LoadedModule};
+use crate::memory_loss::MemoryLoss;
 use crate::retire::goes_on_after_errors;
 use crate::{Absence, Roots};
 
@@ -165,8 +166,8 @@ impl ModuleDevice {
     ///
     /// # Errors
     /// If there is no such list, it is empty, or the kernel does not give a block.
-    pub fn claim_listed(self: &Arc<Self>, list: KernelFreeList) -> Result<ClaimedFrames, ListRefusal> {
-        let mut request = list.request();
+    pub fn claim_listed(self: &Arc<Self>, list: KernelFreeList, part: ListPart) -> Result<ClaimedFrames, ListRefusal> {
+        let mut request = list.request(part);
         abi::claim_listed(&self.file, &mut request).map_err(ListRefusal::of)?;
         self.claimed_block(request.first, request.frames, request.claim)
     }
@@ -257,7 +258,7 @@ impl ClaimedFrames {
 
     /// Why the frames are no longer there, if an access found out.
     #[must_use]
-    pub const fn loss(&self) -> Option<WindowLoss> {
+    pub const fn loss(&self) -> Option<MemoryLoss> {
         self.window.loss()
     }
 

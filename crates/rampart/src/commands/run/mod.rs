@@ -212,6 +212,7 @@ fn test_method(asked: bool) -> Result<Option<execute::Method>, Error> {
 /// `None` if there is no memory for the measurement.
 fn measured_test_method() -> Option<Result<execute::Method, NoneBypasses>> {
     let mut block = Block::claim(Bytes::from_mib(2), PageKind::Huge).ok()?;
+    let _survives = block.access();
     let found = bypass::bypassing_method(MarchEngine::detect(), &mut Region::from(&mut block));
     Some(found.map(|check| check.method))
 }
