@@ -17,6 +17,7 @@
  * mapping of the frames is taken away before the first of them is free.
  */
 #include <linux/bitmap.h>
+#include <linux/cpu.h>
 #include <linux/gfp.h>
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>
@@ -225,9 +226,12 @@ int rampart_claim_listed(struct rampart_holder *holder,
 	claim = new_claim(holder, FROM_KERNEL);
 	if (!claim)
 		return -ENOMEM;
+	/* Memory that goes offline takes both in this order, too. */
+	cpus_read_lock();
 	down_read(&claiming);
 	error = claim_block(claim, list);
 	up_read(&claiming);
+	cpus_read_unlock();
 	if (error)
 		kfree(claim);
 	return error;

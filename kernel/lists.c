@@ -26,6 +26,7 @@
  * alloc_contig_range does, and a bad frame of it need never go back. Free page
  * reporting is not used, since it puts every block back, with its bad frames.
  */
+#include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/gfp.h>
 #include <linux/list.h>
@@ -162,7 +163,7 @@ static struct page *take_first(const struct rampart_listed *list)
 	int cpu = cpu_with_due(list);
 
 	if (cpu >= 0)
-		work_on_cpu_safe(cpu, take_of_cpu_list, &taking);
+		work_on_cpu(cpu, take_of_cpu_list, &taking);
 	if (cpu >= 0 || list->older)
 		return taking.page;
 	rampart_demand_ignore_task(true);
@@ -178,7 +179,10 @@ static void put_back(struct page *page, unsigned int order)
 	rampart_demand_ignore_task(false);
 }
 
-/* Takes a block of a list, whose frames then have a reference each. */
+/*
+ * Takes a block of a list, whose frames then have a reference each. No CPU comes
+ * or goes meanwhile: the caller holds cpus_read_lock().
+ */
 int rampart_list_take(const struct rampart_listed *list,
 		      struct rampart_frames *frames)
 {
