@@ -112,6 +112,11 @@ pub trait FrameSource {
     /// The node of a block, and its number of frames.
     fn shape(&self, block: &Self::Block) -> (Node, u64);
 
+    /// Whether a block is to be tested before those that wait.
+    fn is_urgent(&self, _block: &Self::Block) -> bool {
+        false
+    }
+
     /// Gives a block back. Its good frames count as tested at `now`; its bad ones are never handed out again.
     fn give_back(&mut self, block: Self::Block, verdict: BlockVerdict, now: Timestamp);
 
@@ -152,6 +157,10 @@ impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
 
     fn shape(&self, block: &Self::Block) -> (Node, u64) {
         (**self).shape(block)
+    }
+
+    fn is_urgent(&self, block: &Self::Block) -> bool {
+        (**self).is_urgent(block)
     }
 
     fn give_back(&mut self, block: Self::Block, verdict: BlockVerdict, now: Timestamp) {

@@ -298,7 +298,11 @@ impl<S: FrameSource> Diagnostic<S> {
             refill.requested = if (blocks.len() as u64) < count { 0 } else { refill.requested - count };
             for block in blocks {
                 let (node, frames) = self.source.shape(&block);
-                self.dispatcher.dispatch(block, node, frames, self.config.threads);
+                if self.source.is_urgent(&block) {
+                    self.dispatcher.dispatch_first(block, node, frames, self.config.threads);
+                } else {
+                    self.dispatcher.dispatch(block, node, frames, self.config.threads);
+                }
             }
         }
         if self.enough {

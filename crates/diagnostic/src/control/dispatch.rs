@@ -1,7 +1,8 @@
 //! The test dispatcher: decides which tester gets a block [Rahman16, 5.2.2].
 //!
 //! A block goes to a tester on its own node, because remote memory is slower to test [Rahman16, fig. 32], and there to
-//! the tester whose queue has the fewest frames. Blocks are not split: they go back to the allocator whole.
+//! the tester whose queue has the fewest frames. Blocks are not split: they go back to the allocator whole. An urgent
+//! block goes first, such as few frames that are used again within moments.
 
 use std::collections::VecDeque;
 
@@ -36,6 +37,18 @@ impl<B> Dispatcher<B> {
 
     /// Queues a block of `frames` frames for one of the first `threads` testers.
     pub fn dispatch(&mut self, block: B, node: Node, frames: u64, threads: u32) {
+        let queue = self.queue(node, frames, threads);
+        queue.blocks.push_back((block, frames));
+    }
+
+    /// The same, before all that waits there.
+    pub fn dispatch_first(&mut self, block: B, node: Node, frames: u64, threads: u32) {
+        let queue = self.queue(node, frames, threads);
+        queue.blocks.push_front((block, frames));
+    }
+
+    /// The queue that gets so many frames more.
+    fn queue(&mut self, node: Node, frames: u64, threads: u32) -> &mut Queue<B> {
         let active = usize::try_from(threads).unwrap_or(usize::MAX).clamp(1, self.queues.len());
         let node_local = self.node_local;
         let queue = self.queues[..active]
@@ -43,7 +56,7 @@ impl<B> Dispatcher<B> {
             .min_by_key(|queue| (node_local && queue.node != node, queue.frames))
             .expect("one tester at least is active");
         queue.frames += frames;
-        queue.blocks.push_back((block, frames));
+        queue
     }
 
     /// The number of frames that may still be queued for a node, if each of the first `threads` testers may have `each`
@@ -102,6 +115,16 @@ mod tests {
         assert_eq!(dispatcher.next(Tester(3)), Some('c'), "b's 2 frames were fewer than a's 8");
         assert_eq!(dispatcher.next(Tester(0)), Some('d'));
         assert_eq!(dispatcher.waiting(), 0);
+    }
+
+    #[test]
+    fn an_urgent_block_goes_first() {
+        let mut dispatcher = Dispatcher::new(&NODES[..1], true);
+        dispatcher.dispatch('a', Node(0), 8, 1);
+        dispatcher.dispatch_first('b', Node(0), 1, 1);
+        dispatcher.dispatch('c', Node(0), 8, 1);
+        let order: String = std::iter::from_fn(|| dispatcher.next(Tester(0))).collect();
+        assert_eq!((order.as_str(), dispatcher.waiting()), ("bac", 0));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rampart_linux::kernel_module::{
     ClaimRefusal, ClaimWay, ClaimedFrames, FrameAccess, KernelFreeList, ListPart, ListRefusal, ModuleDevice,
@@ -47,7 +48,9 @@ pub enum ChosenRequest {
     /// These frames.
     Frames(FrameRange, ClaimWay),
     /// All blocks of a free list, up to 64 MiB. They are held together: the kernel would hand out the same ones again.
-    List(KernelFreeList, ListPart),
+    List(KernelFreeList),
+    /// What CPUs have at hand of the zone and migratetype of this list, with tests that are older than that.
+    AtHand(KernelFreeList, Duration),
     /// A block of memory that came online on this node and was not used yet.
     New(Node),
     /// A block of this node for which a task waits that allocates.
@@ -206,7 +209,9 @@ impl ChosenMemory {
     pub const fn new(device: Arc<ModuleDevice>, request: ChosenRequest) -> Self {
         let count = match &request {
             ChosenRequest::Frames(frames, _) => frames.count(),
-            ChosenRequest::List(..) | ChosenRequest::New(_) | ChosenRequest::Demanded(_) => 0,
+            ChosenRequest::List(_) | ChosenRequest::AtHand(..) | ChosenRequest::New(_) | ChosenRequest::Demanded(_) => {
+                0
+            }
         };
         Self { device, request, state: ChosenState::Waits, claims: Vec::new(), count, moved: 0 }
     }
@@ -250,16 +255,24 @@ impl ChosenMemory {
                     Err(ClaimRefusal::MemoryShort) => ChosenState::MemoryShort,
                     Err(_) => ChosenState::Refused,
                 },
-                ChosenRequest::List(list, part) => {
-                    let state = claim_list(&self.device, *list, *part, MOST_LISTED, &mut self.claims);
-                    self.count = self.claims.iter().map(|claim| claim.frames().count()).sum();
-                    state
+                ChosenRequest::List(list) => self.claim_lists([*list], ListPart::Whole),
+                ChosenRequest::AtHand(list, older) => {
+                    self.claim_lists(list.kept_at_hand(), ListPart::AtHand { older: *older })
                 }
                 ChosenRequest::New(node) => self.claim_block(self.device.claim_new(*node)),
                 ChosenRequest::Demanded(node) => self.claim_block(self.device.claim_demanded(*node)),
             };
         }
         (self.state == ChosenState::Claimed).then_some(StepHold::Claimed)
+    }
+
+    fn claim_lists(&mut self, lists: impl IntoIterator<Item = KernelFreeList>, part: ListPart) -> ChosenState {
+        let mut state = ChosenState::Refused;
+        for list in lists {
+            state = claim_list(&self.device, list, part, MOST_LISTED, &mut self.claims);
+        }
+        self.count = self.claims.iter().map(|claim| claim.frames().count()).sum();
+        state
     }
 
     fn claim_block(&mut self, block: Result<ClaimedFrames, ListRefusal>) -> ChosenState {

@@ -4,15 +4,14 @@
 //! lists. These change: the kernel frees memory that it allocated before the last test of the list, and soon uses it
 //! again. **Idea.** A list is tested twice per window, and again, a second later at the earliest, when enough frames of
 //! its migratetype without a valid test have been freed. That is 32 at order 0, and twice as many with each order more:
-//! freed frames reach lists of larger blocks only by merging. Pages on per-CPU lists are used again from there, and
-//! seldom reach a free list: so the per-CPU lists are looked through more often, for pages that are due for a retest.
-//! Only one list of a zone and migratetype is tested at a time. If all of their blocks were held, the kernel would
-//! place its own memory in blocks meant for programs, which could then no longer be emptied. **Why this way.** The
-//! demand on the lists says when they need testing [Rahman16, 5.2.4.2]; a quiet kernel is left alone.
+//! freed frames reach lists of larger blocks only by merging. Only one list of a zone and migratetype is tested at a
+//! time. If all of their blocks were held, the kernel would place its own memory in blocks meant for programs, which
+//! could then no longer be emptied. **Why this way.** The demand on the lists says when they need testing [Rahman16,
+//! 5.2.4.2]; a quiet kernel is left alone.
 
 use std::time::Duration;
 
-use rampart_linux::kernel_module::{KernelFreeList, ListPart};
+use rampart_linux::kernel_module::KernelFreeList;
 use rampart_memory::{Node, TestLifetime, Timestamp};
 
 use super::block::window;
@@ -24,18 +23,12 @@ const WORTH: u64 = 32;
 /// The pause between two tests.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// So often a window is looked through what is at hand for CPUs, if that is not more often than each second: 16 times
-/// between when a test is due and when it expires.
-const LOOKS: u32 = 64;
-
 /// A free list.
 #[derive(Debug)]
 pub struct ListSweep {
     list: KernelFreeList,
     /// The last test, if there was one.
     began: Option<Timestamp>,
-    /// The last look through what is at hand for CPUs, also as the first part of a test.
-    looked: Option<Timestamp>,
     /// Frames that have come back without a valid test: so far, and until the last test.
     returned: u64,
     dealt_with: u64,
@@ -46,7 +39,7 @@ pub struct ListSweep {
 impl ListSweep {
     /// A list that was never tested.
     pub const fn new(list: KernelFreeList) -> Self {
-        Self { list, began: None, looked: None, returned: 0, dealt_with: 0, is_out: false }
+        Self { list, began: None, returned: 0, dealt_with: 0, is_out: false }
     }
 
     /// Learns what has come back.
@@ -63,12 +56,6 @@ impl ListSweep {
         })
     }
 
-    /// Whether what of it is at hand for CPUs is to be looked through now.
-    fn is_look_due(&self, bound: TestLifetime, now: Timestamp) -> bool {
-        let pause = PAUSE.max(window(bound) / LOOKS);
-        self.list.is_kept_at_hand() && self.looked.is_none_or(|looked| now.since(looked) >= pause)
-    }
-
     /// Whether both lists are of one zone and migratetype.
     fn is_beside(&self, other: &Self) -> bool {
         let kind = |list: KernelFreeList| (list.node, list.zone, list.migratetype);
@@ -78,30 +65,17 @@ impl ListSweep {
 
 /// Hands out the lists of a node that are to be tested now, of each zone and migratetype the one that has waited
 /// longest.
-pub fn begin(
-    sweeps: &mut [ListSweep],
-    node: Node,
-    bound: TestLifetime,
-    now: Timestamp,
-) -> Vec<(KernelFreeList, ListPart)> {
+pub fn begin(sweeps: &mut [ListSweep], node: Node, bound: TestLifetime, now: Timestamp) -> Vec<KernelFreeList> {
     let mut lists = Vec::new();
     let mut order: Vec<usize> = (0..sweeps.len()).filter(|&at| sweeps[at].list.node == node).collect();
-    order.sort_by_key(|&at| sweeps[at].looked);
+    order.sort_by_key(|&at| sweeps[at].began);
     for at in order {
-        if sweeps.iter().any(|other| other.is_out && other.is_beside(&sweeps[at])) {
-            continue;
+        let is_free = !sweeps.iter().any(|other| other.is_out && other.is_beside(&sweeps[at]));
+        if is_free && sweeps[at].is_due(bound, now) {
+            let sweep = &mut sweeps[at];
+            (sweep.began, sweep.dealt_with, sweep.is_out) = (Some(now), sweep.returned, true);
+            lists.push(sweep.list);
         }
-        let sweep = &mut sweeps[at];
-        let part = if sweep.is_due(bound, now) {
-            (sweep.began, sweep.dealt_with) = (Some(now), sweep.returned);
-            ListPart::Whole
-        } else if sweep.is_look_due(bound, now) {
-            ListPart::AtHand { older: 3 * window(bound) / 4 }
-        } else {
-            continue;
-        };
-        (sweep.looked, sweep.is_out) = (Some(now), true);
-        lists.push((sweep.list, part));
     }
     lists
 }
@@ -124,15 +98,9 @@ mod tests {
     }
 
     /// The lists that are handed out.
-    fn begin_all(sweeps: &mut [ListSweep], second: u64) -> Vec<(KernelFreeList, ListPart)> {
+    fn begin(sweeps: &mut [ListSweep], second: u64) -> Vec<KernelFreeList> {
         let bound = TestLifetime::new(Duration::from_secs(1100), Duration::from_secs(100)).unwrap();
         super::begin(sweeps, Node(1), bound, at(second))
-    }
-
-    /// Those that are handed out as a whole; what is at hand was looked through.
-    fn begin(sweeps: &mut [ListSweep], second: u64) -> Vec<KernelFreeList> {
-        sweeps.iter_mut().for_each(|sweep| sweep.looked = sweep.began.map(|_| at(second)));
-        begin_all(sweeps, second).into_iter().map(|(list, _)| list).collect()
     }
 
     fn sweep_of_order(order: u8) -> ListSweep {
@@ -176,20 +144,6 @@ mod tests {
             ),
             []
         );
-    }
-
-    #[test]
-    fn what_is_at_hand_is_looked_through_64_times_a_window_for_tests_that_are_due() {
-        let mut sweeps = vec![sweep_of_order(3), sweep_of_order(4)];
-        let mut turn = |second| {
-            let lists = begin_all(&mut sweeps, second);
-            lists.iter().for_each(|(list, _)| end(&mut sweeps, *list));
-            lists.into_iter().map(|(list, part)| (list.order.number(), part)).collect::<Vec<_>>()
-        };
-        assert_eq!([turn(0), turn(1)], [[(3, ListPart::Whole)], [(4, ListPart::Whole)]]);
-        let at_hand = ListPart::AtHand { older: Duration::from_secs(750) };
-        assert_eq!([turn(15), turn(16), turn(17)], [vec![], vec![(3, at_hand)], vec![]]);
-        assert_eq!([turn(31), turn(32)], [vec![], vec![(3, at_hand)]]);
     }
 
     #[test]

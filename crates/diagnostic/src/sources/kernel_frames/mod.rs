@@ -17,6 +17,7 @@
 //! | migration of frames about to expire | a block with such frames is emptied and tested when a quarter of the window is left |
 //! | deadline miss | a frame in use that can be moved, whose test has expired |
 
+mod at_hand;
 mod block;
 mod first_use;
 mod kernel;
@@ -37,6 +38,7 @@ use rampart_memory::{
     TestLifetime, Tested, Timestamp,
 };
 
+use self::at_hand::HandSweep;
 use self::block::ChosenPiece;
 pub use self::kernel::{FrameKernel, KernelWithModule, PieceOutcome};
 use self::lists::ListSweep;
@@ -67,6 +69,7 @@ pub struct KernelFrames<K: FrameKernel> {
     stretches: Vec<Stretch>,
     nodes: Vec<NodeFrames>,
     lists: Vec<ListSweep>,
+    at_hand: Vec<HandSweep>,
     bad: BTreeSet<Frame>,
     /// Frames that are tested if their last test was before that time.
     preferred: (Vec<FrameRange>, Timestamp),
@@ -88,6 +91,7 @@ impl<K: FrameKernel> KernelFrames<K> {
             stretches: Vec::new(),
             nodes: Vec::new(),
             lists: Vec::new(),
+            at_hand: Vec::new(),
             bad: bad.into_iter().collect(),
             preferred: (Vec::new(), now),
             round: Round::new(now),
@@ -119,7 +123,9 @@ impl<K: FrameKernel> KernelFrames<K> {
         for (node, online) in self.kernel.online() {
             if !self.nodes.iter().any(|known| known.node == node) {
                 self.nodes.push(NodeFrames::new(node, now));
-                self.lists.extend(self.kernel.free_lists(node).into_iter().map(ListSweep::new));
+                let lists = self.kernel.free_lists(node);
+                self.at_hand.extend(HandSweep::of_lists(&lists));
+                self.lists.extend(lists.into_iter().map(ListSweep::new));
             }
             for frames in online.cut_at_multiples(STRETCH) {
                 if self.place_of(frames.start()).is_none() {
@@ -278,8 +284,10 @@ impl<K: FrameKernel> FrameSource for KernelFrames<K> {
         // Whatever was requested: a list has few frames, and those that the kernel uses next.
         if now >= self.short_until {
             let due = lists::begin(&mut self.lists, list.node, self.bound, now);
-            let step = |(due, part)| self.step(ChosenRequest::List(due, part), list.node);
-            steps.extend(due.into_iter().map(step));
+            steps.extend(due.into_iter().map(|due| self.step(ChosenRequest::List(due), list.node)));
+            let due = at_hand::begin(&mut self.at_hand, list.node, self.bound, now);
+            let look = |(due, older)| self.step(ChosenRequest::AtHand(due, older), list.node);
+            steps.extend(due.into_iter().map(look));
         }
         let mut looks = 0;
         while credit > 0 && looks < MOST_LOOKS && now >= self.short_until {
@@ -301,6 +309,10 @@ impl<K: FrameKernel> FrameSource for KernelFrames<K> {
         (block.node, self.kernel.count(&block.region))
     }
 
+    fn is_urgent(&self, block: &Self::Block) -> bool {
+        matches!(self.kernel.outcome(&block.region).0, ChosenRequest::AtHand(..))
+    }
+
     fn give_back(&mut self, block: Self::Block, verdict: BlockVerdict, now: Timestamp) {
         if let BlockVerdict::Failed(bad) = &verdict {
             self.bad.extend(bad);
@@ -313,7 +325,8 @@ impl<K: FrameKernel> FrameSource for KernelFrames<K> {
         self.settle(outcome, &verdict, now);
         match request {
             ChosenRequest::Frames(frames, way) => self.came_back(ChosenPiece { frames, way }, outcome, now),
-            ChosenRequest::List(list, _) => lists::end(&mut self.lists, list),
+            ChosenRequest::List(list) => lists::end(&mut self.lists, list),
+            ChosenRequest::AtHand(list, _) => at_hand::end(&mut self.at_hand, list),
             ChosenRequest::New(node) => self.node(node).expect("each request is of a node").new_memory.end(),
             ChosenRequest::Demanded(_) => {}
         }

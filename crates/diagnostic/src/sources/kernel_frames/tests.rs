@@ -170,7 +170,9 @@ impl FakeRegion {
     fn frames(&self) -> Option<FrameRange> {
         match &self.0 {
             ChosenRequest::Frames(frames, _) => Some(*frames),
-            ChosenRequest::List(..) | ChosenRequest::New(_) | ChosenRequest::Demanded(_) => None,
+            ChosenRequest::List(_) | ChosenRequest::AtHand(..) | ChosenRequest::New(_) | ChosenRequest::Demanded(_) => {
+                None
+            }
         }
     }
 }
@@ -241,7 +243,7 @@ impl TestBench<Step<FakeRegion>> for FakeKernel {
         let (outcome, frames) = match step.region.0 {
             ChosenRequest::Frames(frames, way) => (memory.claim(ChosenPiece { frames, way }), Some(frames)),
             ChosenRequest::New(_) => (PieceOutcome::Claimed { moved: 0 }, memory.claim_new()),
-            ChosenRequest::List(..) | ChosenRequest::Demanded(_) => {
+            ChosenRequest::List(_) | ChosenRequest::AtHand(..) | ChosenRequest::Demanded(_) => {
                 memory.lists_tested += 1;
                 (PieceOutcome::Refused, None)
             }

@@ -92,10 +92,10 @@ impl KernelFreeList {
     /// (`PAGE_ALLOC_COSTLY_ORDER`).
     const LARGEST_AT_HAND: u8 = 3;
 
-    /// Whether the kernel keeps blocks of the list at hand for each CPU.
-    #[must_use]
-    pub const fn is_kept_at_hand(self) -> bool {
-        self.order.number() <= Self::LARGEST_AT_HAND
+    /// The lists of its zone and migratetype of which the kernel keeps blocks at hand for each CPU.
+    pub fn kept_at_hand(self) -> impl Iterator<Item = Self> {
+        let orders = BlockOrder::all().filter(|order| order.number() <= Self::LARGEST_AT_HAND);
+        orders.map(move |order| Self { order, ..self })
     }
 
     /// The lists of a node, also of zones that it does not have, in the order in which their blocks are best claimed:
@@ -167,8 +167,8 @@ mod tests {
         let list = KernelFreeList::of_node(Node(0)).last().expect("a node has lists");
         let older = |millis| list.request(ListPart::AtHand { older: Duration::from_millis(millis) }).older;
         assert_eq!([older(0), older(999), older(41_250)], [1, 1, 41]);
-        let at_hand = KernelFreeList::of_node(Node(0)).filter(|list| list.is_kept_at_hand());
-        assert_eq!(at_hand.count(), 3 * 3 * 4);
+        assert_eq!(list.kept_at_hand().map(|list| list.order.number()).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert!(list.kept_at_hand().all(|low| low == KernelFreeList { order: low.order, ..list }));
     }
 
     #[test]

@@ -1,0 +1,91 @@
+//! When the per-CPU lists are looked through.
+//!
+//! **Problem.** A CPU allocates first what was freed last. So a few frames circulate on its lists, where a test of the
+//! free lists does not reach them, and their tests expire. **Idea.** What the CPUs have at hand of a zone and
+//! migratetype is looked through 64 times a window, but not more often than each second. Frames are taken when their
+//! test is due to be repeated: that is 16 looks before it expires. Frames for programs (Movable) are left out: they are
+//! tested with their blocks, and a block cannot be claimed while one of its frames is tested by itself. **Why this
+//! way.** A frame that the kernel uses nearly all the time is at hand in few of these looks. A look that finds nothing
+//! costs a call of the module, and holds no frame.
+
+use std::time::Duration;
+
+use rampart_linux::kernel_module::{KernelFreeList, KernelMigratetype};
+use rampart_memory::{BlockOrder, Node, TestLifetime, Timestamp};
+
+use super::block::window;
+
+/// Looks in a window.
+const LOOKS: u32 = 64;
+
+/// The shortest pause between two looks.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What CPUs have at hand of one zone and migratetype.
+#[derive(Debug)]
+pub struct HandSweep {
+    /// The list of single frames stands for all.
+    list: KernelFreeList,
+    looked: Option<Timestamp>,
+    /// Whether a tester has it.
+    is_out: bool,
+}
+
+impl HandSweep {
+    /// One for each zone and migratetype among these lists that is the kernel's own.
+    pub fn of_lists(lists: &[KernelFreeList]) -> impl Iterator<Item = Self> {
+        let of_kernel = lists.iter().filter(|list| list.migratetype != KernelMigratetype::Movable);
+        let single = of_kernel.filter(|list| list.order == BlockOrder::ZERO);
+        single.map(|&list| Self { list, looked: None, is_out: false })
+    }
+
+    fn is_due(&self, bound: TestLifetime, now: Timestamp) -> bool {
+        let pause = PAUSE.max(window(bound) / LOOKS);
+        !self.is_out && self.looked.is_none_or(|looked| now.since(looked) >= pause)
+    }
+}
+
+/// Hands out what is to be looked through now on a node, and how old the tests of what is taken there must be.
+pub fn begin(
+    sweeps: &mut [HandSweep],
+    node: Node,
+    bound: TestLifetime,
+    now: Timestamp,
+) -> Vec<(KernelFreeList, Duration)> {
+    let due = sweeps.iter_mut().filter(|sweep| sweep.list.node == node && sweep.is_due(bound, now));
+    let look = |sweep: &mut HandSweep| {
+        (sweep.looked, sweep.is_out) = (Some(now), true);
+        (sweep.list, 3 * window(bound) / 4)
+    };
+    due.map(look).collect()
+}
+
+/// A tester is done with it.
+pub fn end(sweeps: &mut [HandSweep], list: KernelFreeList) {
+    let own = sweeps.iter_mut().filter(|sweep| sweep.list == list);
+    own.for_each(|sweep| sweep.is_out = false);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begin(sweeps: &mut [HandSweep], second: u64) -> Vec<(KernelFreeList, Duration)> {
+        let bound = TestLifetime::new(Duration::from_secs(1100), Duration::from_secs(100)).unwrap();
+        super::begin(sweeps, Node(1), bound, Timestamp::from_micros((1 << 50) + second * 1_000_000))
+    }
+
+    #[test]
+    fn each_zone_and_migratetype_of_the_kernel_is_looked_through_64_times_a_window_for_tests_that_are_due() {
+        let lists: Vec<_> = [Node(0), Node(1)].into_iter().flat_map(KernelFreeList::of_node).collect();
+        let mut sweeps: Vec<_> = HandSweep::of_lists(&lists).collect();
+        assert_eq!(sweeps.len(), 2 * 6);
+        let looks = begin(&mut sweeps, 0);
+        assert_eq!(looks.len(), 6, "those of the node");
+        assert!(looks.iter().all(|&(list, older)| list.node == Node(1) && older == Duration::from_secs(750)));
+        assert_eq!(begin(&mut sweeps, 99), [], "testers have them");
+        looks.iter().for_each(|(list, _)| end(&mut sweeps, *list));
+        assert_eq!(begin(&mut sweeps, 15), []);
+        assert_eq!(begin(&mut sweeps, 16), looks);
+    }
+}
