@@ -12,8 +12,8 @@
  * free now: the kernel has no mark for free frames on per-CPU lists.
  *
  * Why so: the table costs a thousandth of the memory, and one write for each
- * frame that is allocated or freed. A frame is freed, allocated or claimed by one user
- * at a time, so that its entry needs no lock.
+ * frame that is allocated or freed. A frame is freed, allocated or claimed by
+ * one user at a time, so that its entry needs no lock.
  */
 #include <linux/ktime.h>
 #include <linux/memory.h>
@@ -61,6 +61,12 @@ static bool is_good(u32 entry)
 	       now() - tested + lifetime.margin < lifetime.seconds;
 }
 
+static void see(u32 entry, bool *good, bool *unfreed)
+{
+	*good &= is_good(entry);
+	*unfreed &= !(entry & RAMPART_AGE_FREED);
+}
+
 /* Whether the test of each frame of a block is good, and none was freed since. */
 void rampart_ages_see(unsigned long first, unsigned long frames, bool *good,
 		      bool *unfreed)
@@ -69,13 +75,8 @@ void rampart_ages_see(unsigned long first, unsigned long frames, bool *good,
 
 	*good = true;
 	*unfreed = true;
-	for (frame = first; frame < first + frames; frame++) {
-		const u32 *entry = entry_of(frame);
-		u32 was = entry ? READ_ONCE(*entry) : 0;
-
-		*good &= is_good(was);
-		*unfreed &= !(was & RAMPART_AGE_FREED);
-	}
+	for (frame = first; frame < first + frames; frame++)
+		see(rampart_age(frame), good, unfreed);
 	*unfreed &= *good;
 }
 
@@ -121,18 +122,23 @@ bool rampart_ages_free(unsigned long first, unsigned long frames)
 	return held;
 }
 
-/* A block is allocated. */
-void rampart_ages_allocate(unsigned long first, unsigned long frames)
+/* A block is allocated; tells the same as rampart_ages_see(). */
+void rampart_ages_allocate(unsigned long first, unsigned long frames,
+			   bool *good, bool *unfreed)
 {
 	unsigned long frame;
 
+	*good = true;
+	*unfreed = true;
 	for (frame = first; frame < first + frames; frame++) {
 		u32 *entry = entry_of(frame);
+		u32 was = entry ? READ_ONCE(*entry) : 0;
 
-		if (entry)
-			WRITE_ONCE(*entry,
-				   READ_ONCE(*entry) & ~RAMPART_AGE_FREE);
+		see(was, good, unfreed);
+		if (was & RAMPART_AGE_FREE)
+			WRITE_ONCE(*entry, was & ~RAMPART_AGE_FREE);
 	}
+	*unfreed &= *good;
 }
 
 void rampart_ages_hold(unsigned long frame)

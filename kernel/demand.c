@@ -116,13 +116,12 @@ static void see_alloc(void *unused, struct page *page, unsigned int order,
 
 	if (!page)
 		return;
-	rampart_ages_allocate(page_to_pfn(page), 1UL << order);
+	rampart_ages_allocate(page_to_pfn(page), 1UL << order, &good, &unfreed);
 	if (rampart_demand_is_ignored()) {
 		atomic_long_add(1L << order, &listed);
 		return;
 	}
 	count(RAMPART_ALLOCATED, page, type, order);
-	rampart_ages_see(page_to_pfn(page), 1UL << order, &good, &unfreed);
 	see_move(page_to_pfn(page), 1UL << order, good);
 	if (good)
 		count(RAMPART_ALLOCATED_TESTED, page, type, order);

@@ -49,7 +49,8 @@ void rampart_ages_see(unsigned long first, unsigned long frames, bool *good,
 		      bool *unfreed);
 bool rampart_ages_are_due(unsigned long first, unsigned long frames, u32 older);
 bool rampart_ages_free(unsigned long first, unsigned long frames);
-void rampart_ages_allocate(unsigned long first, unsigned long frames);
+void rampart_ages_allocate(unsigned long first, unsigned long frames,
+			   bool *good, bool *unfreed);
 void rampart_ages_hold(unsigned long frame);
 void rampart_ages_release(unsigned long frame);
 void rampart_ages_judge(unsigned long frame, enum rampart_verdict verdict);
