@@ -21,14 +21,19 @@
 
 enum { PAGE = 4096, THREADS = 4, CLAIMS = 32, WINDOWS = 16, FRAMES = 1 << 18 };
 
+static const uint32_t sizes[] = {1, 2, 8, 64, 512, 513, 1024, 4096, RAMPART_CLAIM_MOST};
+enum { SIZES = sizeof(sizes) / sizeof(*sizes), SMALL_SIZES = 4 };
+
 struct counts {
     _Atomic uint64_t calls, successes;
 };
 
 static struct counts *counts;
 static int device;
-/* Whether this is a child of the owner, all of whose calls are refused, and not counted. */
+/* Whether this is a child of the owner, all of whose calls are refused, and not counted. It makes few. */
 static int is_child;
+/* How many sizes the owner's claims have. Claims of much memory are slow: one owner in eight makes them. */
+static int sizes_used;
 /* Shared by the threads without a lock: they take each other's. */
 static volatile struct rampart_claim claims[CLAIMS];
 static volatile struct {
@@ -47,8 +52,7 @@ static uint64_t dice(uint64_t sides) {
 }
 
 static uint64_t some_frames(void) {
-    static const uint32_t sizes[] = {1, 2, 8, 64, 512, 513, 1024, 4096, RAMPART_CLAIM_MOST};
-    return sizes[dice(sizeof(sizes) / sizeof(*sizes))];
+    return sizes[dice(sizes_used)];
 }
 
 static void claim(void) {
@@ -179,7 +183,8 @@ __attribute__((noreturn)) static void *misbehave(void *seed) {
             case 14: disturb(); break;
             case 15: ask_nonsense(); break;
         }
-        counts->calls += !is_child;
+        if (is_child) usleep(20000);
+        else counts->calls++;
     }
 }
 
@@ -193,6 +198,7 @@ static void own(uint64_t seed) {
     struct sigaction action = {.sa_handler = see_signal, .sa_flags = SA_NODEFER};
     sigaction(SIGBUS, &action, NULL);
     sigaction(SIGSEGV, &action, NULL);
+    sizes_used = seed % 8 ? SMALL_SIZES : SIZES;
     device = open("/dev/rampart", O_RDWR);
     if (device < 0) _exit(1);
     for (uintptr_t thread = 1; thread < THREADS; thread++) {

@@ -22,6 +22,7 @@ allocate() {
   while [ ! -e /tmp/stop ]; do
     touches small 32 || echo wrong >>/tmp/wrong
     touches huge 32 || echo wrong >>/tmp/wrong
+    usleep 500000
   done
 }
 
