@@ -12,10 +12,10 @@ base="64BIT SMP PRINTK TTY SERIAL_8250 SERIAL_8250_CONSOLE SERIAL_8250_PNP BLK_D
   HOTPLUG_CPU BPF_SYSCALL UNWINDER_FRAME_POINTER SECURITYFS"
 # What the module needs. KVM_INTEL is never loaded; MMU_NOTIFIER comes with it.
 needed="MODULES MODULE_UNLOAD NUMA ACPI_NUMA SPARSEMEM_MANUAL SPARSEMEM_VMEMMAP MEMORY_HOTPLUG MEMORY_HOTREMOVE X86_MCE
-  MEMORY_FAILURE MIGRATION COMPACTION TRANSPARENT_HUGEPAGE TRANSPARENT_HUGEPAGE_ALWAYS VM_EVENT_COUNTERS FTRACE
+  MEMORY_FAILURE MIGRATION ZONE_DEVICE COMPACTION TRANSPARENT_HUGEPAGE TRANSPARENT_HUGEPAGE_ALWAYS VM_EVENT_COUNTERS FTRACE
   ENABLE_DEFAULT_TRACERS PROC_PAGE_MONITOR VIRTUALIZATION CPU_SUP_INTEL"
 # Options that the others may not take away.
-kept="CONTIG_ALLOC MMU_NOTIFIER MEMORY_FAILURE MEMORY_HOTREMOVE PROC_PAGE_MONITOR"
+kept="CONTIG_ALLOC DEVICE_MIGRATION MMU_NOTIFIER MEMORY_FAILURE MEMORY_HOTREMOVE PROC_PAGE_MONITOR"
 
 refuse() {
   echo "${0##*/}: $1" >&2
@@ -23,10 +23,10 @@ refuse() {
 }
 
 # Unpacks the sources into $folder/source, where the next commands run. Ends the script if the kernel NAME is there, and
-# was built with this KEY if it has one.
+# was built with the options above and with this KEY, if it has one.
 begin_kernel() {
   local name=$1 tool
-  key=${2:-}
+  key=$(echo "$base $needed ${2:-}" | sha256sum | cut -c -16)
   for tool in gcc make flex bison bc patch; do
     command -v $tool >/dev/null || refuse "needs $tool: apt-get install gcc make flex bison bc patch libelf-dev libssl-dev"
   done
