@@ -18,6 +18,7 @@
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/pageblock-flags.h>
+#include <linux/pagevec.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
 #include <linux/shrinker.h>
@@ -117,6 +118,26 @@ rampart_bring_to_front(struct per_cpu_pages *lists, unsigned int type,
 	}
 	spin_unlock(&lists->lock);
 	return found;
+}
+
+/*
+ * Pages that this CPU is about to add to lists of pages in use, or to take off
+ * them, have a reference for that time: it is dropped. A release of no pages does
+ * this first; pagevecs became batches of folios in 6.5.
+ */
+static inline void rampart_drain_cpu_caches(void)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+	struct pagevec none;
+
+	pagevec_init(&none);
+	__pagevec_release(&none);
+#else
+	struct folio_batch none;
+
+	folio_batch_init(&none);
+	__folio_batch_release(&none);
+#endif
 }
 
 /*

@@ -7,8 +7,9 @@
  *
  * Idea: alloc_contig_range takes a range: free frames off their lists, and the
  * content of used ones is moved before. A range is taken in parts of one
- * migratetype, and the kernel puts the same one back. A frame is cleared, and
- * marked offline while it is claimed.
+ * migratetype, and the kernel puts the same one back. A single frame in use is
+ * taken in another way, if that can be (moves.c). A frame is cleared, and marked
+ * offline while it is claimed.
  *
  * Why so: the kernel's own allocation and free are used, so that it zeroes,
  * poisons and accounts pages as it is configured to. A memory block whose
@@ -103,18 +104,29 @@ static unsigned long part_end(unsigned long frame, unsigned long end,
 	return min(part, end);
 }
 
+static int take_range(const struct rampart_frames *range, unsigned int type)
+{
+	unsigned long end = range->first + range->count;
+	int error;
+
+	rampart_demand_ignore(range->first, end);
+	error = alloc_contig_range(range->first, end, type,
+				   GFP_KERNEL | __GFP_NOWARN);
+	rampart_demand_ignore(0, 0);
+	return error;
+}
+
 static int take_part(const struct rampart_frames *part, unsigned int type)
 {
-	unsigned long end = part->first + part->count;
-	int error;
+	int error = -EBUSY;
 
 	if (type == MIGRATE_ISOLATE)
 		return -EBUSY;
 	mutex_lock(&taking);
-	rampart_demand_ignore(part->first, end);
-	error = alloc_contig_range(part->first, end, type,
-				   GFP_KERNEL | __GFP_NOWARN);
-	rampart_demand_ignore(0, 0);
+	if (part->count == 1)
+		error = rampart_move(part->first);
+	if (error == -EBUSY)
+		error = take_range(part, type);
 	mutex_unlock(&taking);
 	if (!error)
 		rampart_frames_prepare(part);

@@ -79,6 +79,21 @@ int rampart_list_check(const struct rampart_listed *list)
 	return 0;
 }
 
+/* The list of single frames on which the frame is when it is free. */
+int rampart_list_of(unsigned long frame, struct rampart_listed *list)
+{
+	struct page *page = pfn_to_page(frame);
+
+	*list = (struct rampart_listed){ .node = page_to_nid(page) };
+	while (list->zone < ARRAY_SIZE(zones) &&
+	       gfp_zone(zones[list->zone]) != page_zonenum(page))
+		list->zone++;
+	while (list->migratetype < ARRAY_SIZE(types) &&
+	       types[list->migratetype].type != rampart_block_type(page))
+		list->migratetype++;
+	return rampart_list_check(list);
+}
+
 /*
  * Nothing is locked: when the kernel takes a block, the list may be empty since
  * a moment. Then the block is another one, which is as good to test.
@@ -170,6 +185,35 @@ static struct page *take_first(const struct rampart_listed *list)
 	taking.page = take_of_free_list(list);
 	rampart_demand_ignore_task(false);
 	return taking.page;
+}
+
+static bool is_frame(unsigned long frame, const void *wanted)
+{
+	return frame == *(const unsigned long *)wanted;
+}
+
+/*
+ * Takes a frame that this CPU freed a moment ago; the caller stays on it. The
+ * frame then has a reference. Fails if it is on the CPU's list no longer.
+ */
+int rampart_list_take_frame(const struct rampart_listed *list,
+			    unsigned long frame)
+{
+	struct page *page = NULL;
+
+	mutex_lock(&one_at_a_time);
+	rampart_demand_ignore_task(true);
+	if (rampart_bring_to_front(this_cpu_ptr(zone_of(list)->per_cpu_pageset),
+				   types[list->migratetype].type, list->order,
+				   is_frame, &frame))
+		page = allocate(list);
+	if (!IS_ERR_OR_NULL(page) && page_to_pfn(page) != frame) {
+		__free_page(page);
+		page = NULL;
+	}
+	rampart_demand_ignore_task(false);
+	mutex_unlock(&one_at_a_time);
+	return IS_ERR_OR_NULL(page) ? -EBUSY : 0;
 }
 
 static void put_back(struct page *page, unsigned int order)

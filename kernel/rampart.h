@@ -181,8 +181,14 @@ void rampart_frame_free(struct page *page);
 
 /* lists.c */
 int rampart_list_check(const struct rampart_listed *list);
+int rampart_list_of(unsigned long frame, struct rampart_listed *list);
+int rampart_list_take_frame(const struct rampart_listed *list,
+			    unsigned long frame);
 int rampart_list_take(const struct rampart_listed *list,
 		      struct rampart_frames *frames);
+
+/* moves.c */
+int rampart_move(unsigned long frame);
 
 /* offers.c */
 u32 rampart_offers(void);

@@ -3,6 +3,8 @@
 
    free | move           claims memory block after block (2 MiB) and tests it: what is free, or all that there is;
                          prints how many frames or blocks it had
+   beside                tests, one by one, pages of programs and files in blocks with a page that cannot be moved;
+                         prints how many there were, how many it had, and how often memory was short
    listed                tests what `free` does, then each of the kernel's free lists, one after the other; prints too
                          how many frames of lists it had, and how many at once
    lists COUNT           takes the first block of a list, and gives it back, so many times; prints how many it had
@@ -131,10 +133,17 @@ static void test(volatile uint64_t *memory, uint64_t frames) {
     for (uint64_t at = 0; at < frames * WORDS; at++) must(memory[at] == at * 0x9e3779b97f4a7c15, "a frame forgets");
 }
 
+/* How many claims of `test_frames` were refused for want of memory. */
+static uint64_t refused_short;
+
 /* Claims, tests and gives back; whether it had the frames. */
 static int test_frames(uint64_t first, uint32_t frames, uint32_t how) {
     struct rampart_claim claim = claim_of(first, frames, how);
-    if (claims(&claim)) return 0;
+    int refusal = claims(&claim);
+    if (refusal) {
+        refused_short += refusal == ENOMEM;
+        return 0;
+    }
     volatile uint64_t *memory = window(first, frames);
     test(memory, frames);
     must(munmap((void *)memory, frames * PAGE) == 0, "munmap");
@@ -373,6 +382,21 @@ static int can_be_moved(uint64_t block) {
     return 1;
 }
 
+static void test_beside(void) {
+    uint64_t pages = 0, had = 0, flags[BLOCK];
+    open_device();
+    for (uint64_t block = 0; block < frames_end(); block += BLOCK) {
+        if (can_be_moved(block)) continue;
+        read_flags(block, flags, BLOCK);
+        for (uint64_t frame = block; frame < block + BLOCK; frame++) {
+            if (!(flags[frame - block] & LRU)) continue;
+            pages++;
+            had += test_frames(frame, 1, RAMPART_CLAIM_MOVE);
+        }
+    }
+    printf("pages %lu had %lu short %lu\n", pages, had, refused_short);
+}
+
 static void user(void) {
     char *memory = mmap(NULL, words[0] * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int pagemap = open("/proc/self/pagemap", O_RDONLY);
@@ -575,6 +599,7 @@ static const struct {
     void (*run)(void);
 } CASES[] = {
     {"free", test_free},
+    {"beside", test_beside},
     {"listed", test_listed},
     {"lists", relist},
     {"move", test_all},

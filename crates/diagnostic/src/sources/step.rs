@@ -47,6 +47,8 @@ pub enum StepMemory {
 pub enum ChosenRequest {
     /// These frames.
     Frames(FrameRange, ClaimWay),
+    /// These pages in use, one by one, as far as they can be had.
+    Pages(Vec<Frame>),
     /// All blocks of a free list, up to 64 MiB. They are held together: the kernel would hand out the same ones again.
     List(KernelFreeList),
     /// What CPUs have at hand of the zone and migratetype of this list, with tests that are older than that.
@@ -206,9 +208,10 @@ impl StepMemory {
 
 impl ChosenMemory {
     /// What a tester is to claim.
-    pub const fn new(device: Arc<ModuleDevice>, request: ChosenRequest) -> Self {
+    pub fn new(device: Arc<ModuleDevice>, request: ChosenRequest) -> Self {
         let count = match &request {
             ChosenRequest::Frames(frames, _) => frames.count(),
+            ChosenRequest::Pages(pages) => pages.len() as u64,
             ChosenRequest::List(_) | ChosenRequest::AtHand(..) | ChosenRequest::New(_) | ChosenRequest::Demanded(_) => {
                 0
             }
@@ -255,6 +258,7 @@ impl ChosenMemory {
                     Err(ClaimRefusal::MemoryShort) => ChosenState::MemoryShort,
                     Err(_) => ChosenState::Refused,
                 },
+                ChosenRequest::Pages(pages) => self.claim_pages(&pages.clone()),
                 ChosenRequest::List(list) => self.claim_lists([*list], ListPart::Whole),
                 ChosenRequest::AtHand(list, older) => {
                     self.claim_lists(list.kept_at_hand(), ListPart::AtHand { older: *older })
@@ -264,6 +268,25 @@ impl ChosenMemory {
             };
         }
         (self.state == ChosenState::Claimed).then_some(StepHold::Claimed)
+    }
+
+    fn claim_pages(&mut self, pages: &[Frame]) -> ChosenState {
+        let mut state = ChosenState::Refused;
+        for &page in pages {
+            match self.device.claim(FrameRange::new(page, 1).expect("it is a frame"), ClaimWay::Move) {
+                Ok(claimed) => {
+                    self.moved += claimed.moved();
+                    state = self.hold(claimed);
+                }
+                Err(ClaimRefusal::MemoryShort) => {
+                    state = if self.claims.is_empty() { ChosenState::MemoryShort } else { state };
+                    break;
+                }
+                Err(_) => {}
+            }
+        }
+        self.count = self.claims.len() as u64;
+        state
     }
 
     fn claim_lists(&mut self, lists: impl IntoIterator<Item = KernelFreeList>, part: ListPart) -> ChosenState {

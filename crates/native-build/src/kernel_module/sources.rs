@@ -28,6 +28,7 @@ const OURS: &[(&str, &str)] = &[
     ("first_use.c", include_str!("../../../../kernel/first_use.c")),
     ("frames.c", include_str!("../../../../kernel/frames.c")),
     ("lists.c", include_str!("../../../../kernel/lists.c")),
+    ("moves.c", include_str!("../../../../kernel/moves.c")),
     ("offers.c", include_str!("../../../../kernel/offers.c")),
     ("on_demand.c", include_str!("../../../../kernel/on_demand.c")),
     ("pressure.c", include_str!("../../../../kernel/pressure.c")),

@@ -163,7 +163,7 @@ fn candidates(block: FrameRange, views: &[FrameView], look: &Look<'_>) -> Vec<Ca
 }
 
 /// When a test is due, and when it expires.
-fn times(tested: Tested, in_run: bool, look: &Look<'_>) -> (Timestamp, Timestamp) {
+pub fn times(tested: Tested, in_run: bool, look: &Look<'_>) -> (Timestamp, Timestamp) {
     let window = window(look.bound);
     match (tested.moment(), in_run) {
         (Some(moment), _) => (moment.after(3 * window / 4), moment.after(window)),

@@ -18,6 +18,7 @@
 //! | deadline miss | a frame in use that can be moved, whose test has expired |
 
 mod at_hand;
+mod beside;
 mod block;
 mod first_use;
 mod kernel;
@@ -45,7 +46,7 @@ use self::lists::ListSweep;
 use self::node::NodeFrames;
 use self::round::Round;
 pub use self::stretch::STRETCH;
-use self::stretch::Stretch;
+use self::stretch::{Stretch, StretchNeeds};
 use super::free_memory::{Ages, PoolNews};
 use super::step::{ChosenRequest, Step, StepMemory};
 use super::{DaemonSource, GuaranteeState};
@@ -185,7 +186,7 @@ impl<K: FrameKernel> KernelFrames<K> {
     }
 
     /// What is to be tested in a stretch now; it waits for its next look if that is nothing.
-    fn look(&mut self, place: usize, now: Timestamp) -> Vec<ChosenPiece> {
+    fn look(&mut self, place: usize, now: Timestamp) -> StretchNeeds {
         let (ranges, since) = &self.preferred;
         let preferred = |frame: Frame, tested: Tested| {
             tested < Tested::at(*since) && ranges.iter().any(|range| range.contains(frame))
@@ -205,7 +206,7 @@ impl<K: FrameKernel> KernelFrames<K> {
             }
         }
         let needs = stretch.look(&views, &preferred, self.bound, now);
-        if needs.pieces.is_empty() {
+        if needs.is_empty() {
             self.wait(place);
             if !needs.has_untested
                 && let Some(took) = self.round.done(place, now)
@@ -214,7 +215,7 @@ impl<K: FrameKernel> KernelFrames<K> {
                 self.round.begin(self.stretches.len(), now);
             }
         }
-        needs.pieces
+        needs
     }
 
     /// Has a stretch that is in nobody's hands wait for its next look.
@@ -243,10 +244,26 @@ impl<K: FrameKernel> KernelFrames<K> {
     /// A piece of a stretch has come back.
     fn came_back(&mut self, piece: ChosenPiece, outcome: PieceOutcome, now: Timestamp) {
         let Some(place) = self.place_of(piece.frames.start()) else { return };
-        let stretch = &mut self.stretches[place];
         if outcome == PieceOutcome::Refused {
-            stretch.refused(piece, self.bound, now);
+            self.stretches[place].refused(piece, self.bound, now);
         }
+        self.end_part(place);
+    }
+
+    /// Pages of a block of a stretch have come back, or were not to be had.
+    fn pages_came_back(&mut self, pages: &[Frame], outcome: PieceOutcome, now: Timestamp) {
+        let Some((first, place)) = pages.first().and_then(|&first| Some((first, self.place_of(first)?))) else {
+            return;
+        };
+        if matches!(outcome, PieceOutcome::Claimed { .. } | PieceOutcome::Refused) {
+            self.stretches[place].took_pages(first, self.bound, now);
+        }
+        self.end_part(place);
+    }
+
+    /// A tester is done with a part of a stretch.
+    fn end_part(&mut self, place: usize) {
+        let stretch = &mut self.stretches[place];
         stretch.came_back();
         if !stretch.is_out() {
             self.wait(place);
@@ -294,11 +311,13 @@ impl<K: FrameKernel> FrameSource for KernelFrames<K> {
             let node = self.nodes.iter_mut().find(|known| known.node == list.node).expect("it was found above");
             let Some(place) = node.queue.take(&self.stretches, now) else { break };
             looks += 1;
-            let pieces = self.look(place, now);
-            self.stretches[place].hand_out(pieces.len());
-            for piece in pieces {
-                credit = credit.saturating_sub_unsigned(piece.frames.count());
-                steps.push(self.step(ChosenRequest::Frames(piece.frames, piece.way), list.node));
+            let needs = self.look(place, now);
+            self.stretches[place].hand_out(needs.pieces.len() + needs.pages.len());
+            let pieces = needs.pieces.into_iter().map(|piece| ChosenRequest::Frames(piece.frames, piece.way));
+            for request in pieces.chain(needs.pages.into_iter().map(ChosenRequest::Pages)) {
+                let step = self.step(request, list.node);
+                credit = credit.saturating_sub_unsigned(self.kernel.count(&step.region));
+                steps.push(step);
             }
         }
         self.node(list.node).expect("it was found above").credit = credit;
@@ -325,6 +344,7 @@ impl<K: FrameKernel> FrameSource for KernelFrames<K> {
         self.settle(outcome, &verdict, now);
         match request {
             ChosenRequest::Frames(frames, way) => self.came_back(ChosenPiece { frames, way }, outcome, now),
+            ChosenRequest::Pages(pages) => self.pages_came_back(&pages, outcome, now),
             ChosenRequest::List(list) => lists::end(&mut self.lists, list),
             ChosenRequest::AtHand(list, _) => at_hand::end(&mut self.at_hand, list),
             ChosenRequest::New(node) => self.node(node).expect("each request is of a node").new_memory.end(),

@@ -12,6 +12,7 @@ use std::time::Duration;
 use rampart_linux::kernel_module::ClaimWay;
 use rampart_memory::{Frame, FrameRange, Node, TestLifetime, Tested, Timestamp};
 
+use super::beside::PageNeeds;
 use super::block::{BlockKind, BlockNeeds, ChosenPiece, FrameView, Look, window};
 use crate::machine::PAGEBLOCK;
 
@@ -22,8 +23,8 @@ const BLOCKS: usize = 8;
 pub const STRETCH: u64 = BLOCKS as u64 * PAGEBLOCK;
 
 /// A block in which all seems to be movable, and that was refused so often in a row, cannot be had. A doubtful one
-/// cannot after one refusal.
-const TRIES: u32 = 3;
+/// cannot after one refusal. Its pages are then taken one by one, for which some of the window must be left.
+const TRIES: u32 = 2;
 
 /// The pause after a claim of free frames was refused: a program has taken one of them.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -33,6 +34,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub struct StretchNeeds {
     /// To be tested now, ascending.
     pub pieces: Vec<ChosenPiece>,
+    /// Pages to be tested one by one now, of each block that cannot be claimed and has some.
+    pub pages: Vec<Vec<Frame>>,
     /// Whether a frame that can be tested was never tested.
     pub has_untested: bool,
 }
@@ -52,6 +55,8 @@ pub struct Stretch {
     out: usize,
     /// How often each block was refused in a row.
     refusals: [Option<Refusals>; BLOCKS],
+    /// When pages of each block may be taken one by one again.
+    next_pages: [Timestamp; BLOCKS],
     /// Whether blocks are claimed one by one, since a larger piece was refused.
     apart: bool,
 }
@@ -62,6 +67,13 @@ struct Refusals {
     count: u32,
     /// When it may be tried again.
     retry: Timestamp,
+}
+
+impl StretchNeeds {
+    /// Whether nothing is to be tested.
+    pub const fn is_empty(&self) -> bool {
+        self.pieces.is_empty() && self.pages.is_empty()
+    }
 }
 
 impl Stretch {
@@ -78,6 +90,7 @@ impl Stretch {
             refused: 0,
             out: 0,
             refusals: [None; BLOCKS],
+            next_pages: [now; BLOCKS],
             apart: false,
         }
     }
@@ -163,33 +176,65 @@ impl Stretch {
             let size = usize::try_from(block.count()).expect("a block is small");
             let Some((views, behind)) = rest.split_at_checked(size) else { break };
             rest = behind;
-            let kind = BlockKind::of(views);
-            if kind == BlockKind::Unmovable {
-                continue;
-            }
-            let found = BlockNeeds::of(block, views, &look);
-            let refusals = &mut self.refusals[place(block)];
-            if found.pieces.is_empty() {
-                *refusals = None;
-            }
-            let most = if kind == BlockKind::Movable { TRIES } else { 1 };
-            let given_up = refusals.is_some_and(|refusals| refusals.count >= most);
-            match *refusals {
-                Some(Refusals { retry, .. }) if now < retry => self.look_at = self.look_at.min(retry),
-                _ => self.add_pieces(&mut needs, kind, &found),
-            }
-            if given_up {
-                self.refused += found.missed;
-            } else {
-                self.promise(&mut needs, &found);
+            if !self.look_at_block(&mut needs, block, views, &look) {
+                // A page may come into use there with a test that is half a window old.
+                self.look_at = self.look_at.min(now.after(window(bound) / 8));
+                self.look_at_pages(&mut needs, block, PageNeeds::of(block, views, &look), now);
             }
         }
-        if needs.pieces.is_empty() {
+        if needs.is_empty() {
             self.apart = false;
         } else {
             self.look_at = now;
         }
         needs
+    }
+
+    /// Adds what is to be tested of a block; false if the block cannot be had as a whole.
+    fn look_at_block(
+        &mut self,
+        needs: &mut StretchNeeds,
+        block: FrameRange,
+        views: &[FrameView],
+        look: &Look<'_>,
+    ) -> bool {
+        let kind = BlockKind::of(views);
+        if kind == BlockKind::Unmovable {
+            return false;
+        }
+        let found = BlockNeeds::of(block, views, look);
+        let refusals = &mut self.refusals[place(block)];
+        if found.pieces.is_empty() {
+            *refusals = None;
+        }
+        let most = if kind == BlockKind::Movable { TRIES } else { 1 };
+        let given_up = refusals.is_some_and(|refusals| refusals.count >= most);
+        match *refusals {
+            Some(Refusals { retry, .. }) if look.now < retry => self.look_at = self.look_at.min(retry),
+            _ => self.add_pieces(needs, kind, &found),
+        }
+        if !given_up {
+            self.promise(needs, &found);
+        }
+        !given_up
+    }
+
+    /// Adds the pages that are to be taken one by one of a block that cannot be had as a whole.
+    fn look_at_pages(&mut self, needs: &mut StretchNeeds, block: FrameRange, found: PageNeeds, now: Timestamp) {
+        self.refused += found.late;
+        self.reachable += found.fresh;
+        if let Some((due, end)) = found.first {
+            (self.look_at, self.deadline) = (self.look_at.min(due), self.deadline.min(end));
+        }
+        let next = self.next_pages[place(block)];
+        if found.due.is_empty() {
+            return;
+        }
+        if now < next {
+            self.look_at = self.look_at.min(next);
+        } else {
+            needs.pages.push(found.due);
+        }
     }
 
     /// A block that can be had.
@@ -212,6 +257,11 @@ impl Stretch {
         }
     }
 
+    /// Pages of it were taken one by one, or were not to be had.
+    pub fn took_pages(&mut self, first: Frame, bound: TestLifetime, now: Timestamp) {
+        self.next_pages[place_of(first)] = now.after(move_pause(bound));
+    }
+
     /// A piece of it was refused.
     pub fn refused(&mut self, piece: ChosenPiece, bound: TestLifetime, now: Timestamp) {
         let blocks: Vec<_> = piece.frames.cut_at_multiples(PAGEBLOCK).collect();
@@ -221,8 +271,7 @@ impl Stretch {
         }
         let pause = match piece.way {
             ClaimWay::Free => PAUSE,
-            // Each try moves pages: no page is moved twice within δ.
-            ClaimWay::Move => bound.delta().max(window(bound) / 16),
+            ClaimWay::Move => move_pause(bound),
         };
         let refusals = &mut self.refusals[place(piece.frames)];
         let count = refusals.map_or(1, |before| before.count + 1);
@@ -237,9 +286,19 @@ fn phase(stretch: FrameRange) -> f64 {
     f64::from(u32::try_from(mixed >> 32).expect("the upper half")) / f64::from(u32::MAX)
 }
 
+/// The pause after a try to move pages: none is moved twice within δ.
+fn move_pause(bound: TestLifetime) -> Duration {
+    bound.delta().max(window(bound) / 16)
+}
+
 /// The place of a block, or of a part of it, in its stretch.
 fn place(block: FrameRange) -> usize {
-    usize::try_from(block.start().number() / PAGEBLOCK).expect("the number of a block fits a usize") % BLOCKS
+    place_of(block.start())
+}
+
+/// The place of the block with a frame.
+fn place_of(frame: Frame) -> usize {
+    usize::try_from(frame.number() / PAGEBLOCK).expect("the number of a block fits a usize") % BLOCKS
 }
 
 /// Both ranges as one, if the second begins where the first ends.
@@ -291,7 +350,7 @@ mod tests {
         assert_eq!(look(&mut stretch, &blocks, 1).len(), 4, "block by block");
         let tested = blocks.map(|(class, _)| (class, Some(1)));
         assert_eq!(look(&mut stretch, &tested, 2), []);
-        assert_eq!((stretch.look_at(), stretch.deadline()), (at(252), at(1001)), "at least four times a window");
+        assert_eq!((stretch.look_at(), stretch.deadline()), (at(127), at(1001)), "eight times a window");
         assert_eq!(
             look(&mut stretch, &tested, 251 + 500),
             [(4096, 1024, AsFree), (5632, 512, AsFree), (6656, 512, AsFree)]
@@ -310,7 +369,14 @@ mod tests {
         assert_eq!(look(&mut stretch, &blocks, 761), []);
         assert_eq!((stretch.look_at(), stretch.deadline(), stretch.reachable()), (at(860), at(1000), 1024), "after δ");
         assert_eq!(look(&mut stretch, &blocks, 860), [(0, 512, ClaimWay::Move)]);
-        [860, 960].into_iter().for_each(|second| stretch.refused(piece, bound(), at(second)));
+        stretch.refused(piece, bound(), at(860));
+        let pages = |stretch: &mut Stretch, now| {
+            let pages = stretch.look(&views(&blocks), &|_, _| false, bound(), at(now)).pages;
+            pages.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(pages(&mut stretch, 861), [512], "then one by one");
+        stretch.took_pages(range(0, 1).start(), bound(), at(870));
+        assert_eq!([pages(&mut stretch, 871), pages(&mut stretch, 970)], [vec![], vec![512]], "again after δ");
         look(&mut stretch, &blocks, 1001);
         assert_eq!((stretch.deadline(), stretch.reachable()), (at(1400), 512), "no more is promised of it");
         assert_eq!((stretch.missed(), stretch.refused_frames()), (0, 512), "the kernel did not move them");
