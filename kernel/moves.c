@@ -149,9 +149,8 @@ static int move_content(struct folio *target, struct folio *source)
 	struct address_space *mapping = folio_mapping(source);
 	int error;
 
-	if (folio_test_large(source) || folio_test_writeback(source))
-		return -EBUSY;
-	if (!mapping && folio_test_private(source))
+	if (folio_test_large(source) || folio_test_writeback(source) ||
+	    (!mapping && folio_test_private(source)))
 		return -EBUSY;
 	if (!mapping)
 		error = migrate_folio(NULL, target, source, MIGRATE_SYNC);

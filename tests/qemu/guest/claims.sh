@@ -7,6 +7,11 @@ claims() {
   awk -v name="$1" '$1 == name { print $2 }' $folder/claims
 }
 
+# How many frames have no flag: in use by the kernel, on a list of a CPU, or lost.
+without_mark() {
+  od -An -v -tx8 /proc/kpageflags | awk '{ for (i = 1; i <= NF; i++) if ($i ~ /^0*$/) n++ } END { print n }'
+}
+
 log_is_clean() {
   ! dmesg | grep -E 'BUG|WARNING|Oops|Call Trace|INFO: |general protection|Bad page|corruption'
 }

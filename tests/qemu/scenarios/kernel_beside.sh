@@ -9,7 +9,12 @@
 # Frames without any mark: in use by the kernel, on a list of a CPU, or lost.
 unmarked() {
   echo 3 >/proc/sys/vm/drop_caches
-  od -An -v -tx8 /proc/kpageflags | awk '{ for (i = 1; i <= NF; i++) if ($i ~ /^0*$/) n++ } END { print n }'
+  without_mark
+}
+
+# Frames to which content was moved so far.
+moved() {
+  awk '/^moved/ { n += $2 } END { print n }' $folder/claims
 }
 
 # take HOW: such pages are taken one by one, round by round, at least nine in ten of them in the best round.
@@ -40,7 +45,7 @@ check "the module loads" insmod /rampart.ko
 before=$(unmarked)
 available=$(meminfo MemAvailable)
 come_and_go &
-moved=$(awk '/^moved/ { n += $2 } END { print n }' $folder/claims)
+before_moves=$(moved)
 
 # Memory is used up by a program, and by a file; then the kernel has to take some of it for its own.
 mount -o remount,size=100% /tmp
@@ -59,8 +64,8 @@ touch /tmp/stop
 wait
 check "its data is as it was" grep -qx right /tmp/verified
 check "the file is as it was" test "$(md5sum </tmp/file)" = "$sum"
-moved=$(($(awk '/^moved/ { n += $2 } END { print n }' $folder/claims) - moved))
-check "what was moved is counted ($moved)" test $moved -gt 1000
+moves=$(($(moved) - before_moves))
+check "what was moved is counted ($moves)" test $moves -gt 1000
 grep moved $folder/claims
 check "what other programs got was zero" test ! -e /tmp/wrong
 check "nothing is held" test "$(claims held) $(window held)" = "0 0"

@@ -22,7 +22,7 @@ comes_to() {
 unmarked() {
   echo 3 >/proc/sys/vm/drop_caches
   echo 1 >/proc/sys/vm/compact_memory
-  od -An -v -tx8 /proc/kpageflags | awk '{ for (i = 1; i <= NF; i++) if ($i ~ /^0*$/) n++ } END { print n }'
+  without_mark
 }
 
 types() {

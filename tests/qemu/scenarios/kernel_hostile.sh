@@ -14,7 +14,7 @@ unmarked() {
   for block in $(seq 7 -1 1); do
     echo offline >"$memory/memory$block/state" && echo online >"$memory/memory$block/state" && break
   done 2>/dev/null
-  od -An -v -tx8 /proc/kpageflags | awk '{ for (i = 1; i <= NF; i++) if ($i ~ /^0*$/) n++ } END { print n }'
+  without_mark
 }
 
 # allocate: programs take memory, see that it is zero, and give it back, until /tmp/stop is there.

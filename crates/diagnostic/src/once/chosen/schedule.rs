@@ -5,8 +5,7 @@
 //! refused is cut in two, down to a block of 2 MiB; of a block, the free frames in a row are tried, or, where its
 //! content is to be moved, it is tried again and then cut further, in the end to single frames: those can be had even
 //! beside a page that cannot be moved. **Why this way.** What cannot be had is found by few tries, and what can be had
-//! is tested in pieces as large as possible. The schedule is pure: what the kernel answered
-//! and the time are handed in.
+//! is tested in pieces as large as possible. The schedule is pure: what the kernel answered and the time are handed in.
 
 use std::collections::VecDeque;
 use std::time::Duration;
