@@ -31,27 +31,10 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 
+#include "claims.h"
 #include "compat.h"
 #include "rampart.h"
 #include "rampart_abi.h"
-
-enum origin {
-	FROM_KERNEL,
-	BEFORE_FIRST_USE, /* one block, which came online */
-	ON_DEMAND /* one block, for which a task waits */
-};
-
-struct claim {
-	struct rb_node by_frame;
-	struct list_head by_age;
-	struct rampart_holder *holder;
-	struct rampart_frames frames;
-	enum origin origin;
-	struct rampart_wanted *wanted; /* ON_DEMAND */
-	pid_t maker; /* the thread that made it */
-	u64 number;
-	unsigned long since; /* jiffies: when its time began */
-};
 
 /*
  * What is below it. Nothing is allocated while it is held, so that memory can
@@ -62,6 +45,10 @@ static struct rb_root claims_by_frame = RB_ROOT;
 static LIST_HEAD(claims_by_age); /* the oldest first */
 static u64 last_number;
 static struct rampart_tally tally;
+static unsigned int aside; /* claims */
+
+/* When blocks of the lists of CPUs were asked for last. */
+static unsigned long asked; /* jiffies; 0: never */
 
 /*
  * Held for reading while frames are neither free nor in a claim: until a claim
@@ -119,6 +106,7 @@ static u64 begin_claim(struct claim *claim)
 	rb_add(&claim->by_frame, &claims_by_frame, begins_before);
 	list_add_tail(&claim->by_age, &claims_by_age);
 	tally.held += claim->frames.count;
+	aside += claim->is_aside;
 	mutex_unlock(&claims_lock);
 	rampart_limit_time();
 	return number;
@@ -160,6 +148,7 @@ static struct claim *new_claim(struct rampart_holder *holder,
 	if (claim) {
 		claim->holder = holder;
 		claim->origin = origin;
+		claim->is_aside = false;
 	}
 	return claim;
 }
@@ -210,7 +199,73 @@ static int claim_block(struct claim *claim, struct rampart_listed *list)
 	return 0;
 }
 
-/* Claims the first block of a free list. */
+static int begin_listed(struct claim *claim, struct rampart_listed *list)
+{
+	int error;
+
+	/* Memory that goes offline takes both in this order, too. */
+	cpus_read_lock();
+	down_read(&claiming);
+	error = claim_block(claim, list);
+	up_read(&claiming);
+	cpus_read_unlock();
+	if (error)
+		kfree(claim);
+	return error;
+}
+
+static bool is_of(const struct claim *claim, const struct rampart_listed *list)
+{
+	struct rampart_listed own;
+
+	return !rampart_list_of(claim->frames.first, &own) &&
+	       own.node == list->node && own.zone == list->zone &&
+	       own.migratetype == list->migratetype &&
+	       claim->frames.count == 1UL << list->order;
+}
+
+static struct claim *aside_for(const struct rampart_holder *holder,
+			       const struct rampart_listed *list)
+{
+	struct claim *claim;
+
+	lockdep_assert_held(&claims_lock);
+	if (!aside)
+		return NULL;
+	list_for_each_entry(claim, &claims_by_age, by_age) {
+		if (claim->is_aside && claim->holder == holder &&
+		    is_of(claim, list))
+			return claim;
+	}
+	return NULL;
+}
+
+/* The holder gets a block that was set aside for it, if there is one. */
+static bool take_aside(const struct rampart_holder *holder,
+		       struct rampart_listed *list)
+{
+	struct claim *claim;
+
+	mutex_lock(&claims_lock);
+	asked = jiffies ?: 1;
+	claim = aside_for(holder, list);
+	if (claim) {
+		claim->is_aside = false;
+		aside--;
+		/* As if it began now: a mapping from before must not show it. */
+		claim->number = ++last_number;
+		claim->maker = current->pid;
+		claim->since = jiffies;
+		list_move_tail(&claim->by_age, &claims_by_age);
+		list->first = claim->frames.first;
+		list->frames = claim->frames.count;
+		list->claim = claim->number;
+	}
+	mutex_unlock(&claims_lock);
+	return claim;
+}
+
+/* Claims the first block of a free list, or one of the list of a CPU. */
 int rampart_claim_listed(struct rampart_holder *holder,
 			 struct rampart_listed *list)
 {
@@ -223,22 +278,48 @@ int rampart_claim_listed(struct rampart_holder *holder,
 	error = rampart_list_check(list);
 	if (error)
 		return error;
+	if (list->older && take_aside(holder, list))
+		return 0;
 	claim = new_claim(holder, FROM_KERNEL);
-	if (!claim)
-		return -ENOMEM;
-	/* Memory that goes offline takes both in this order, too. */
-	cpus_read_lock();
-	down_read(&claiming);
-	error = claim_block(claim, list);
-	up_read(&claiming);
-	cpus_read_unlock();
-	if (error)
-		kfree(claim);
-	return error;
+	return claim ? begin_listed(claim, list) : -ENOMEM;
+}
+
+/* Who asks for them asks at least that often when there are some. */
+#define ASKS_WITHIN (2 * HZ)
+
+/* Blocks; more are not needed by a holder that asks. */
+#define MOST_ASIDE 64
+
+static bool may_set_aside(void)
+{
+	bool may;
+
+	mutex_lock(&claims_lock);
+	may = aside < MOST_ASIDE && asked &&
+	      time_before(jiffies, asked + ASKS_WITHIN);
+	mutex_unlock(&claims_lock);
+	return may;
+}
+
+/*
+ * Takes a block without a valid test from the list of a CPU, before anybody uses
+ * it. The holder, which stays alive meanwhile, gets it when it asks for one.
+ */
+void rampart_claims_set_aside(struct rampart_holder *holder,
+			      struct rampart_listed *list)
+{
+	struct claim *claim = may_set_aside() ?
+				      new_claim(holder, FROM_KERNEL) :
+				      NULL;
+
+	if (claim) {
+		claim->is_aside = true;
+		begin_listed(claim, list);
+	}
 }
 
 /* A block that was not used yet waits again, unless it goes offline. */
-static void wait_again(const struct rampart_frames *frames)
+void rampart_wait_again(const struct rampart_frames *frames)
 {
 	rampart_new_wait(frames);
 	if (are_leaving(frames))
@@ -270,7 +351,7 @@ static int claim_new(struct claim *claim, struct rampart_node_block *block)
 	if (error)
 		return error;
 	if (are_leaving(&claim->frames)) {
-		wait_again(&claim->frames);
+		rampart_wait_again(&claim->frames);
 		return -EBUSY;
 	}
 	begin_claim_of_block(claim, block);
@@ -328,6 +409,7 @@ static void end_claim(struct claim *claim)
 	rb_erase(&claim->by_frame, &claims_by_frame);
 	list_del(&claim->by_age);
 	tally.held -= claim->frames.count;
+	aside -= claim->is_aside;
 	rampart_window_unmap(claim->holder, &claim->frames);
 }
 
@@ -494,7 +576,8 @@ bool rampart_claims_lock(const struct rampart_holder *holder,
 
 	mutex_lock(&claims_lock);
 	claim = claim_with(frame);
-	if (claim && claim->holder == holder && claim->number <= newest) {
+	if (claim && claim->holder == holder && !claim->is_aside &&
+	    claim->number <= newest) {
 		*frames = claim->frames;
 		return true;
 	}
@@ -515,53 +598,13 @@ u64 rampart_claims_newest(void)
 
 	mutex_lock(&claims_lock);
 	list_for_each_entry_reverse(claim, &claims_by_age, by_age) {
-		if (claim->maker == current->pid) {
+		if (!claim->is_aside && claim->maker == current->pid) {
 			number = claim->number;
 			break;
 		}
 	}
 	mutex_unlock(&claims_lock);
 	return number;
-}
-
-static void keep_frame(const struct claim *claim, struct page *page)
-{
-	rampart_ages_judge(page_to_pfn(page), RAMPART_IS_BAD);
-	if (claim->origin == BEFORE_FIRST_USE)
-		rampart_new_keep(page);
-	else
-		__ClearPageOffline(page);
-}
-
-static void give_back_frame(const struct claim *claim, struct page *page,
-			    bool tested)
-{
-	if (tested)
-		rampart_ages_judge(page_to_pfn(page), RAMPART_IS_GOOD);
-	if (claim->origin == BEFORE_FIRST_USE)
-		rampart_new_use(page, tested);
-	else
-		rampart_frame_free(page);
-}
-
-/*
- * Frees the good frames. A bad one is never on a free list: the claim's
- * reference to it is kept for ever [Rahman16, figure 8].
- */
-static void give_back_frames(const struct claim *claim, unsigned long *bad,
-			     bool tested)
-{
-	unsigned long i;
-
-	for (i = 0; i < claim->frames.count; i++) {
-		struct page *page = pfn_to_page(claim->frames.first + i);
-
-		cond_resched();
-		if (test_bit(i, bad))
-			keep_frame(claim, page);
-		else
-			give_back_frame(claim, page, tested);
-	}
 }
 
 /* A user that calls everything bad must not use up the machine. */
@@ -577,7 +620,7 @@ static int may_end(const struct rampart_holder *holder,
 		   const struct rampart_give_back *verdict,
 		   const unsigned long *bad, unsigned long bad_frames)
 {
-	if (!claim || claim->holder != holder ||
+	if (!claim || claim->holder != holder || claim->is_aside ||
 	    claim->number != verdict->claim ||
 	    claim->frames.first != verdict->first)
 		return -ESTALE;
@@ -615,38 +658,6 @@ static int end_claim_of(struct claim **ended,
 	return error;
 }
 
-/* What the hardware found bad meanwhile is not freed by the kernel either. */
-static void add_poisoned(const struct claim *claim, unsigned long *bad)
-{
-	unsigned long i;
-
-	for (i = 0; i < claim->frames.count; i++) {
-		if (PageHWPoison(pfn_to_page(claim->frames.first + i)))
-			__set_bit(i, bad);
-	}
-}
-
-static void give_back(const struct claim *claim, unsigned long *bad,
-		      bool tested)
-{
-	bool all_good;
-
-	add_poisoned(claim, bad);
-	all_good = bitmap_empty(bad, RAMPART_CLAIM_MOST);
-	if (claim->origin == BEFORE_FIRST_USE && !tested && all_good) {
-		wait_again(&claim->frames);
-	} else if (claim->origin == ON_DEMAND && all_good) {
-		if (tested)
-			rampart_wanted_good(claim->wanted);
-		else
-			rampart_wanted_untested(claim->wanted);
-	} else {
-		if (claim->origin == ON_DEMAND)
-			rampart_wanted_keep(claim->wanted);
-		give_back_frames(claim, bad, tested);
-	}
-}
-
 /*
  * Gives a claim back by a verdict on it; `bad` has RAMPART_CLAIM_MOST bits, one
  * for each frame from the claim's first on. If it fails, nothing was done.
@@ -662,7 +673,8 @@ int rampart_give_back(const struct rampart_holder *holder,
 	down_read(&claiming);
 	error = end_claim_of(&claim, holder, verdict, bad);
 	if (!error)
-		give_back(claim, bad, verdict->flags & RAMPART_TESTED);
+		rampart_give_frames_back(claim, bad,
+					 verdict->flags & RAMPART_TESTED);
 	up_read(&claiming);
 	if (error)
 		return error;

@@ -84,40 +84,84 @@ static inline void rampart_unlock_cpu_lists(struct per_cpu_pages *lists)
 	migrate_enable();
 }
 
-/* It would be held for too long if it were looked for among more blocks. */
+/* A lock would be held for too long if more blocks were looked at. */
 #define RAMPART_CPU_LIST_LOOK 256
+
+typedef bool rampart_wants(unsigned long frame, const void *data);
+
+/* A wanted block among the first of a list, or among the last. */
+static inline struct page *rampart_find_block(struct list_head *list,
+					      rampart_wants *wants,
+					      const void *data)
+{
+	unsigned int looks = RAMPART_CPU_LIST_LOOK;
+	struct page *page;
+
+	list_for_each_entry(page, list, pcp_list) {
+		if (wants(page_to_pfn(page), data))
+			return page;
+		if (!--looks)
+			break;
+	}
+	if (looks)
+		return NULL;
+	list_for_each_entry_reverse(page, list, pcp_list) {
+		if (wants(page_to_pfn(page), data))
+			return page;
+		if (++looks == RAMPART_CPU_LIST_LOOK)
+			break;
+	}
+	return NULL;
+}
+
+/* The list of a CPU for such blocks, if it has one. */
+static inline struct list_head *rampart_cpu_list(struct per_cpu_pages *lists,
+						 unsigned int type,
+						 unsigned int order)
+{
+	if (type >= MIGRATE_PCPTYPES || order > PAGE_ALLOC_COSTLY_ORDER)
+		return NULL;
+	return &lists->lists[MIGRATE_PCPTYPES * order + type];
+}
 
 /*
  * Has a wanted block of these CPU's lists come to the front, from where it is
- * allocated next; returns whether there is one. They have blocks of low orders
- * only.
+ * allocated next; returns whether there is one.
  */
-static inline bool
-rampart_bring_to_front(struct per_cpu_pages *lists, unsigned int type,
-		       unsigned int order,
-		       bool (*is_wanted)(unsigned long frame, const void *data),
-		       const void *data)
+static inline bool rampart_bring_to_front(struct per_cpu_pages *lists,
+					  unsigned int type, unsigned int order,
+					  rampart_wants *wants, const void *data)
 {
-	unsigned int looks = RAMPART_CPU_LIST_LOOK;
-	struct list_head *list;
+	struct list_head *list = rampart_cpu_list(lists, type, order);
 	struct page *page;
-	bool found = false;
 
-	if (order > PAGE_ALLOC_COSTLY_ORDER)
-		return false;
-	list = &lists->lists[MIGRATE_PCPTYPES * order + type];
-	if (list_empty(list))
+	if (!list || list_empty(list))
 		return false;
 	spin_lock(&lists->lock);
-	list_for_each_entry(page, list, pcp_list) {
-		found = is_wanted(page_to_pfn(page), data);
-		if (found)
-			list_move(&page->pcp_list, list);
-		if (found || !--looks)
-			break;
-	}
+	page = rampart_find_block(list, wants, data);
+	if (page)
+		list_move(&page->pcp_list, list);
 	spin_unlock(&lists->lock);
-	return found;
+	return page;
+}
+
+/*
+ * Has a wanted block of these CPU's lists come to the end, from where it is
+ * allocated last. Waits for nothing: also in an interrupt.
+ */
+static inline void rampart_send_to_end(struct per_cpu_pages *lists,
+				       unsigned int type, unsigned int order,
+				       rampart_wants *wants, const void *data)
+{
+	struct list_head *list = rampart_cpu_list(lists, type, order);
+	struct page *page;
+
+	if (!list || !spin_trylock(&lists->lock))
+		return;
+	page = rampart_find_block(list, wants, data);
+	if (page)
+		list_move_tail(&page->pcp_list, list);
+	spin_unlock(&lists->lock);
 }
 
 /*

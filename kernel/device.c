@@ -103,7 +103,7 @@ static int rampart_open(struct inode *inode, struct file *file)
 	if (holder_is_alive())
 		error = -EBUSY;
 	else
-		holder = new;
+		WRITE_ONCE(holder, new);
 	mutex_unlock(&holder_lock);
 	if (error)
 		free_holder(new);
@@ -119,7 +119,7 @@ static int rampart_release(struct inode *inode, struct file *file)
 
 	mutex_lock(&holder_lock);
 	if (holder == old)
-		holder = NULL;
+		WRITE_ONCE(holder, NULL);
 	mutex_unlock(&holder_lock);
 	free_holder(old);
 	return 0;
@@ -296,6 +296,23 @@ pid_t rampart_owner(void)
 		process = pid_nr(holder->process);
 	mutex_unlock(&holder_lock);
 	return process;
+}
+
+/* Nothing is locked: it may have ended a moment ago. */
+bool rampart_has_owner(void)
+{
+	return READ_ONCE(holder);
+}
+
+/* Sets a block aside for the owner, if there is one; it does not end meanwhile. */
+void rampart_device_set_aside(struct rampart_listed *list)
+{
+	mutex_lock(&holder_lock);
+	if (holder && mmget_not_zero(holder->mm)) {
+		rampart_claims_set_aside(holder, list);
+		mmput_async(holder->mm);
+	}
+	mutex_unlock(&holder_lock);
 }
 
 int rampart_device_begin(void)

@@ -81,6 +81,8 @@ struct rampart_tally {
 int rampart_claim(struct rampart_holder *holder, struct rampart_claim *request);
 int rampart_claim_listed(struct rampart_holder *holder,
 			 struct rampart_listed *list);
+void rampart_claims_set_aside(struct rampart_holder *holder,
+			      struct rampart_listed *list);
 int rampart_claim_new(struct rampart_holder *holder,
 		      struct rampart_node_block *block);
 int rampart_claim_demanded(struct rampart_holder *holder,
@@ -138,6 +140,8 @@ int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 int rampart_device_begin(void);
 void rampart_device_end(void);
 pid_t rampart_owner(void);
+bool rampart_has_owner(void);
+void rampart_device_set_aside(struct rampart_listed *list);
 
 /* first_use.c */
 /* What becomes of memory that comes online. */
@@ -252,6 +256,11 @@ void rampart_pressure_end(void);
 unsigned long rampart_claim_time(void);
 void rampart_limit_time(void);
 bool rampart_memory_was_short(void);
+
+/* recycle.c */
+void rampart_recycle_begin(void);
+void rampart_recycle_end(void);
+void rampart_recycle(struct page *page, unsigned int order);
 
 /* retire.c */
 void rampart_retire(unsigned long frame);

@@ -27,9 +27,10 @@ static int __init rampart_init(void)
 	error = rampart_ages_begin();
 	if (error)
 		return error;
+	rampart_recycle_begin();
 	error = rampart_demand_begin();
 	if (error)
-		goto end_ages;
+		goto end_recycle;
 	error = rampart_pressure_begin();
 	if (error)
 		goto end_demand;
@@ -57,7 +58,8 @@ end_pressure:
 	rampart_pressure_end();
 end_demand:
 	rampart_demand_end();
-end_ages:
+end_recycle:
+	rampart_recycle_end();
 	rampart_ages_end();
 	return error;
 }
@@ -70,6 +72,7 @@ static void __exit rampart_exit(void)
 	rampart_new_end();
 	rampart_pressure_end();
 	rampart_demand_end();
+	rampart_recycle_end();
 	rampart_ages_end();
 }
 

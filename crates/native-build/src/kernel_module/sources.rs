@@ -21,6 +21,7 @@ const OURS: &[(&str, &str)] = &[
     ("Makefile", include_str!("../../../../kernel/Makefile")),
     ("ages.c", include_str!("../../../../kernel/ages.c")),
     ("claims.c", include_str!("../../../../kernel/claims.c")),
+    ("claims.h", include_str!("../../../../kernel/claims.h")),
     ("compat.h", include_str!("../../../../kernel/compat.h")),
     ("demand.c", include_str!("../../../../kernel/demand.c")),
     ("device.c", include_str!("../../../../kernel/device.c")),
@@ -35,8 +36,10 @@ const OURS: &[(&str, &str)] = &[
     ("rampart.h", include_str!("../../../../kernel/rampart.h")),
     ("rampart_abi.h", include_str!("../../../../kernel/rampart_abi.h")),
     ("rampart_main.c", include_str!("../../../../kernel/rampart_main.c")),
+    ("recycle.c", include_str!("../../../../kernel/recycle.c")),
     ("retire.c", include_str!("../../../../kernel/retire.c")),
     ("sysfs.c", include_str!("../../../../kernel/sysfs.c")),
+    ("verdicts.c", include_str!("../../../../kernel/verdicts.c")),
     ("window.c", include_str!("../../../../kernel/window.c")),
 ];
 

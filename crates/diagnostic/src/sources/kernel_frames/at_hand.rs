@@ -3,10 +3,11 @@
 //! **Problem.** A CPU allocates first what was freed last. So a few frames circulate on its lists, where a test of the
 //! free lists does not reach them, and their tests expire. **Idea.** What the CPUs have at hand of a zone and
 //! migratetype is looked through 64 times a window, but not more often than each second. Frames are taken when their
-//! test is due to be repeated: that is 16 looks before it expires. Frames for programs (Movable) are left out: they are
-//! tested with their blocks, and a block cannot be claimed while one of its frames is tested by itself. **Why this
-//! way.** A frame that the kernel uses nearly all the time is at hand in few of these looks. A look that finds nothing
-//! costs a call of the module, and holds no frame.
+//! test is due to be repeated: that is 16 looks before it expires. When frames of the migratetype were freed without a
+//! valid test, the next look comes at once: the module has put them where they are allocated last, but not for long.
+//! Frames for programs (Movable) are left out: they are tested with their blocks, and a block cannot be claimed while
+//! one of its frames is tested by itself. **Why this way.** A frame that the kernel uses nearly all the time is at hand
+//! in few of these looks. A look that finds nothing costs a call of the module, and holds no frame.
 
 use std::time::Duration;
 
@@ -14,12 +15,14 @@ use rampart_linux::kernel_module::{KernelFreeList, KernelMigratetype};
 use rampart_memory::{BlockOrder, Node, TestLifetime, Timestamp};
 
 use super::block::window;
+use super::kernel::TypeDemand;
 
 /// Looks in a window.
 const LOOKS: u32 = 64;
 
-/// The shortest pause between two looks.
+/// The shortest pause between two looks, without and with frames that came back without a valid test.
 const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_AFTER_RETURN: Duration = Duration::from_millis(50);
 
 /// What CPUs have at hand of one zone and migratetype.
 #[derive(Debug)]
@@ -27,6 +30,9 @@ pub struct HandSweep {
     /// The list of single frames stands for all.
     list: KernelFreeList,
     looked: Option<Timestamp>,
+    /// Frames that have come back without a valid test: so far, and until the last look.
+    returned: u64,
+    dealt_with: u64,
     /// Whether a tester has it.
     is_out: bool,
 }
@@ -36,11 +42,17 @@ impl HandSweep {
     pub fn of_lists(lists: &[KernelFreeList]) -> impl Iterator<Item = Self> {
         let of_kernel = lists.iter().filter(|list| list.migratetype != KernelMigratetype::Movable);
         let single = of_kernel.filter(|list| list.order == BlockOrder::ZERO);
-        single.map(|&list| Self { list, looked: None, is_out: false })
+        single.map(|&list| Self { list, looked: None, returned: 0, dealt_with: 0, is_out: false })
+    }
+
+    /// Learns what has come back.
+    pub fn see(&mut self, demand: &[TypeDemand]) {
+        self.returned = TypeDemand::returned_expired(demand, self.list);
     }
 
     fn is_due(&self, bound: TestLifetime, now: Timestamp) -> bool {
-        let pause = PAUSE.max(window(bound) / LOOKS);
+        let has_return = self.returned > self.dealt_with;
+        let pause = if has_return { PAUSE_AFTER_RETURN } else { PAUSE.max(window(bound) / LOOKS) };
         !self.is_out && self.looked.is_none_or(|looked| now.since(looked) >= pause)
     }
 }
@@ -54,7 +66,7 @@ pub fn begin(
 ) -> Vec<(KernelFreeList, Duration)> {
     let due = sweeps.iter_mut().filter(|sweep| sweep.list.node == node && sweep.is_due(bound, now));
     let look = |sweep: &mut HandSweep| {
-        (sweep.looked, sweep.is_out) = (Some(now), true);
+        (sweep.looked, sweep.dealt_with, sweep.is_out) = (Some(now), sweep.returned, true);
         (sweep.list, 3 * window(bound) / 4)
     };
     due.map(look).collect()
@@ -69,6 +81,8 @@ pub fn end(sweeps: &mut [HandSweep], list: KernelFreeList) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use rampart_memory::FrameDemand;
 
     fn begin(sweeps: &mut [HandSweep], second: u64) -> Vec<(KernelFreeList, Duration)> {
         let bound = TestLifetime::new(Duration::from_secs(1100), Duration::from_secs(100)).unwrap();
@@ -87,5 +101,25 @@ mod tests {
         looks.iter().for_each(|(list, _)| end(&mut sweeps, *list));
         assert_eq!(begin(&mut sweeps, 15), []);
         assert_eq!(begin(&mut sweeps, 16), looks);
+    }
+
+    #[test]
+    fn what_comes_back_without_a_valid_test_is_looked_for_at_once() {
+        let lists: Vec<_> = KernelFreeList::of_node(Node(1)).collect();
+        let mut sweeps: Vec<_> = HandSweep::of_lists(&lists).collect();
+        let mut look = |second, returned_expired| {
+            let demand = FrameDemand { returned_expired, ..FrameDemand::default() };
+            let unmovable = Some(KernelMigratetype::Unmovable);
+            let row = TypeDemand { node: Node(1), migratetype: unmovable, demand };
+            sweeps.iter_mut().for_each(|sweep| sweep.see(&[TypeDemand { node: Node(0), ..row }, row]));
+            let looks = begin(&mut sweeps, second);
+            looks.iter().for_each(|(list, _)| end(&mut sweeps, *list));
+            looks.iter().map(|(list, _)| list.migratetype).collect::<Vec<_>>()
+        };
+        assert_eq!(look(0, 0).len(), 6);
+        assert_eq!(look(1, 0), []);
+        assert_eq!(look(2, 1), [KernelMigratetype::Unmovable; 3], "in each zone");
+        assert_eq!(look(3, 1), [], "that was dealt with");
+        assert_eq!(look(3, 2).len(), 3);
     }
 }

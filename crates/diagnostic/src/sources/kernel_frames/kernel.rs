@@ -45,6 +45,14 @@ pub struct TypeDemand {
     pub demand: FrameDemand,
 }
 
+impl TypeDemand {
+    /// Frames of a list's node and migratetype that have come back without a valid test.
+    pub fn returned_expired(demand: &[Self], list: KernelFreeList) -> u64 {
+        let own = |row: &&Self| row.node == list.node && row.migratetype == Some(list.migratetype);
+        demand.iter().filter(own).map(|row| row.demand.returned_expired).sum()
+    }
+}
+
 /// The interface between the source and a kernel.
 pub trait FrameKernel {
     /// The memory of a step.

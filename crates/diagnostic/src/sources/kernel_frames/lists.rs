@@ -44,8 +44,7 @@ impl ListSweep {
 
     /// Learns what has come back.
     pub fn see(&mut self, demand: &[TypeDemand]) {
-        let own = |row: &&TypeDemand| row.node == self.list.node && row.migratetype == Some(self.list.migratetype);
-        self.returned = demand.iter().filter(own).map(|row| row.demand.returned_expired).sum();
+        self.returned = TypeDemand::returned_expired(demand, self.list);
     }
 
     /// Whether it is to be tested now.

@@ -52,7 +52,7 @@ use super::step::{ChosenRequest, Step, StepMemory};
 use super::{DaemonSource, GuaranteeState};
 
 /// How often the module's counters are read.
-const READ_EVERY: Duration = Duration::from_millis(250);
+const READ_EVERY: Duration = Duration::from_millis(100);
 
 /// The pause after memory was too short for a claim.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -177,6 +177,7 @@ impl<K: FrameKernel> KernelFrames<K> {
         self.read_at = now;
         let demand = self.kernel.demand();
         self.lists.iter_mut().for_each(|sweep| sweep.see(&demand));
+        self.at_hand.iter_mut().for_each(|sweep| sweep.see(&demand));
         let waiting = self.kernel.waiting();
         for node in &mut self.nodes {
             node.see(&demand);
