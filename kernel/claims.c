@@ -141,9 +141,9 @@ static int claim_frames(struct claim *claim, struct rampart_claim *request)
 }
 
 static struct claim *new_claim(struct rampart_holder *holder,
-			       enum origin origin)
+			       enum origin origin, gfp_t flags)
 {
-	struct claim *claim = kmalloc(sizeof(*claim), GFP_KERNEL);
+	struct claim *claim = kmalloc(sizeof(*claim), flags);
 
 	if (claim) {
 		claim->holder = holder;
@@ -164,7 +164,7 @@ int rampart_claim(struct rampart_holder *holder, struct rampart_claim *request)
 	    request->how > RAMPART_CLAIM_MOVE || request->zero ||
 	    request->first > PHYS_PFN(PHYS_ADDR_MAX) - request->frames)
 		return -EINVAL;
-	claim = new_claim(holder, FROM_KERNEL);
+	claim = new_claim(holder, FROM_KERNEL, GFP_KERNEL);
 	if (!claim)
 		return -ENOMEM;
 	claim->frames.first = request->first;
@@ -184,7 +184,10 @@ static int claim_block(struct claim *claim, struct rampart_listed *list)
 
 	if (rampart_memory_was_short())
 		return -ENOMEM;
-	error = rampart_list_take(list, &claim->frames);
+	error = rampart_list_take(list,
+				  claim->is_aside ? RAMPART_OF_THIS_CPU :
+						    RAMPART_OF_ALL,
+				  &claim->frames);
 	if (error)
 		return error;
 	rampart_frames_prepare(&claim->frames);
@@ -216,12 +219,10 @@ static int begin_listed(struct claim *claim, struct rampart_listed *list)
 
 static bool is_of(const struct claim *claim, const struct rampart_listed *list)
 {
-	struct rampart_listed own;
-
-	return !rampart_list_of(claim->frames.first, &own) &&
-	       own.node == list->node && own.zone == list->zone &&
-	       own.migratetype == list->migratetype &&
-	       claim->frames.count == 1UL << list->order;
+	return claim->list.node == list->node &&
+	       claim->list.zone == list->zone &&
+	       claim->list.migratetype == list->migratetype &&
+	       claim->list.order == list->order;
 }
 
 static struct claim *aside_for(const struct rampart_holder *holder,
@@ -247,7 +248,7 @@ static bool take_aside(const struct rampart_holder *holder,
 	struct claim *claim;
 
 	mutex_lock(&claims_lock);
-	asked = jiffies ?: 1;
+	WRITE_ONCE(asked, jiffies ?: 1);
 	claim = aside_for(holder, list);
 	if (claim) {
 		claim->is_aside = false;
@@ -280,7 +281,7 @@ int rampart_claim_listed(struct rampart_holder *holder,
 		return error;
 	if (list->older && take_aside(holder, list))
 		return 0;
-	claim = new_claim(holder, FROM_KERNEL);
+	claim = new_claim(holder, FROM_KERNEL, GFP_KERNEL);
 	return claim ? begin_listed(claim, list) : -ENOMEM;
 }
 
@@ -290,32 +291,32 @@ int rampart_claim_listed(struct rampart_holder *holder,
 /* Blocks; more are not needed by a holder that asks. */
 #define MOST_ASIDE 64
 
-static bool may_set_aside(void)
+/* Nothing is locked: there may be a few more. In any context. */
+bool rampart_claims_may_be_set_aside(void)
 {
-	bool may;
+	unsigned long last = READ_ONCE(asked);
 
-	mutex_lock(&claims_lock);
-	may = aside < MOST_ASIDE && asked &&
-	      time_before(jiffies, asked + ASKS_WITHIN);
-	mutex_unlock(&claims_lock);
-	return may;
+	return READ_ONCE(aside) < MOST_ASIDE && last &&
+	       time_before(jiffies, last + ASKS_WITHIN);
 }
 
 /*
- * Takes a block without a valid test from the list of a CPU, before anybody uses
- * it. The holder, which stays alive meanwhile, gets it when it asks for one.
+ * Takes a block without a valid test from the list of this CPU, before anybody
+ * uses it. The holder, which does not end meanwhile, gets it when it asks.
  */
 void rampart_claims_set_aside(struct rampart_holder *holder,
 			      struct rampart_listed *list)
 {
-	struct claim *claim = may_set_aside() ?
-				      new_claim(holder, FROM_KERNEL) :
-				      NULL;
+	struct claim *claim;
 
-	if (claim) {
-		claim->is_aside = true;
-		begin_listed(claim, list);
-	}
+	if (!rampart_claims_may_be_set_aside())
+		return;
+	claim = new_claim(holder, FROM_KERNEL, GFP_NOWAIT | __GFP_NOWARN);
+	if (!claim)
+		return;
+	claim->is_aside = true;
+	claim->list = *list;
+	begin_listed(claim, list);
 }
 
 /* A block that was not used yet waits again, unless it goes offline. */
@@ -367,7 +368,7 @@ int rampart_claim_new(struct rampart_holder *holder,
 
 	if (error)
 		return error;
-	claim = new_claim(holder, BEFORE_FIRST_USE);
+	claim = new_claim(holder, BEFORE_FIRST_USE, GFP_KERNEL);
 	if (!claim)
 		return -ENOMEM;
 	down_read(&claiming);
@@ -389,7 +390,7 @@ int rampart_claim_demanded(struct rampart_holder *holder,
 		return -ENOTTY;
 	if (error)
 		return error;
-	claim = new_claim(holder, ON_DEMAND);
+	claim = new_claim(holder, ON_DEMAND, GFP_KERNEL);
 	if (!claim)
 		return -ENOMEM;
 	claim->wanted = rampart_wanted_take(holder, block->node,
@@ -499,7 +500,7 @@ void rampart_claims_renew(const struct rampart_holder *holder)
 
 	mutex_lock(&claims_lock);
 	list_for_each_entry(claim, &claims_by_age, by_age) {
-		if (claim->holder == holder)
+		if (claim->holder == holder && !claim->is_aside)
 			claim->since = jiffies;
 	}
 	mutex_unlock(&claims_lock);

@@ -10,6 +10,7 @@
 #include <linux/types.h>
 
 #include "rampart.h"
+#include "rampart_abi.h"
 
 enum origin {
 	FROM_KERNEL,
@@ -24,6 +25,7 @@ struct claim {
 	struct rampart_frames frames;
 	enum origin origin;
 	bool is_aside; /* the holder does not know of it yet */
+	struct rampart_listed list; /* then: where it came from */
 	struct rampart_wanted *wanted; /* ON_DEMAND */
 	pid_t maker; /* the thread that made it */
 	u64 number;

@@ -37,6 +37,11 @@
 #error "rampart.ko needs 64BIT, SPARSEMEM, NUMA, TRACEPOINTS, VM_EVENT_COUNTERS, CONTIG_ALLOC and MMU_NOTIFIER"
 #endif
 
+/* With PREEMPT_RT, a lock of a CPU's lists cannot be tried in an interrupt. */
+#if !defined(CONFIG_SMP) || defined(CONFIG_PREEMPT_RT)
+#error "rampart.ko needs SMP, and cannot be used with PREEMPT_RT"
+#endif
+
 /* Orders are 0 to NR_PAGE_ORDERS - 1; the name came in 6.8. */
 #ifndef NR_PAGE_ORDERS
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
@@ -66,13 +71,14 @@ static inline unsigned int rampart_block_type(const struct page *page)
 /*
  * Locks the lists of free pages that this CPU has of a zone, and stays on it.
  * An allocation and a free that find them locked pass them by, so that either
- * may follow here. The kernel's own functions for this are not exported.
+ * may follow here. The kernel's own functions for this are not exported. Without
+ * interrupts: some kernels free pages in them and wait for the lock.
  */
 static inline struct per_cpu_pages *rampart_lock_cpu_lists(struct zone *zone)
 {
 	struct per_cpu_pages *lists;
 
-	migrate_disable();
+	local_irq_disable();
 	lists = this_cpu_ptr(zone->per_cpu_pageset);
 	spin_lock(&lists->lock);
 	return lists;
@@ -80,11 +86,10 @@ static inline struct per_cpu_pages *rampart_lock_cpu_lists(struct zone *zone)
 
 static inline void rampart_unlock_cpu_lists(struct per_cpu_pages *lists)
 {
-	spin_unlock(&lists->lock);
-	migrate_enable();
+	spin_unlock_irq(&lists->lock);
 }
 
-/* A lock would be held for too long if more blocks were looked at. */
+/* At each end of a list: with more, its lock would be held for too long. */
 #define RAMPART_CPU_LIST_LOOK 256
 
 typedef bool rampart_wants(unsigned long frame, const void *data);
@@ -137,11 +142,11 @@ static inline bool rampart_bring_to_front(struct per_cpu_pages *lists,
 
 	if (!list || list_empty(list))
 		return false;
-	spin_lock(&lists->lock);
+	spin_lock_irq(&lists->lock);
 	page = rampart_find_block(list, wants, data);
 	if (page)
 		list_move(&page->pcp_list, list);
-	spin_unlock(&lists->lock);
+	spin_unlock_irq(&lists->lock);
 	return page;
 }
 
@@ -149,7 +154,7 @@ static inline bool rampart_bring_to_front(struct per_cpu_pages *lists,
  * Has a wanted block of these CPU's lists come to the end, from where it is
  * allocated last. Waits for nothing: also in an interrupt.
  */
-static inline void rampart_send_to_end(struct per_cpu_pages *lists,
+static inline bool rampart_send_to_end(struct per_cpu_pages *lists,
 				       unsigned int type, unsigned int order,
 				       rampart_wants *wants, const void *data)
 {
@@ -157,11 +162,12 @@ static inline void rampart_send_to_end(struct per_cpu_pages *lists,
 	struct page *page;
 
 	if (!list || !spin_trylock(&lists->lock))
-		return;
+		return false;
 	page = rampart_find_block(list, wants, data);
 	if (page)
 		list_move_tail(&page->pcp_list, list);
 	spin_unlock(&lists->lock);
+	return page;
 }
 
 /*

@@ -166,8 +166,8 @@ static void see_free(void *unused, struct page *page, unsigned int order)
 	count(RAMPART_FREED, page, type, order);
 	if (good)
 		count(RAMPART_FREED_FRESH, page, type, order);
-	else
-		rampart_recycle(page, order);
+	else if (!rampart_demand_is_taking())
+		rampart_recycle(page_to_pfn(page), order);
 }
 
 static struct rampart_probe {

@@ -24,6 +24,7 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/pid.h>
+#include <linux/rwsem.h>
 #include <linux/sched.h>
 #include <linux/sched/mm.h>
 #include <linux/security.h>
@@ -35,6 +36,9 @@
 
 static DEFINE_MUTEX(holder_lock);
 static struct rampart_holder *holder; /* under holder_lock */
+
+/* Held for reading by who uses the holder without its file. */
+static DECLARE_RWSEM(using_holder);
 
 static bool holder_is_alive(void)
 {
@@ -121,6 +125,8 @@ static int rampart_release(struct inode *inode, struct file *file)
 	if (holder == old)
 		WRITE_ONCE(holder, NULL);
 	mutex_unlock(&holder_lock);
+	down_write(&using_holder);
+	up_write(&using_holder);
 	free_holder(old);
 	return 0;
 }
@@ -298,21 +304,21 @@ pid_t rampart_owner(void)
 	return process;
 }
 
-/* Nothing is locked: it may have ended a moment ago. */
-bool rampart_has_owner(void)
-{
-	return READ_ONCE(holder);
-}
-
-/* Sets a block aside for the owner, if there is one; it does not end meanwhile. */
+/*
+ * Sets a block aside for the owner, if there is one. Not under holder_lock, for
+ * which others wait who open or close the device.
+ */
 void rampart_device_set_aside(struct rampart_listed *list)
 {
-	mutex_lock(&holder_lock);
-	if (holder && mmget_not_zero(holder->mm)) {
-		rampart_claims_set_aside(holder, list);
-		mmput_async(holder->mm);
+	struct rampart_holder *mine;
+
+	down_read(&using_holder);
+	mine = READ_ONCE(holder);
+	if (mine && mmget_not_zero(mine->mm)) {
+		rampart_claims_set_aside(mine, list);
+		mmput_async(mine->mm);
 	}
-	mutex_unlock(&holder_lock);
+	up_read(&using_holder);
 }
 
 int rampart_device_begin(void)

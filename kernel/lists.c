@@ -115,6 +115,26 @@ static struct page *allocate(const struct rampart_listed *list)
 		       ERR_PTR(-ENOMEM);
 }
 
+static bool is_frame(unsigned long frame, const void *wanted)
+{
+	return frame == *(const unsigned long *)wanted;
+}
+
+/*
+ * Has a block that this CPU freed a moment ago come to the end of its list, if it
+ * is there; the CPU allocates it last. Also in an interrupt.
+ */
+bool rampart_list_send_to_end(const struct rampart_listed *list,
+			      unsigned long frame)
+{
+	struct zone *zone = zone_of(list);
+
+	return populated_zone(zone) &&
+	       rampart_send_to_end(this_cpu_ptr(zone->per_cpu_pageset),
+				   types[list->migratetype].type, list->order,
+				   is_frame, &frame);
+}
+
 static bool is_due(unsigned long frame, const void *data)
 {
 	const struct rampart_listed *list = data;
@@ -172,6 +192,21 @@ static long take_of_cpu_list(void *data)
 	return 0;
 }
 
+static struct page *take_of_this_cpu(const struct rampart_listed *list)
+{
+	struct page *page = ERR_PTR(-ENOENT);
+
+	migrate_disable();
+	rampart_demand_ignore_task(true);
+	if (rampart_bring_to_front(this_cpu_ptr(zone_of(list)->per_cpu_pageset),
+				   types[list->migratetype].type, list->order,
+				   is_due, list))
+		page = allocate(list);
+	rampart_demand_ignore_task(false);
+	migrate_enable();
+	return page;
+}
+
 static struct page *take_first(const struct rampart_listed *list)
 {
 	struct taking taking = { list, ERR_PTR(-ENOENT) };
@@ -185,11 +220,6 @@ static struct page *take_first(const struct rampart_listed *list)
 	taking.page = take_of_free_list(list);
 	rampart_demand_ignore_task(false);
 	return taking.page;
-}
-
-static bool is_frame(unsigned long frame, const void *wanted)
-{
-	return frame == *(const unsigned long *)wanted;
 }
 
 /*
@@ -228,7 +258,7 @@ static void put_back(struct page *page, unsigned int order)
  * or goes meanwhile: the caller holds cpus_read_lock().
  */
 int rampart_list_take(const struct rampart_listed *list,
-		      struct rampart_frames *frames)
+		      enum rampart_lists from, struct rampart_frames *frames)
 {
 	struct zone *zone = zone_of(list);
 	struct page *page;
@@ -238,7 +268,8 @@ int rampart_list_take(const struct rampart_listed *list,
 	    high_wmark_pages(zone) + frames->count)
 		return -ENOMEM;
 	mutex_lock(&one_at_a_time);
-	page = take_first(list);
+	page = from == RAMPART_OF_THIS_CPU ? take_of_this_cpu(list) :
+					     take_first(list);
 	if (!IS_ERR(page) && !is_in(list, page)) {
 		put_back(page, list->order);
 		page = ERR_PTR(-ENOENT);

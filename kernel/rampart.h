@@ -81,6 +81,7 @@ struct rampart_tally {
 int rampart_claim(struct rampart_holder *holder, struct rampart_claim *request);
 int rampart_claim_listed(struct rampart_holder *holder,
 			 struct rampart_listed *list);
+bool rampart_claims_may_be_set_aside(void);
 void rampart_claims_set_aside(struct rampart_holder *holder,
 			      struct rampart_listed *list);
 int rampart_claim_new(struct rampart_holder *holder,
@@ -140,7 +141,6 @@ int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 int rampart_device_begin(void);
 void rampart_device_end(void);
 pid_t rampart_owner(void);
-bool rampart_has_owner(void);
 void rampart_device_set_aside(struct rampart_listed *list);
 
 /* first_use.c */
@@ -188,8 +188,12 @@ int rampart_list_check(const struct rampart_listed *list);
 int rampart_list_of(unsigned long frame, struct rampart_listed *list);
 int rampart_list_take_frame(const struct rampart_listed *list,
 			    unsigned long frame);
+bool rampart_list_send_to_end(const struct rampart_listed *list,
+			      unsigned long frame);
+/* Whose lists: of this CPU, only blocks without a valid test are taken. */
+enum rampart_lists { RAMPART_OF_ALL, RAMPART_OF_THIS_CPU };
 int rampart_list_take(const struct rampart_listed *list,
-		      struct rampart_frames *frames);
+		      enum rampart_lists from, struct rampart_frames *frames);
 
 /* moves.c */
 int rampart_move(unsigned long frame);
@@ -258,9 +262,9 @@ void rampart_limit_time(void);
 bool rampart_memory_was_short(void);
 
 /* recycle.c */
-void rampart_recycle_begin(void);
+int rampart_recycle_begin(void);
 void rampart_recycle_end(void);
-void rampart_recycle(struct page *page, unsigned int order);
+void rampart_recycle(unsigned long frame, unsigned int order);
 
 /* retire.c */
 void rampart_retire(unsigned long frame);

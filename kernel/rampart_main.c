@@ -27,7 +27,9 @@ static int __init rampart_init(void)
 	error = rampart_ages_begin();
 	if (error)
 		return error;
-	rampart_recycle_begin();
+	error = rampart_recycle_begin();
+	if (error)
+		goto end_ages;
 	error = rampart_demand_begin();
 	if (error)
 		goto end_recycle;
@@ -60,6 +62,7 @@ end_demand:
 	rampart_demand_end();
 end_recycle:
 	rampart_recycle_end();
+end_ages:
 	rampart_ages_end();
 	return error;
 }

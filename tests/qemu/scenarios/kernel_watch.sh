@@ -14,8 +14,8 @@ snapshot() {
 }
 
 # Prints, of the blocks that were allocated since the snapshot, by migratetype and order: how many, and how many of
-# these had a valid test; then, in thousandths, the share of frames that had one: of Movable ones, of Unmovable ones, and
-# of all.
+# these had a valid test; then, in thousandths, the share of frames that had one: of Movable ones, of Unmovable ones,
+# and of all.
 allocated() {
   cat $folder/tested >/tmp/after
   awk 'NR == FNR { tested[$2 $3] = $4; untested[$2 $3] = $5; next }

@@ -4,7 +4,7 @@
 //! free lists does not reach them, and their tests expire. **Idea.** What the CPUs have at hand of a zone and
 //! migratetype is looked through 64 times a window, but not more often than each second. Frames are taken when their
 //! test is due to be repeated: that is 16 looks before it expires. When frames of the migratetype were freed without a
-//! valid test, the next look comes at once: the module has put them where they are allocated last, but not for long.
+//! valid test, the next look comes at once: the module has set them aside, and they are missing on the lists.
 //! Frames for programs (Movable) are left out: they are tested with their blocks, and a block cannot be claimed while
 //! one of its frames is tested by itself. **Why this way.** A frame that the kernel uses nearly all the time is at hand
 //! in few of these looks. A look that finds nothing costs a call of the module, and holds no frame.
@@ -20,9 +20,8 @@ use super::kernel::TypeDemand;
 /// Looks in a window.
 const LOOKS: u32 = 64;
 
-/// The shortest pause between two looks, without and with frames that came back without a valid test.
+/// The shortest pause between two looks, if nothing came back without a valid test.
 const PAUSE: Duration = Duration::from_secs(1);
-const PAUSE_AFTER_RETURN: Duration = Duration::from_millis(50);
 
 /// What CPUs have at hand of one zone and migratetype.
 #[derive(Debug)]
@@ -51,9 +50,9 @@ impl HandSweep {
     }
 
     fn is_due(&self, bound: TestLifetime, now: Timestamp) -> bool {
-        let has_return = self.returned > self.dealt_with;
-        let pause = if has_return { PAUSE_AFTER_RETURN } else { PAUSE.max(window(bound) / LOOKS) };
-        !self.is_out && self.looked.is_none_or(|looked| now.since(looked) >= pause)
+        let pause = PAUSE.max(window(bound) / LOOKS);
+        let is_time = self.looked.is_none_or(|looked| now.since(looked) >= pause);
+        !self.is_out && (is_time || self.returned > self.dealt_with)
     }
 }
 

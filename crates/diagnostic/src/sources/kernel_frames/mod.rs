@@ -52,7 +52,7 @@ use super::step::{ChosenRequest, Step, StepMemory};
 use super::{DaemonSource, GuaranteeState};
 
 /// How often the module's counters are read.
-const READ_EVERY: Duration = Duration::from_millis(100);
+const READ_EVERY: Duration = Duration::from_millis(250);
 
 /// The pause after memory was too short for a claim.
 const PAUSE: Duration = Duration::from_secs(1);
