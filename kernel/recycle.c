@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Recycling: what the kernel frees with an expired test is not used again before
- * it is tested.
+ * Recycling: keeps what the kernel frees with an expired test from being used
+ * again before it is tested, where that is possible.
  *
  * Problem: a CPU allocates first what was freed last. A frame that the kernel had
  * for longer than a lifetime is handed out again at once, and again and again,
  * until a tester finds it free.
  *
  * Idea: the frame is moved to the end of its per-CPU list, from where it is
- * allocated last [Rahman16, 5.2.3.2]. Then a worker sets it aside: it is claimed
- * for the owner of the device, who gets it with the next request for blocks of
- * these lists. Frames for programs (movable) are left alone: they are tested with
- * their pageblocks, of which no frame may be claimed by itself.
+ * allocated last, as [Rahman16, 5.2.3.2] does on the free lists. Then a worker
+ * claims a block without a valid test of that list for the owner of the device,
+ * who gets it with the next request for the list: it is set aside. Frames for
+ * programs (movable) are left alone: they are tested with their pageblocks, of
+ * which no frame may be claimed by itself.
  *
  * Why so: the kernel tells of a free before the frame is on the list. So it is
- * moved a moment later, by a timer of that CPU, which waits for no lock. The end
- * of the list alone is not enough: a program that frees much at once uses up a
- * list, and what is too much for a list leaves it from the end. The worker alone
- * runs too late. Nothing is done unless the owner asks for such blocks; if nobody
- * tested, all tests would be expired.
+ * moved a moment later, by a timer on that CPU, which does not wait for the lock
+ * of the list. The end of the list alone is not enough: a program that unmaps much
+ * uses up short lists, and from a long list the kernel returns its last blocks to
+ * the free lists. The worker alone runs too late. Without an owner that asks, all
+ * of this is off: all tests would be expired, and each free would start the timer.
  */
 #include <linux/cpumask.h>
 #include <linux/gfp.h>
@@ -33,11 +34,11 @@
 #include "rampart.h"
 #include "rampart_abi.h"
 
-/* From a free to the move; and between two moves of a CPU. */
+/* The time from a free to the move, and the least time between two moves. */
 #define SOON (50 * NSEC_PER_USEC)
 #define PAUSE (200 * NSEC_PER_USEC)
 
-/* At once, on a CPU. Further blocks stay where they are. */
+/* A CPU remembers so many between two moves. Further ones stay where they are. */
 #define BLOCKS 8
 
 /* What a CPU freed. No page is looked at later: it may have gone offline. */
@@ -47,13 +48,13 @@ struct freed {
 	raw_spinlock_t lock; /* the worker may be on another CPU */
 	u64 moved; /* when the timer ran last */
 	unsigned int cpu;
-	unsigned int count; /* since then */
+	unsigned int count; /* of blocks freed since */
 	struct {
 		struct rampart_listed list;
 		unsigned long frame;
 	} blocks[BLOCKS];
 	unsigned int listed;
-	struct rampart_listed lists[BLOCKS]; /* with blocks to set aside */
+	struct rampart_listed lists[BLOCKS]; /* of blocks to set aside */
 };
 
 static struct freed __percpu *freed;
@@ -90,8 +91,8 @@ static void set_aside(struct work_struct *work)
 }
 
 /*
- * Runs in the timer's interrupt. A block may be allocated again by now; if the
- * CPU has gone offline, it has no lists.
+ * Runs in the timer's interrupt. A block may be allocated again by now. If its CPU
+ * went offline, the timer runs on another one; then nothing is moved.
  */
 static enum hrtimer_restart move_all(struct hrtimer *timer)
 {
@@ -112,8 +113,8 @@ static enum hrtimer_restart move_all(struct hrtimer *timer)
 }
 
 /*
- * A block with an expired test is about to be free. While interrupts are off, the
- * clock may be suspended; then nothing is done.
+ * A block with an expired test is about to be free. Frees without interrupts are
+ * ignored: the clock may be suspended then.
  */
 void rampart_recycle(unsigned long frame, unsigned int order)
 {
@@ -127,7 +128,7 @@ void rampart_recycle(unsigned long frame, unsigned int order)
 	    list.migratetype == RAMPART_TYPE_MOVABLE)
 		return;
 	list.order = order;
-	list.older = U32_MAX;
+	list.older = U32_MAX; /* only blocks without a valid test */
 	local_irq_disable();
 	mine = this_cpu_ptr(freed);
 	if (mine->count < BLOCKS) {
