@@ -304,19 +304,19 @@ bool rampart_claims_may_be_set_aside(void)
  * Takes a block without a valid test from the list of this CPU, before anybody
  * uses it. The holder, which does not end meanwhile, gets it when it asks.
  */
-void rampart_claims_set_aside(struct rampart_holder *holder,
-			      struct rampart_listed *list)
+int rampart_claims_set_aside(struct rampart_holder *holder,
+			     struct rampart_listed *list)
 {
 	struct claim *claim;
 
 	if (!rampart_claims_may_be_set_aside())
-		return;
+		return -EBUSY;
 	claim = new_claim(holder, FROM_KERNEL, GFP_NOWAIT | __GFP_NOWARN);
 	if (!claim)
-		return;
+		return -ENOMEM;
 	claim->is_aside = true;
 	claim->list = *list;
-	begin_listed(claim, list);
+	return begin_listed(claim, list);
 }
 
 /* A block that was not used yet waits again, unless it goes offline. */

@@ -308,17 +308,19 @@ pid_t rampart_owner(void)
  * Sets a block aside for the owner, if there is one. Not under holder_lock, for
  * which others wait who open or close the device.
  */
-void rampart_device_set_aside(struct rampart_listed *list)
+int rampart_device_set_aside(struct rampart_listed *list)
 {
 	struct rampart_holder *mine;
+	int error = -ENOENT;
 
 	down_read(&using_holder);
 	mine = READ_ONCE(holder);
 	if (mine && mmget_not_zero(mine->mm)) {
-		rampart_claims_set_aside(mine, list);
+		error = rampart_claims_set_aside(mine, list);
 		mmput_async(mine->mm);
 	}
 	up_read(&using_holder);
+	return error;
 }
 
 int rampart_device_begin(void)

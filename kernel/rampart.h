@@ -82,8 +82,8 @@ int rampart_claim(struct rampart_holder *holder, struct rampart_claim *request);
 int rampart_claim_listed(struct rampart_holder *holder,
 			 struct rampart_listed *list);
 bool rampart_claims_may_be_set_aside(void);
-void rampart_claims_set_aside(struct rampart_holder *holder,
-			      struct rampart_listed *list);
+int rampart_claims_set_aside(struct rampart_holder *holder,
+			     struct rampart_listed *list);
 int rampart_claim_new(struct rampart_holder *holder,
 		      struct rampart_node_block *block);
 int rampart_claim_demanded(struct rampart_holder *holder,
@@ -141,7 +141,7 @@ int rampart_demand_compare(unsigned long kernel[RAMPART_FLOWS],
 int rampart_device_begin(void);
 void rampart_device_end(void);
 pid_t rampart_owner(void);
-void rampart_device_set_aside(struct rampart_listed *list);
+int rampart_device_set_aside(struct rampart_listed *list);
 
 /* first_use.c */
 /* What becomes of memory that comes online. */

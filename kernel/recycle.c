@@ -9,9 +9,9 @@
  *
  * Idea: the frame is moved to the end of its per-CPU list, from where it is
  * allocated last, as [Rahman16, 5.2.3.2] does on the free lists. Then a worker
- * claims a block without a valid test of that list for the owner of the device,
- * who gets it with the next request for the list: it is set aside. Frames for
- * programs (movable) are left alone: they are tested with their pageblocks, of
+ * claims the blocks without a valid test of that list for the owner of the device,
+ * who gets them with the next requests for the list: they are set aside. Frames
+ * for programs (movable) are left alone: they are tested with their pageblocks, of
  * which no frame may be claimed by itself.
  *
  * Why so: the kernel tells of a free before the frame is on the list. So it is
@@ -59,7 +59,7 @@ struct freed {
 
 static struct freed __percpu *freed;
 
-/* The worker is to set a block of this list aside. */
+/* The worker is to set blocks of this list aside. */
 static void list_later(struct freed *mine, const struct rampart_listed *list)
 {
 	raw_spin_lock(&mine->lock);
@@ -86,8 +86,10 @@ static void set_aside(struct work_struct *work)
 	struct freed *one = container_of(work, struct freed, work);
 	struct rampart_listed list;
 
-	while (next_list(one, &list))
-		rampart_device_set_aside(&list);
+	while (next_list(one, &list)) {
+		while (!rampart_device_set_aside(&list))
+			;
+	}
 }
 
 /*
