@@ -286,10 +286,10 @@ int rampart_claim_listed(struct rampart_holder *holder,
 }
 
 /* Who asks for them asks at least that often when there are some. */
-#define ASKS_WITHIN (2 * HZ)
+#define ASKS_WITHIN (10 * HZ)
 
 /* Blocks; more are not needed by a holder that asks. */
-#define MOST_ASIDE 64
+#define MOST_ASIDE 256
 
 /* Nothing is locked: there may be a few more. In any context. */
 bool rampart_claims_may_be_set_aside(void)

@@ -154,7 +154,7 @@ static inline bool rampart_bring_to_front(struct per_cpu_pages *lists,
  * Has a wanted block of these CPU's lists come to the end, from where it is
  * allocated last. Waits for nothing: also in an interrupt.
  */
-static inline bool rampart_send_to_end(struct per_cpu_pages *lists,
+static inline void rampart_send_to_end(struct per_cpu_pages *lists,
 				       unsigned int type, unsigned int order,
 				       rampart_wants *wants, const void *data)
 {
@@ -162,12 +162,11 @@ static inline bool rampart_send_to_end(struct per_cpu_pages *lists,
 	struct page *page;
 
 	if (!list || !spin_trylock(&lists->lock))
-		return false;
+		return;
 	page = rampart_find_block(list, wants, data);
 	if (page)
 		list_move_tail(&page->pcp_list, list);
 	spin_unlock(&lists->lock);
-	return page;
 }
 
 /*

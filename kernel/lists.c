@@ -124,15 +124,15 @@ static bool is_frame(unsigned long frame, const void *wanted)
  * Has a block that this CPU freed a moment ago come to the end of its list, if it
  * is there; the CPU allocates it last. Also in an interrupt.
  */
-bool rampart_list_send_to_end(const struct rampart_listed *list,
+void rampart_list_send_to_end(const struct rampart_listed *list,
 			      unsigned long frame)
 {
 	struct zone *zone = zone_of(list);
 
-	return populated_zone(zone) &&
-	       rampart_send_to_end(this_cpu_ptr(zone->per_cpu_pageset),
-				   types[list->migratetype].type, list->order,
-				   is_frame, &frame);
+	if (populated_zone(zone))
+		rampart_send_to_end(this_cpu_ptr(zone->per_cpu_pageset),
+				    types[list->migratetype].type, list->order,
+				    is_frame, &frame);
 }
 
 static bool is_due(unsigned long frame, const void *data)

@@ -188,7 +188,7 @@ int rampart_list_check(const struct rampart_listed *list);
 int rampart_list_of(unsigned long frame, struct rampart_listed *list);
 int rampart_list_take_frame(const struct rampart_listed *list,
 			    unsigned long frame);
-bool rampart_list_send_to_end(const struct rampart_listed *list,
+void rampart_list_send_to_end(const struct rampart_listed *list,
 			      unsigned long frame);
 /* Whose lists: of this CPU, only blocks without a valid test are taken. */
 enum rampart_lists { RAMPART_OF_ALL, RAMPART_OF_THIS_CPU };

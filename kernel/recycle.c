@@ -39,7 +39,7 @@
 #define PAUSE (200 * NSEC_PER_USEC)
 
 /* A CPU remembers so many between two moves. Further ones stay where they are. */
-#define BLOCKS 8
+#define BLOCKS 16
 
 /* What a CPU freed. No page is looked at later: it may have gone offline. */
 struct freed {
@@ -105,9 +105,11 @@ static enum hrtimer_restart move_all(struct hrtimer *timer)
 		const struct rampart_listed *list = &mine->blocks[i].list;
 		unsigned long frame = mine->blocks[i].frame;
 
-		if (rampart_age(frame) & RAMPART_AGE_FREE &&
-		    rampart_list_send_to_end(list, frame))
-			list_later(mine, list);
+		if (!(rampart_age(frame) & RAMPART_AGE_FREE))
+			continue;
+		/* If it is not on the list yet, the worker finds it there. */
+		rampart_list_send_to_end(list, frame);
+		list_later(mine, list);
 	}
 	mine->count = 0;
 	mine->moved = ktime_get_mono_fast_ns();
