@@ -2,13 +2,13 @@
 //!
 //! **Problem.** A CPU allocates first what was freed last. So a few frames circulate on its lists, where a test of the
 //! free lists does not reach them, and their tests expire. **Idea.** What the CPUs have at hand, that is, free on their
-//! lists, is looked through for each zone and migratetype 64 times a window (the lifetime without delta), at most once a
-//! second. Frames are taken whose test is older than three quarters of a window: that is usually 16 looks before it
+//! lists, is looked through for each zone and migratetype 64 times a window (the lifetime without delta), at most once
+//! a second. Frames are taken whose test is older than three quarters of a window: that is usually 16 looks before it
 //! expires. When frames of the migratetype were freed without a valid test, the next look comes at once: the module has
 //! set such frames aside, and a request gets them, so that they can be tested and given back. Frames for programs
 //! (Movable) are left out: they are tested with their blocks, and a block cannot be claimed while one of its frames is
-//! tested by itself. **Why this way.** A frame that the kernel uses nearly all the time is at hand in few of these looks.
-//! A look that finds nothing costs one call to the module, and takes no frame.
+//! tested by itself. **Why this way.** A frame that the kernel uses nearly all the time is at hand in few of these
+//! looks. A look that finds nothing costs one call to the module, and takes no frame.
 
 use std::time::Duration;
 
