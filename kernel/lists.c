@@ -192,17 +192,27 @@ static long take_of_cpu_list(void *data)
 	return 0;
 }
 
-static struct page *take_of_this_cpu(const struct rampart_listed *list)
+/* Takes a wanted block of this CPU's list, or one that came before it since. */
+static struct page *take_wanted(const struct rampart_listed *list,
+				rampart_wants *wants, const void *data)
 {
 	struct page *page = ERR_PTR(-ENOENT);
 
-	migrate_disable();
 	rampart_demand_ignore_task(true);
 	if (rampart_bring_to_front(this_cpu_ptr(zone_of(list)->per_cpu_pageset),
 				   types[list->migratetype].type, list->order,
-				   is_due, list))
+				   wants, data))
 		page = allocate(list);
 	rampart_demand_ignore_task(false);
+	return page;
+}
+
+static struct page *take_of_this_cpu(const struct rampart_listed *list)
+{
+	struct page *page;
+
+	migrate_disable();
+	page = take_wanted(list, is_due, list);
 	migrate_enable();
 	return page;
 }
@@ -222,6 +232,13 @@ static struct page *take_first(const struct rampart_listed *list)
 	return taking.page;
 }
 
+static void put_back(struct page *page, unsigned int order)
+{
+	rampart_demand_ignore_task(true);
+	__free_pages(page, order);
+	rampart_demand_ignore_task(false);
+}
+
 /*
  * Takes a frame that this CPU freed a moment ago; the caller stays on it. The
  * frame then has a reference. Fails if it is on the CPU's list no longer.
@@ -229,28 +246,16 @@ static struct page *take_first(const struct rampart_listed *list)
 int rampart_list_take_frame(const struct rampart_listed *list,
 			    unsigned long frame)
 {
-	struct page *page = NULL;
+	struct page *page;
 
 	mutex_lock(&one_at_a_time);
-	rampart_demand_ignore_task(true);
-	if (rampart_bring_to_front(this_cpu_ptr(zone_of(list)->per_cpu_pageset),
-				   types[list->migratetype].type, list->order,
-				   is_frame, &frame))
-		page = allocate(list);
-	if (!IS_ERR_OR_NULL(page) && page_to_pfn(page) != frame) {
-		__free_page(page);
-		page = NULL;
+	page = take_wanted(list, is_frame, &frame);
+	if (!IS_ERR(page) && page_to_pfn(page) != frame) {
+		put_back(page, list->order);
+		page = ERR_PTR(-EBUSY);
 	}
-	rampart_demand_ignore_task(false);
 	mutex_unlock(&one_at_a_time);
-	return IS_ERR_OR_NULL(page) ? -EBUSY : 0;
-}
-
-static void put_back(struct page *page, unsigned int order)
-{
-	rampart_demand_ignore_task(true);
-	__free_pages(page, order);
-	rampart_demand_ignore_task(false);
+	return IS_ERR(page) ? -EBUSY : 0;
 }
 
 /*

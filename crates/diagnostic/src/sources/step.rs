@@ -258,7 +258,12 @@ impl ChosenMemory {
                     Err(ClaimRefusal::MemoryShort) => ChosenState::MemoryShort,
                     Err(_) => ChosenState::Refused,
                 },
-                ChosenRequest::Pages(pages) => self.claim_pages(&pages.clone()),
+                ChosenRequest::Pages(pages) => {
+                    let state = claim_pages(&self.device, pages, &mut self.claims);
+                    self.moved = self.claims.iter().map(ClaimedFrames::moved).sum();
+                    self.count = self.claims.len() as u64;
+                    state
+                }
                 ChosenRequest::List(list) => self.claim_lists([*list], ListPart::Whole),
                 ChosenRequest::AtHand(list, older) => {
                     self.claim_lists(list.kept_at_hand(), ListPart::AtHand { older: *older })
@@ -268,25 +273,6 @@ impl ChosenMemory {
             };
         }
         (self.state == ChosenState::Claimed).then_some(StepHold::Claimed)
-    }
-
-    fn claim_pages(&mut self, pages: &[Frame]) -> ChosenState {
-        let mut state = ChosenState::Refused;
-        for &page in pages {
-            match self.device.claim(FrameRange::new(page, 1).expect("it is a frame"), ClaimWay::Move) {
-                Ok(claimed) => {
-                    self.moved += claimed.moved();
-                    state = self.hold(claimed);
-                }
-                Err(ClaimRefusal::MemoryShort) => {
-                    state = if self.claims.is_empty() { ChosenState::MemoryShort } else { state };
-                    break;
-                }
-                Err(_) => {}
-            }
-        }
-        self.count = self.claims.len() as u64;
-        state
     }
 
     fn claim_lists(&mut self, lists: impl IntoIterator<Item = KernelFreeList>, part: ListPart) -> ChosenState {
@@ -318,6 +304,30 @@ impl ChosenMemory {
     }
 }
 
+/// Claims single pages in use, those that can be had, until memory is short.
+fn claim_pages(device: &Arc<ModuleDevice>, pages: &[Frame], claims: &mut Vec<ClaimedFrames>) -> ChosenState {
+    let mut is_short = false;
+    for &page in pages {
+        match device.claim(FrameRange::new(page, 1).expect("it is a frame"), ClaimWay::Move) {
+            Ok(claimed) => claims.push(claimed),
+            Err(why) => is_short = why == ClaimRefusal::MemoryShort,
+        }
+        if is_short {
+            break;
+        }
+    }
+    state_of(claims, is_short)
+}
+
+/// How far a request has come that was for several claims.
+const fn state_of(claims: &[ClaimedFrames], is_short: bool) -> ChosenState {
+    match (claims, is_short) {
+        ([_, ..], _) => ChosenState::Claimed,
+        ([], true) => ChosenState::MemoryShort,
+        ([], false) => ChosenState::Refused,
+    }
+}
+
 /// Claims all blocks of a free list, as far as memory and the limits go: about `most` frames, and 64 MiB.
 pub fn claim_list(
     device: &Arc<ModuleDevice>,
@@ -340,11 +350,7 @@ pub fn claim_list(
             }
         }
     }
-    match refusal {
-        _ if !claims.is_empty() => ChosenState::Claimed,
-        ListRefusal::MemoryShort => ChosenState::MemoryShort,
-        _ => ChosenState::Refused,
-    }
+    state_of(claims, refusal == ListRefusal::MemoryShort)
 }
 
 impl StepAccess<'_> {
