@@ -488,6 +488,8 @@ void rampart_claims_give_up_of(const struct rampart_holder *holder)
 		if (claim->holder == holder)
 			give_up_claim(claim, RAMPART_LOST_OWNER);
 	}
+	/* The next holder may not ask. */
+	WRITE_ONCE(asked, 0);
 	mutex_unlock(&claims_lock);
 	rampart_new_forget(holder);
 	rampart_wanted_forget(holder);
