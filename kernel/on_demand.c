@@ -15,7 +15,8 @@
  * it waits for 13 seconds at most: without a tester, or if it is late, the
  * block is handed out untested, and counted by the call path that asked for it.
  * The owner's own allocations do not wait for the owner, but for those by which
- * it moves content out of claimed frames.
+ * it moves content out of claimed frames. These wait for half a second only: the
+ * tester's own memory may be among what moves, and then it waits for the move.
  */
 #include <linux/completion.h>
 #include <linux/jhash.h>
@@ -44,9 +45,11 @@
  */
 #define UNTIL_CLAIMED (3 * HZ)
 #define UNTIL_TESTED (10 * HZ)
+#define UNTIL_MOVED (HZ / 2)
 
-/* For so long after a tester was late, nobody waits for one. */
+/* For so long after a tester was late, nobody waits for one, or no move does. */
 #define REST (10 * HZ)
+#define REST_OF_MOVES HZ
 
 enum wanted_state { WAITS, CLAIMED, GOOD, KEPT, UNTESTED };
 
@@ -55,6 +58,7 @@ struct rampart_wanted {
 	struct list_head list;
 	struct rampart_frames frames;
 	enum wanted_state state;
+	bool is_for_move; /* of content by the tester itself */
 	struct completion done; /* then it is no longer the tester's */
 };
 
@@ -64,6 +68,7 @@ static LIST_HEAD(wanted); /* those that wait */
 static const struct rampart_holder *tester; /* who asks for them */
 static unsigned long asked; /* jiffies: when it last did */
 static unsigned long rests_until; /* jiffies */
+static unsigned long moves_rest_until; /* jiffies */
 
 static DECLARE_WAIT_QUEUE_HEAD(testers);
 
@@ -132,6 +137,12 @@ static void hand_out_untested(struct page *page, unsigned int order, gfp_t gfp)
 	count_caller();
 }
 
+static bool is_of_tester(void)
+{
+	lockdep_assert_held(&wanted_lock);
+	return tester && tester->mm == current->mm;
+}
+
 /* Why nobody is asked; RAMPART_DEMANDS if somebody is. */
 static enum rampart_demand why_nobody(void)
 {
@@ -140,10 +151,11 @@ static enum rampart_demand why_nobody(void)
 	    !time_before(jiffies, asked + rampart_claim_time()))
 		return RAMPART_DEMAND_NO_TESTER;
 	/*
-	 * It might wait for itself; but not while it moves content, which must
-	 * not come to untested frames.
+	 * It might wait for itself; but while it moves content, this is to come
+	 * to tested frames.
 	 */
-	if (tester->mm == current->mm && !rampart_demand_is_taking())
+	if (is_of_tester() && (!rampart_demand_is_taking() ||
+			       time_before(jiffies, moves_rest_until)))
 		return RAMPART_DEMAND_OWNER;
 	return RAMPART_DEMANDS;
 }
@@ -154,7 +166,10 @@ static void take_back(struct rampart_wanted *block)
 	bool waits;
 
 	spin_lock(&wanted_lock);
-	rests_until = jiffies + REST;
+	if (block->is_for_move)
+		moves_rest_until = jiffies + REST_OF_MOVES;
+	else
+		rests_until = jiffies + REST;
 	waits = block->state == WAITS;
 	if (waits)
 		list_del(&block->list);
@@ -177,9 +192,11 @@ static bool is_claimed(const struct rampart_wanted *block)
 static void await_verdict(struct rampart_wanted *block)
 {
 	wake_up(&testers);
-	if (wait_for_completion_timeout(&block->done, UNTIL_CLAIMED))
+	if (wait_for_completion_timeout(&block->done,
+					block->is_for_move ? UNTIL_MOVED :
+							     UNTIL_CLAIMED))
 		return;
-	if (is_claimed(block) &&
+	if (!block->is_for_move && is_claimed(block) &&
 	    wait_for_completion_timeout(&block->done, UNTIL_TESTED))
 		return;
 	take_back(block);
@@ -196,6 +213,7 @@ static bool test(struct page *page, unsigned int order, gfp_t gfp)
 	init_completion(&block.done);
 	spin_lock(&wanted_lock);
 	why = why_nobody();
+	block.is_for_move = is_of_tester();
 	if (why == RAMPART_DEMANDS)
 		list_add_tail(&block.list, &wanted);
 	spin_unlock(&wanted_lock);
@@ -206,7 +224,8 @@ static bool test(struct page *page, unsigned int order, gfp_t gfp)
 	}
 	await_verdict(&block);
 	if (block.state == UNTESTED) {
-		count(RAMPART_DEMAND_LATE);
+		count(block.is_for_move ? RAMPART_DEMAND_OWNER :
+					  RAMPART_DEMAND_LATE);
 		count_caller();
 	} else {
 		count(block.state == GOOD ? RAMPART_DEMAND_GOOD :

@@ -126,7 +126,9 @@ void rampart_recycle(unsigned long frame, unsigned int order)
 	struct freed *mine;
 	u64 next;
 
-	if (order > PAGE_ALLOC_COSTLY_ORDER || irqs_disabled() ||
+	/* A kernel with kernel/patches does not put it on a per-CPU list. */
+	if (IS_ENABLED(CONFIG_PAGE_TESTS) || order > PAGE_ALLOC_COSTLY_ORDER ||
+	    irqs_disabled() ||
 	    !rampart_claims_may_be_set_aside() ||
 	    rampart_list_of(frame, &list) ||
 	    list.migratetype == RAMPART_TYPE_MOVABLE)
