@@ -7,11 +7,18 @@
 
 . /claims.sh
 
+# Memory blocks (128 MiB) with retired frames: once offline, the kernel does not take them online again.
+see_retired() {
+  od -An -v -tu4 -w4 $folder/ages | awk '$1 % 536870912 == 536870911 { print int((NR - 1) / 32768) }' | sort -u \
+    >/tmp/retired_blocks
+}
+
 # Frames without any mark: in use by the kernel, or lost. A memory block that goes offline and online again has the
-# CPUs' lists of free frames emptied.
+# CPUs' lists of free frames emptied; if all have retired frames, those on the lists are counted, too.
 unmarked() {
   echo 3 >/proc/sys/vm/drop_caches
   for block in $(seq 7 -1 1); do
+    ! grep -qx $block /tmp/retired_blocks || continue
     echo offline >"$memory/memory$block/state" && echo online >"$memory/memory$block/state" && break
   done 2>/dev/null
   without_mark
@@ -27,10 +34,12 @@ allocate() {
 }
 
 # turn_memory: a block goes offline and comes online again and again, until /tmp/stop is there, or the kernel no longer
-# takes it: it does not if the block has retired frames.
+# takes it: it does not if a frame of the block was retired meanwhile.
 turn_memory() {
   while [ ! -e /tmp/stop ]; do
+    see_retired
     for block in $(seq 7 -1 1); do
+      ! grep -qx $block /tmp/retired_blocks || continue
       echo offline >"$memory/memory$block/state" || continue
       echo online >"$memory/memory$block/state" || return
       echo $block >>/tmp/turns
@@ -44,6 +53,7 @@ dmesg -c >/dev/null
 check "the module loads" insmod /rampart.ko claim_seconds=2
 # The kernel's caches are filled first.
 hostile 1000 7
+see_retired
 before=$(unmarked)
 allocate &
 turn_memory &
@@ -63,6 +73,7 @@ check "no more than a hundredth is retired ($(claims retired) frames)" test "$(c
 retired=$(claims retired)
 check "the kernel counts as many" test "$(meminfo HardwareCorrupted)" = $((retired * 4))
 tr '\n' ' ' <$folder/claims
+see_retired
 check "the module can go" rmmod rampart
 after=$(unmarked)
 check "no frame is lost ($before without a mark, then $after)" test "$after" -lt $((before + 1500))
