@@ -1,6 +1,6 @@
-# Owners of the kernel module's device that mean ill: threads that claim, map, touch, give back and ask for nonsense at
-# random, and are killed at random, beside programs that use memory. The kernel stays whole, no frame is lost, and no
-# program sees what is not its own.
+# Malicious owners of the kernel module's device: threads that claim, map, touch, give back and ask for nonsense at
+# random, and are killed at random, beside programs that use memory. The kernel neither crashes nor warns, no frame is
+# lost, and no program sees another's data.
 # memory: 1G
 # kernel-module: yes
 # tcg: thread=single
@@ -13,8 +13,9 @@ see_retired() {
     >/tmp/retired_blocks
 }
 
-# Frames without any mark: in use by the kernel, or lost. A memory block that goes offline and online again has the
-# CPUs' lists of free frames emptied; if all have retired frames, those on the lists are counted, too.
+# Frames without any mark: in use by the kernel, or lost. Taking a memory block offline and online empties the CPUs'
+# lists of free frames. If each block has a retired frame, none is taken; then frames on these lists are counted too, and
+# the number is too high.
 unmarked() {
   echo 3 >/proc/sys/vm/drop_caches
   for block in $(seq 7 -1 1); do
@@ -33,8 +34,8 @@ allocate() {
   done
 }
 
-# turn_memory: a block goes offline and comes online again and again, until /tmp/stop is there, or the kernel no longer
-# takes it: it does not if a frame of the block was retired meanwhile.
+# turn_memory: a block goes offline and comes online again and again, until /tmp/stop is there, or until the kernel
+# refuses to take it online again, as it does when a frame of it was retired meanwhile.
 turn_memory() {
   while [ ! -e /tmp/stop ]; do
     see_retired
