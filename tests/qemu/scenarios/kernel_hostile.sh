@@ -14,8 +14,8 @@ see_retired() {
 }
 
 # Frames without any mark: in use by the kernel, or lost. Taking a memory block offline and online empties the CPUs'
-# lists of free frames. If each block has a retired frame, none is taken; then frames on these lists are counted too, and
-# the number is too high.
+# lists of free frames. If each block has a retired frame, none is taken; then frames on these lists are counted too,
+# and the number is too high.
 unmarked() {
   echo 3 >/proc/sys/vm/drop_caches
   for block in $(seq 7 -1 1); do
