@@ -47,7 +47,7 @@
 #define UNTIL_TESTED (10 * HZ)
 #define UNTIL_MOVED (HZ / 2)
 
-/* For so long after a tester was late, nobody waits for one, or no move does. */
+/* For so long after a task waited in vain, none waits; after a move, no move. */
 #define REST (10 * HZ)
 #define REST_OF_MOVES HZ
 

@@ -13,15 +13,23 @@ see_retired() {
     >/tmp/retired_blocks
 }
 
+# turn_block: takes the last memory block that can go offline, and has no retired frame, offline and online again, and
+# prints its number. Fails if the kernel refuses to take it online, as it does when a frame of it was retired meanwhile.
+turn_block() {
+  for block in $(seq 7 -1 1); do
+    ! grep -qx $block /tmp/retired_blocks || continue
+    echo offline >"$memory/memory$block/state" || continue
+    echo online >"$memory/memory$block/state" && echo $block
+    return
+  done 2>/dev/null
+}
+
 # Frames without any mark: in use by the kernel, or lost. Taking a memory block offline and online empties the CPUs'
 # lists of free frames. If each block has a retired frame, none is taken; then frames on these lists are counted too,
 # and the number is too high.
 unmarked() {
   echo 3 >/proc/sys/vm/drop_caches
-  for block in $(seq 7 -1 1); do
-    ! grep -qx $block /tmp/retired_blocks || continue
-    echo offline >"$memory/memory$block/state" && echo online >"$memory/memory$block/state" && break
-  done 2>/dev/null
+  turn_block >/dev/null
   without_mark
 }
 
@@ -34,20 +42,13 @@ allocate() {
   done
 }
 
-# turn_memory: a block goes offline and comes online again and again, until /tmp/stop is there, or until the kernel
-# refuses to take it online again, as it does when a frame of it was retired meanwhile.
+# turn_memory: a block goes offline and comes online again and again, until /tmp/stop is there, or it does not come.
 turn_memory() {
   while [ ! -e /tmp/stop ]; do
     see_retired
-    for block in $(seq 7 -1 1); do
-      ! grep -qx $block /tmp/retired_blocks || continue
-      echo offline >"$memory/memory$block/state" || continue
-      echo online >"$memory/memory$block/state" || return
-      echo $block >>/tmp/turns
-      break
-    done
+    turn_block >>/tmp/turns || return
     usleep 300000
-  done 2>/dev/null
+  done
 }
 
 dmesg -c >/dev/null
