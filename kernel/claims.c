@@ -302,7 +302,7 @@ bool rampart_claims_may_be_set_aside(void)
 
 /*
  * Takes a block without a valid test from the list of this CPU, before anybody
- * uses it. The holder, which does not end meanwhile, gets it when it asks.
+ * uses it. The holder gets it when it asks.
  */
 int rampart_claims_set_aside(struct rampart_holder *holder,
 			     struct rampart_listed *list)

@@ -58,8 +58,11 @@ static int may_open(void)
 /* The owner's address space ends, whoever has the descriptor. */
 static void see_end(struct mmu_notifier *end, struct mm_struct *mm)
 {
-	rampart_claims_give_up_of(container_of(end, struct rampart_holder,
-					       end));
+	struct rampart_holder *mine =
+		container_of(end, struct rampart_holder, end);
+
+	WRITE_ONCE(mine->has_ended, true);
+	rampart_claims_give_up_of(mine);
 }
 
 static const struct mmu_notifier_ops end_operations = { .release = see_end };
@@ -306,7 +309,9 @@ pid_t rampart_owner(void)
 
 /*
  * Sets a block aside for the owner, if there is one. Not under holder_lock, for
- * which others wait who open or close the device.
+ * which others wait who open or close the device. Its address space may end
+ * meanwhile. To keep that would keep the device, and the module, in use when the
+ * process is gone.
  */
 int rampart_device_set_aside(struct rampart_listed *list)
 {
@@ -315,9 +320,11 @@ int rampart_device_set_aside(struct rampart_listed *list)
 
 	down_read(&using_holder);
 	mine = READ_ONCE(holder);
-	if (mine && mmget_not_zero(mine->mm)) {
+	if (mine) {
 		error = rampart_claims_set_aside(mine, list);
-		mmput_async(mine->mm);
+		/* Then its claims may have been given up before this one began. */
+		if (READ_ONCE(mine->has_ended))
+			rampart_claims_give_up_of(mine);
 	}
 	up_read(&using_holder);
 	return error;

@@ -37,6 +37,7 @@ static inline bool rampart_frames_overlap(const struct rampart_frames *one,
 struct rampart_holder {
 	struct mm_struct *mm;
 	struct pid *process;
+	bool has_ended; /* its claims are given up by now, or will be */
 	struct address_space *window; /* of the device's node, for its mappings */
 	struct mmu_notifier end;
 };
