@@ -6,7 +6,11 @@ use crate::tree::Tree;
 
 const NATIVE: [&str; 2] = ["mpi/", "kernel/"];
 
-/// A file of `mpi/X` or `kernel` includes files of its own folder and headers of the system only. What a patch includes
+/// What is built into each library of `mpi/`.
+const SHARED: &str = "mpi/fortran";
+
+/// A file of `mpi/X` or `kernel` includes files of its own folder, those that libraries share, and headers of the
+/// system only. What a patch includes
 /// lies in the tree that it is for.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
@@ -34,7 +38,7 @@ fn refusal(tree: &Tree, folder: &str, header: &str) -> Option<String> {
     let Some(name) = header.strip_prefix('"').and_then(|rest| rest.split('"').next()) else {
         return Some(format!("{header} names no file: include it as <…> or \"…\""));
     };
-    let is_ours = !name.contains('/') && tree.text(&format!("{folder}/{name}")).is_some();
+    let is_ours = !name.contains('/') && [folder, SHARED].iter().any(|of| tree.text(&format!("{of}/{name}")).is_some());
     (!is_ours).then(|| format!("\"{name}\" is not a file of {folder}/: a folder in C includes its own files only"))
 }
 

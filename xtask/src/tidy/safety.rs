@@ -4,12 +4,13 @@ use super::Violation;
 use crate::tree::Tree;
 
 /// Crates that may contain `unsafe`, and the reason.
-pub const MAY: [(&str, &str); 6] = [
+pub const MAY: [(&str, &str); 7] = [
     ("crates/linux", "system calls, and memory that the kernel maps or moves"),
     ("crates/march", "the loops over memory under test"),
     ("crates/codes", "the loops over pages, by instructions that not every processor has"),
     ("crates/preload", "the functions that it has in place of the C library's"),
     ("bench", "the loops that others are compared with"),
+    ("tests/redmpi", "calls of the agreement of replicas, which is C"),
     ("tests/freestanding", "a program's start and end, without a C library"),
 ];
 

@@ -1,0 +1,115 @@
+/* How the replicas of a rank agree on what a message was.
+ *
+ * Problem: a replica gets a message from its own team, and digests of the same message from the teams before it. If
+ * they differ, it does not know which is wrong, and the other replicas may know nothing of it. Idea: it asks all
+ * replicas for their digests, and the majority decides [Fiala15, 3.3.2.1]. A replica whose message is not the
+ * majority's fetches it from one that still has it. Why this way: Fiala's handshake between two neighbours [Fiala15,
+ * figure 3.7] infers from the places on the ring who has the right message. That holds for three replicas of which one
+ * sender is wrong. With four or more, two wrong neighbours in a row mislead it; and if only a receiver is hit, nobody
+ * answers it.
+ *
+ * A replica compares with as many teams as a majority has beside itself (compared_teams()). So it never takes a wrong
+ * message for right while a majority is right, even if all wrong ones are alike. For two and three replicas that is one
+ * team, as in [Fiala15, figure 3.4].
+ *
+ * Messages are numbered in the order in which the program receives them, which is the same for all replicas. A replica
+ * that is asked for a message that it has not received yet answers when it has. One that is asked for a message that it
+ * has handed to the program knows its digest, but has it no longer.
+ *
+ * Pure: who has the connections passes on what comes and sends what is to be sent. */
+#ifndef RAMPART_AGREEMENT_H
+#define RAMPART_AGREEMENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The most replicas of a rank. */
+#define MOST_REPLICAS 16
+
+/* What is compared of a message. */
+struct digest {
+    uint64_t bytes;
+    uint64_t low, high;
+};
+
+enum notice_kind {
+    NOTICE_ASK,       /* for the digest of a message */
+    NOTICE_DIGEST,    /* of a message that the sender has or had */
+    NOTICE_FORGOTTEN, /* it was too long ago */
+    NOTICE_FETCH,     /* asks for a message itself */
+    NOTICE_MESSAGE,   /* with the message behind it; the digest is what has arrived */
+    NOTICE_NOT_HELD,  /* the sender has the message no longer, or has a wrong one */
+    NOTICE_SETTLED,   /* the sender is done with it */
+    NOTICE_PATH,      /* not of the agreement: the sender has done so many steps, whose hash is in the digest */
+};
+
+/* What replicas tell each other. */
+struct notice {
+    enum notice_kind kind;
+    uint64_t number; /* of the message */
+    struct digest digest;
+};
+
+enum agreement_state {
+    AGREEMENT_WAITS,    /* for others */
+    AGREEMENT_ACCEPTED, /* the message is right, or was replaced by the right one */
+    AGREEMENT_STOPPED,  /* no majority, or nobody has the right message any more: the program must not have it */
+};
+
+/* What is known of another replica. Numbers of messages begin with 1. */
+struct peer {
+    bool is_lost;
+    uint64_t settled; /* it is done with the messages up to this one */
+    uint64_t asks, fetches; /* what it waits for; 0: nothing */
+    /* In the present vote. */
+    bool is_asked, is_known, has_none;
+    struct digest digest;
+};
+
+struct outgoing {
+    int to;
+    struct notice notice;
+};
+
+struct agreement {
+    int replicas, own;
+    uint64_t number; /* of the last message that was compared */
+    enum agreement_state state;
+    bool is_here; /* the message: the program does not have it yet */
+    bool is_voting, is_replaced;
+    int fetching; /* from this replica; -1: from none */
+    struct peer peers[MOST_REPLICAS]; /* the own one too */
+    /* What is to be sent; each peer has few questions at a time. */
+    struct outgoing out[4 * MOST_REPLICAS];
+    int first_out, outs;
+    struct digest *remembered; /* by number, so many: a replica may be that far behind */
+    uint64_t memory;
+};
+
+bool same_digest(const struct digest *one, const struct digest *other);
+
+/* From how many teams before its own a replica gets digests. */
+int compared_teams(int replicas);
+
+/* `remembered` has room for so many digests. */
+void agreement_begin(struct agreement *agreement, int replicas, int own, struct digest *remembered, uint64_t memory);
+
+/* The next message has come, with this digest, and so many digests of other teams. Not while one is waited for. */
+void agreement_compare(struct agreement *agreement, const struct digest *mine, const struct digest *others, int count);
+
+/* The program gets the message, which was accepted, or which the user wants all the same: nobody else can have it from
+ * now on. */
+void agreement_hand_over(struct agreement *agreement);
+
+/* A notice has come; or the replica has died, or left the common path. */
+void agreement_hear(struct agreement *agreement, int from, const struct notice *notice);
+void agreement_lose(struct agreement *agreement, int replica);
+
+/* Takes the next notice that is to be sent. Those with a message take it from where it was received: they are sent
+ * before the program may have it. */
+bool agreement_say(struct agreement *agreement, int *to, struct notice *notice);
+
+/* A mask of the replicas whose digests of the present message are not those of the majority; 0 if there is none. */
+uint32_t agreement_wrong(const struct agreement *agreement);
+
+#endif

@@ -1,0 +1,11 @@
+//! Compiles the C of `mpi/redmpi` that decides, as it is compiled on a user's machine.
+
+fn main() {
+    println!("cargo::rerun-if-changed=../../mpi/redmpi");
+    cc::Build::new()
+        .std("c11")
+        .include("../../mpi/redmpi")
+        .file("../../mpi/redmpi/agreement.c")
+        .file("src/size.c")
+        .compile("agreement");
+}

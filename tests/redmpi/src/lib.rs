@@ -1,0 +1,157 @@
+//! The agreement of replicas on a message (`mpi/redmpi/agreement.h`), for its simulation.
+//!
+//! **Problem.** The protocol is C, since it runs inside MPI programs, and must hold for every order in which notices
+//! arrive. **Idea.** The same C runs here without MPI and without sockets: a simulation passes on its notices in any
+//! order, from a seed. **Why this way.** What decides is pure, so the code under test is the code that runs.
+
+use std::ffi::c_int;
+
+/// What is compared of a message.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Digest {
+    /// Its length.
+    pub bytes: u64,
+    /// The lower half of its hash.
+    pub low: u64,
+    /// The upper half.
+    pub high: u64,
+}
+
+/// What replicas tell each other.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Notice {
+    kind: c_int,
+    number: u64,
+    digest: Digest,
+}
+
+/// How far a replica is with its present message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgreementState {
+    /// It waits for others.
+    Waits,
+    /// The program may have the message.
+    Accepted,
+    /// The program must not have it.
+    Stopped,
+}
+
+unsafe extern "C" {
+    fn agreement_size() -> usize;
+    fn agreement_state_of(agreement: *const u64) -> c_int;
+    fn agreement_is_replaced(agreement: *const u64) -> c_int;
+    fn compared_teams(replicas: c_int) -> c_int;
+    fn agreement_begin(agreement: *mut u64, replicas: c_int, own: c_int, remembered: *mut Digest, memory: u64);
+    fn agreement_compare(agreement: *mut u64, mine: *const Digest, others: *const Digest, count: c_int);
+    fn agreement_hand_over(agreement: *mut u64);
+    fn agreement_hear(agreement: *mut u64, from: c_int, notice: *const Notice);
+    fn agreement_lose(agreement: *mut u64, replica: c_int);
+    fn agreement_say(agreement: *mut u64, to: *mut c_int, notice: *mut Notice) -> bool;
+    fn agreement_wrong(agreement: *const u64) -> u32;
+}
+
+/// The number of [`Notice`]s that come with the message itself.
+const MESSAGE: c_int = 4;
+
+/// One replica's side of the agreement.
+pub struct Agreement {
+    room: Box<[u64]>,
+    /// The room has its address.
+    _remembered: Box<[Digest]>,
+}
+
+impl Notice {
+    /// Whether the message itself comes with it.
+    #[must_use]
+    pub const fn has_message(&self) -> bool {
+        self.kind == MESSAGE
+    }
+
+    /// The notice with the digest of the message that came with it.
+    #[must_use]
+    pub const fn with(self, digest: Digest) -> Self {
+        Self { digest, ..self }
+    }
+}
+
+/// From how many teams before its own a replica gets digests.
+#[must_use]
+pub fn teams_compared(replicas: u8) -> u8 {
+    // SAFETY: a function of a number.
+    u8::try_from(unsafe { compared_teams(c_int::from(replicas)) }).expect("no more than replicas")
+}
+
+impl Agreement {
+    /// A replica that has not received anything, and remembers so many digests.
+    #[must_use]
+    pub fn new(replicas: u8, own: u8, memory: u8) -> Self {
+        let mut remembered = vec![Digest::default(); memory.into()].into_boxed_slice();
+        // SAFETY: it has no conditions.
+        let mut room = vec![0; unsafe { agreement_size() }.div_ceil(8)].into_boxed_slice();
+        let (replicas, own) = (c_int::from(replicas), c_int::from(own));
+        // SAFETY: there is room for the structure, aligned as its largest member, and for so many digests, and nobody
+        // else has either. The digests live as long as the structure.
+        unsafe { agreement_begin(room.as_mut_ptr(), replicas, own, remembered.as_mut_ptr(), memory.into()) };
+        Self { room, _remembered: remembered }
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub fn state(&self) -> AgreementState {
+        // SAFETY: it was begun in `new`.
+        match unsafe { agreement_state_of(self.room.as_ptr()) } {
+            0 => AgreementState::Waits,
+            1 => AgreementState::Accepted,
+            _ => AgreementState::Stopped,
+        }
+    }
+
+    /// Whether the present message was replaced by that of another replica.
+    #[must_use]
+    pub fn is_replaced(&self) -> bool {
+        // SAFETY: it was begun in `new`.
+        unsafe { agreement_is_replaced(self.room.as_ptr()) != 0 }
+    }
+
+    /// The next message has come, with digests of other teams.
+    pub fn compare(&mut self, mine: Digest, others: &[Digest]) {
+        let count = c_int::try_from(others.len()).expect("no more than replicas");
+        // SAFETY: it was begun in `new`, and there are so many digests.
+        unsafe { agreement_compare(self.room.as_mut_ptr(), &raw const mine, others.as_ptr(), count) }
+    }
+
+    /// The program gets the message.
+    pub fn hand_over(&mut self) {
+        // SAFETY: it was begun in `new`.
+        unsafe { agreement_hand_over(self.room.as_mut_ptr()) }
+    }
+
+    /// A notice has come.
+    pub fn hear(&mut self, from: u8, notice: Notice) {
+        // SAFETY: it was begun in `new`.
+        unsafe { agreement_hear(self.room.as_mut_ptr(), c_int::from(from), &raw const notice) }
+    }
+
+    /// A replica does not count any more.
+    pub fn lose(&mut self, replica: u8) {
+        // SAFETY: it was begun in `new`.
+        unsafe { agreement_lose(self.room.as_mut_ptr(), c_int::from(replica)) }
+    }
+
+    /// The next notice to send.
+    pub fn say(&mut self) -> Option<(u8, Notice)> {
+        let (mut to, mut notice) = (0, Notice::default());
+        // SAFETY: it was begun in `new`; both are written if there is one.
+        let is_there = unsafe { agreement_say(self.room.as_mut_ptr(), &raw mut to, &raw mut notice) };
+        is_there.then(|| (u8::try_from(to).expect("a replica"), notice))
+    }
+
+    /// A mask of the replicas that are not of the majority.
+    #[must_use]
+    pub fn wrong(&self) -> u32 {
+        // SAFETY: it was begun in `new`.
+        unsafe { agreement_wrong(self.room.as_ptr()) }
+    }
+}
