@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "calls.h"
+#include "fortran.h"
 #include "record.h"
 
 /* Handles and statuses of one call. They grow to the longest list so far, and stay. */
@@ -223,4 +224,15 @@ int MPI_Request_free(MPI_Request *request)
     }
     leave();
     return result;
+}
+
+/* They are the MPI's own here. */
+MPI_Request request_from_fortran(MPI_Fint number)
+{
+    return PMPI_Request_f2c(number);
+}
+
+MPI_Fint request_to_fortran(MPI_Request handle)
+{
+    return PMPI_Request_c2f(handle);
 }

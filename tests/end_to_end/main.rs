@@ -23,6 +23,7 @@ mod map;
 mod march;
 mod memory_calls;
 mod mlocks;
+mod mpirun;
 mod noise;
 mod page_recording;
 mod pressure;

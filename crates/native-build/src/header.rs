@@ -28,7 +28,8 @@ pub struct Parameter {
 /// Returns the functions of a text that return `result` and whose names have the prefix `begin`.
 pub fn functions<'a>(text: &'a str, result: &'a str, begin: &'a str) -> impl Iterator<Item = Function> + 'a {
     text.match_indices(begin).filter_map(move |(place, _)| {
-        if !text[..place].trim_end().ends_with(result) {
+        let before = text[..place].trim_end().strip_suffix(result)?;
+        if before.ends_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '_') {
             return None;
         }
         let (name, rest) = text[place + begin.len()..].split_once('(')?;
@@ -68,7 +69,7 @@ mod tests {
     fn declarations_are_read_and_all_else_is_passed_over() {
         let header = "typedef int (MPI_X)(int); extern int MPI_F;\nint MPI_Init(void);\n\
             __attribute__((x)) int MPI_Waitall(int count, MPI_Request\n  requests[], MPI_Status *statuses);\n\
-            double MPI_Wtime(void);";
+            double MPI_Wtime(void); MPI_Aint MPI_Aint_add(MPI_Aint a);";
         let found: Vec<Function> = functions(header, "int", "MPI_").collect();
         let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["Init", "Waitall"]);

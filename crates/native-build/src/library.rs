@@ -6,9 +6,17 @@ use std::path::{Path, PathBuf};
 
 use crate::compiler::Compiler;
 use crate::error::Error;
-use crate::wrappers;
+use crate::wrappers::{recording, replicating};
 
 const TRACE_CALLS: &str = include_str!("../../../mpi/trace/calls.h");
+const COLLECTIVES: &str = include_str!("../../../mpi/redmpi/collectives.h");
+const FUNCTIONS: &str = include_str!("../../../mpi/redmpi/functions.txt");
+
+/// The names of Fortran's functions, and its calls with requests, for all libraries.
+const FORTRAN: [(&str, &str); 2] = [
+    ("fortran.h", include_str!("../../../mpi/fortran/fortran.h")),
+    ("requests_fortran.c", include_str!("../../../mpi/fortran/requests_fortran.c")),
+];
 
 /// A library of wrappers around functions of MPI (the profiling interface, PMPI).
 #[derive(Clone, Copy, Debug)]
@@ -17,9 +25,9 @@ pub struct Library {
     what: &'static str,
     /// The name of its file.
     file: &'static str,
-    /// The header that declares the functions called after those of MPI.
-    calls: &'static str,
-    /// Its C sources and headers, by name; the wrappers are generated.
+    /// Generates its wrappers from a preprocessed `mpi.h`.
+    wrappers: fn(&str) -> String,
+    /// Its C sources and headers, by name.
     sources: &'static [(&'static str, &'static str)],
 }
 
@@ -28,19 +36,74 @@ impl Library {
     pub const TRACE: Self = Self {
         what: "the library that records",
         file: "librampart-trace.so",
-        calls: TRACE_CALLS,
+        wrappers: |header| recording::generate(header, TRACE_CALLS),
         sources: &[
             ("calls.h", TRACE_CALLS),
             ("calls.c", include_str!("../../../mpi/trace/calls.c")),
-            ("fortran.h", include_str!("../../../mpi/trace/fortran.h")),
             ("life.h", include_str!("../../../mpi/trace/life.h")),
             ("life.c", include_str!("../../../mpi/trace/life.c")),
             ("record.h", include_str!("../../../mpi/trace/record.h")),
             ("record.c", include_str!("../../../mpi/trace/record.c")),
             ("requests.c", include_str!("../../../mpi/trace/requests.c")),
-            ("requests_fortran.c", include_str!("../../../mpi/trace/requests_fortran.c")),
         ],
     };
+
+    /// Runs replicas of each rank and compares what they receive [Fiala15, chapter 3]. `RAMPART_REPLICAS` says how
+    /// many, and `RAMPART_REDMPI` names the folder for its reports.
+    pub const REDMPI: Self = Self {
+        what: "the library that compares replicas",
+        file: "librampart-redmpi.so",
+        wrappers: |header| replicating::generate(header, FUNCTIONS, COLLECTIVES),
+        sources: &[
+            ("agreement.c", include_str!("../../../mpi/redmpi/agreement.c")),
+            ("agreement.h", include_str!("../../../mpi/redmpi/agreement.h")),
+            ("bindings.c", include_str!("../../../mpi/redmpi/bindings.c")),
+            ("bindings.h", include_str!("../../../mpi/redmpi/bindings.h")),
+            ("clocks.c", include_str!("../../../mpi/redmpi/clocks.c")),
+            ("collectives.c", include_str!("../../../mpi/redmpi/collectives.c")),
+            ("collectives.h", COLLECTIVES),
+            ("communicators.c", include_str!("../../../mpi/redmpi/communicators.c")),
+            ("communicators.h", include_str!("../../../mpi/redmpi/communicators.h")),
+            ("compare.c", include_str!("../../../mpi/redmpi/compare.c")),
+            ("compare.h", include_str!("../../../mpi/redmpi/compare.h")),
+            ("completion.c", include_str!("../../../mpi/redmpi/completion.c")),
+            ("connections.c", include_str!("../../../mpi/redmpi/connections.c")),
+            ("connections.h", include_str!("../../../mpi/redmpi/connections.h")),
+            ("decisions.c", include_str!("../../../mpi/redmpi/decisions.c")),
+            ("decisions.h", include_str!("../../../mpi/redmpi/decisions.h")),
+            ("digest.c", include_str!("../../../mpi/redmpi/digest.c")),
+            ("digest.h", include_str!("../../../mpi/redmpi/digest.h")),
+            ("envelopes.c", include_str!("../../../mpi/redmpi/envelopes.c")),
+            ("envelopes.h", include_str!("../../../mpi/redmpi/envelopes.h")),
+            ("events.c", include_str!("../../../mpi/redmpi/events.c")),
+            ("events.h", include_str!("../../../mpi/redmpi/events.h")),
+            ("hash.c", include_str!("../../../mpi/redmpi/hash.c")),
+            ("hash.h", include_str!("../../../mpi/redmpi/hash.h")),
+            ("hash_avx2.c", include_str!("../../../mpi/redmpi/hash_avx2.c")),
+            ("heap.c", include_str!("../../../mpi/redmpi/heap.c")),
+            ("history.c", include_str!("../../../mpi/redmpi/history.c")),
+            ("history.h", include_str!("../../../mpi/redmpi/history.h")),
+            ("injector.c", include_str!("../../../mpi/redmpi/injector.c")),
+            ("injector.h", include_str!("../../../mpi/redmpi/injector.h")),
+            ("life.c", include_str!("../../../mpi/redmpi/life.c")),
+            ("life.h", include_str!("../../../mpi/redmpi/life.h")),
+            ("life_fortran.c", include_str!("../../../mpi/redmpi/life_fortran.c")),
+            ("messages.c", include_str!("../../../mpi/redmpi/messages.c")),
+            ("probes.c", include_str!("../../../mpi/redmpi/probes.c")),
+            ("process.c", include_str!("../../../mpi/redmpi/process.c")),
+            ("receives.c", include_str!("../../../mpi/redmpi/receives.c")),
+            ("receives.h", include_str!("../../../mpi/redmpi/receives.h")),
+            ("requests.c", include_str!("../../../mpi/redmpi/requests.c")),
+            ("requests.h", include_str!("../../../mpi/redmpi/requests.h")),
+            ("teams.c", include_str!("../../../mpi/redmpi/teams.c")),
+            ("teams.h", include_str!("../../../mpi/redmpi/teams.h")),
+            ("xxhash.h", include_str!(env!("RAMPART_XXHASH"))),
+        ],
+    };
+
+    fn all_sources(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.sources.iter().copied().chain(FORTRAN)
+    }
 
     /// Builds the library in a folder.
     ///
@@ -48,20 +111,32 @@ impl Library {
     /// [`Error::Sources`] if the folder cannot be written to, [`Error::Compiler`] if the compiler refuses the sources.
     pub fn build(&self, compiler: &Compiler, folder: &Path) -> Result<PathBuf, Error> {
         let unwritten = Error::unwritten(folder);
-        for (name, text) in self.sources {
+        for (name, text) in self.all_sources() {
             fs::write(folder.join(name), text).map_err(&unwritten)?;
         }
         let header = folder.join("header.c");
         fs::write(&header, "#include <mpi.h>\n").map_err(&unwritten)?;
         let declared = compiler.run(self.what, &["-E".as_ref(), header.as_ref()])?;
-        fs::write(folder.join("wrappers.c"), wrappers::generate(&declared, self.calls)).map_err(&unwritten)?;
+        fs::write(folder.join("wrappers.c"), (self.wrappers)(&declared)).map_err(&unwritten)?;
         let library = folder.join(self.file);
-        let names = self.sources.iter().map(|(name, _)| *name).chain(["wrappers.c"]);
+        let names = self.all_sources().map(|(name, _)| name).chain(["wrappers.c"]);
         let sources = names.filter(|name| name.ends_with(".c"));
         let sources: Vec<OsString> = sources.map(|name| folder.join(name).into_os_string()).collect();
-        let mut words: Vec<&OsStr> =
-            ["-std=c11", "-O1", "-g0", "-fno-lto", "-fPIC", "-shared", "-Wl,-z,lazy", "-o"].map(OsStr::new).to_vec();
-        words.push(library.as_ref());
+        let mut words: Vec<&OsStr> = [
+            "-std=gnu11",
+            "-D_GNU_SOURCE",
+            "-O2",
+            "-g0",
+            "-fno-lto",
+            "-fPIC",
+            "-shared",
+            "-pthread",
+            "-Wl,-z,lazy",
+            "-I",
+        ]
+        .map(OsStr::new)
+        .to_vec();
+        words.extend([folder.as_os_str(), "-o".as_ref(), library.as_ref()]);
         words.extend(sources.iter().map(OsString::as_os_str));
         compiler.run(self.what, &words)?;
         Ok(library)

@@ -12,6 +12,7 @@ use crate::commands::inject::InjectCommand;
 use crate::commands::kernel::arguments::KernelCommand;
 use crate::commands::map::arguments::MapCommand;
 use crate::commands::march::MarchCommand;
+use crate::commands::mpirun::arguments::MpirunArguments;
 use crate::commands::noise::arguments::NoiseArguments;
 use crate::commands::project::arguments::ProjectArguments;
 use crate::commands::run::arguments::RunArguments;
@@ -59,6 +60,8 @@ pub enum Command {
     Project(Box<ProjectArguments>),
     /// Record what an unmodified MPI program computes and sends, for `rampart project --trace`
     Trace(TraceArguments),
+    /// Run an MPI program with replicas of each rank: find wrong messages before they are used, and correct them
+    Mpirun(Box<MpirunArguments>),
     /// Measure how often, and for how long, this machine takes its CPUs from programs
     Noise(NoiseArguments),
     /// Show the memory errors of this machine by DIMM: counters, rasdaemon's records, and their rate
@@ -105,8 +108,8 @@ mod tests {
     fn the_subcommands_keep_their_names() {
         let names: Vec<String> = Arguments::command().get_subcommands().map(|one| one.get_name().to_owned()).collect();
         let expected = [
-            "test", "march", "map", "inject", "simulate", "watch", "run", "access", "project", "trace", "noise",
-            "errors", "banks", "kernel", "status",
+            "test", "march", "map", "inject", "simulate", "watch", "run", "access", "project", "trace", "mpirun",
+            "noise", "errors", "banks", "kernel", "status",
         ];
         assert_eq!(names, expected);
         let below = |name: &str| -> Vec<String> {

@@ -133,6 +133,23 @@ pub enum Error {
         /// The reason.
         why: String,
     },
+    /// {program:?} cannot have replicas: {why}
+    NoMpi {
+        /// The program.
+        program: std::ffi::OsString,
+        /// The reason.
+        why: String,
+    },
+    /// cannot read standard input: {0}
+    Input(#[source] io::Error),
+    /// the job's folder {path} cannot be used: {cause}
+    Job {
+        /// The folder, or a file in it.
+        path: PathBuf,
+        /// The reason.
+        #[source]
+        cause: io::Error,
+    },
     /// {0}
     NativeBuild(#[from] rampart_native_build::Error),
     /// stopped: no module was built

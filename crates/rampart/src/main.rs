@@ -82,6 +82,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Access(arguments) => commands::access::run(&arguments),
         Command::Project(arguments) => commands::project::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),
+        Command::Mpirun(arguments) => commands::mpirun::run(&arguments),
         Command::Noise(arguments) => commands::noise::run(&arguments),
         Command::Errors(arguments) => commands::errors::run(&arguments),
         Command::Banks(arguments) => commands::banks::run(&arguments),

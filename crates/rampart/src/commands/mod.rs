@@ -7,6 +7,7 @@ pub mod inject;
 pub mod kernel;
 pub mod map;
 pub mod march;
+pub mod mpirun;
 pub mod noise;
 pub mod project;
 pub mod run;

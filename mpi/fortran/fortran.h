@@ -21,4 +21,8 @@
     void capitals parameters __attribute__((alias(#name "_"))); \
     void name##_ parameters
 
+/* Requests between Fortran and C; each library has its own. */
+MPI_Request request_from_fortran(MPI_Fint number);
+MPI_Fint request_to_fortran(MPI_Request handle);
+
 #endif

@@ -1,10 +1,10 @@
-/* The calls of requests.c in Fortran's form: handles are numbers, lists begin at 1, logicals are Fortran's.
+/* The calls that start, test and complete requests in Fortran's form; they call ours of C. Handles are numbers, lists
+ * begin at 1, logicals are Fortran's.
  *
  * Short lists of handles, and so nearly all, are converted on the stack. */
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "calls.h"
 #include "fortran.h"
 
 #define SHORT 64
@@ -28,13 +28,13 @@ static void convert(struct converted *list, int count, const MPI_Fint requests[]
             abort();
     }
     for (int i = 0; i < count; i++)
-        list->requests[i] = PMPI_Request_f2c(requests[i]);
+        list->requests[i] = request_from_fortran(requests[i]);
 }
 
 static void hand_back(struct converted *list, int count, MPI_Fint requests[])
 {
     for (int i = 0; i < count; i++)
-        requests[i] = PMPI_Request_c2f(list->requests[i]);
+        requests[i] = request_to_fortran(list->requests[i]);
     if (list->requests != list->short_requests) {
         free(list->requests);
         free(list->statuses);
@@ -66,20 +66,20 @@ static void all_from_one(int count, MPI_Fint indices[])
 
 FORTRAN(mpi_wait, MPI_WAIT, (MPI_Fint * request, MPI_Fint *status, MPI_Fint *error))
 {
-    MPI_Request own = PMPI_Request_f2c(*request);
+    MPI_Request own = request_from_fortran(*request);
     MPI_Status mine;
     *error = MPI_Wait(&own, &mine);
-    *request = PMPI_Request_c2f(own);
+    *request = request_to_fortran(own);
     tell_status(&mine, status, 0);
 }
 
 FORTRAN(mpi_test, MPI_TEST, (MPI_Fint * request, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *error))
 {
-    MPI_Request own = PMPI_Request_f2c(*request);
+    MPI_Request own = request_from_fortran(*request);
     MPI_Status mine;
     int is_done = 0;
     *error = MPI_Test(&own, &is_done, &mine);
-    *request = PMPI_Request_c2f(own);
+    *request = request_to_fortran(own);
     *flag = is_done;
     if (is_done)
         tell_status(&mine, status, 0);
@@ -161,9 +161,9 @@ FORTRAN(mpi_testsome, MPI_TESTSOME,
 
 FORTRAN(mpi_start, MPI_START, (MPI_Fint * request, MPI_Fint *error))
 {
-    MPI_Request own = PMPI_Request_f2c(*request);
+    MPI_Request own = request_from_fortran(*request);
     *error = MPI_Start(&own);
-    *request = PMPI_Request_c2f(own);
+    *request = request_to_fortran(own);
 }
 
 FORTRAN(mpi_startall, MPI_STARTALL, (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *error))
@@ -176,7 +176,7 @@ FORTRAN(mpi_startall, MPI_STARTALL, (MPI_Fint * count, MPI_Fint *requests, MPI_F
 
 FORTRAN(mpi_request_free, MPI_REQUEST_FREE, (MPI_Fint * request, MPI_Fint *error))
 {
-    MPI_Request own = PMPI_Request_f2c(*request);
+    MPI_Request own = request_from_fortran(*request);
     *error = MPI_Request_free(&own);
-    *request = PMPI_Request_c2f(own);
+    *request = request_to_fortran(own);
 }

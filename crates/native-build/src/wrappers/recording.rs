@@ -1,17 +1,14 @@
-//! The wrappers around MPI's functions, generated from the `mpi.h` at hand.
+//! Wrappers that record calls.
 //!
-//! **Problem.** MPI has 400 functions, which each library declares differently, and each has two entries, for C and for
-//! Fortran. **Idea.** The code that records a call is written by hand (`mpi/trace/calls.h`: `after_Send` for
-//! `MPI_Send`). The code that is the same for every function is generated from its declaration: call the MPI, then pass
-//! to `after_Send` the arguments that it has parameters for, by name. **Why this way.** The C compiler checks the
-//! result against the same `mpi.h` that the program was built with.
+//! The code that records a call is written by hand (`mpi/trace/calls.h`: `after_Send` for `MPI_Send`). The wrapper
+//! calls the MPI, then passes to `after_Send` the arguments that it has parameters for.
 //!
 //! Functions that communicate with other ranks and are not recorded are reported at their first call; all others have
 //! no wrapper.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::{STATUS, argument, companions, declarations, fortran_head, names};
 use crate::header::{Function, Parameter, functions};
 
 /// Functions that communicate with other ranks and are not simulated, by name, or by prefix with a final `*`.
@@ -84,13 +81,14 @@ pub fn generate(header: &str, calls: &str) -> String {
     let mut out =
         String::from("/* Generated from mpi.h by rampart. */\n#include \"calls.h\"\n#include \"fortran.h\"\n");
     out.push_str("#include \"record.h\"\n");
-    let recorded = recorded(calls);
+    let recorded = companions(calls, "after_");
     for Function { name, parameters } in functions(header, "int", "MPI_") {
-        if let Some((after, asked)) = recorded.get(&name) {
-            let asked: Option<Vec<&Parameter>> = asked.iter().map(|asked| argument(asked, &parameters)).collect();
+        if let Some(after) = recorded.get(&name) {
+            let asked: Option<Vec<&Parameter>> =
+                after.parameters.iter().map(|asked| argument(asked, &parameters)).collect();
             let Some(asked) = asked else { continue };
-            write_c(&mut out, &name, &parameters, after, &asked);
-            write_fortran(&mut out, &name, &parameters, after, &asked);
+            write_c(&mut out, &name, &parameters, &after.name, &asked);
+            write_fortran(&mut out, &name, &parameters, &after.name, &asked);
         } else if is_other(&name) {
             other(&mut out, &name, &parameters);
         }
@@ -105,40 +103,8 @@ fn is_other(name: &str) -> bool {
     })
 }
 
-/// Returns, by the name of an MPI function, the function called after it and its parameters.
-fn recorded(calls: &str) -> BTreeMap<String, (String, Vec<Parameter>)> {
-    let written: BTreeMap<String, Vec<Parameter>> =
-        functions(calls, "void", "after_").map(|one| (one.name, one.parameters)).collect();
-    let same = calls.lines().filter_map(|line| {
-        let (name, as_of) = line.strip_prefix("#define after_")?.split_once(" after_")?;
-        Some((name.to_owned(), as_of.to_owned()))
-    });
-    let own = written.keys().map(|name| (name.clone(), name.clone()));
-    own.chain(same).filter_map(|(name, after)| Some((name, (after.clone(), written.get(&after)?.clone())))).collect()
-}
-
-/// Returns the argument of this name, or the only one of its type.
-fn argument<'a>(asked: &Parameter, given: &'a [Parameter]) -> Option<&'a Parameter> {
-    let named = given.iter().find(|one| one.name == asked.name);
-    named.or_else(|| {
-        let mut alike = given.iter().filter(|one| one.kind == asked.kind);
-        alike.next().filter(|_| alike.next().is_none())
-    })
-}
-
-fn listed<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
-    let listed: Vec<&str> = parts.into_iter().collect();
-    if listed.is_empty() { "void".to_owned() } else { listed.join(", ") }
-}
-
-fn names(parameters: &[Parameter]) -> String {
-    parameters.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ")
-}
-
-const STATUS: &str = "MPI_Status *";
-
 fn write_c(out: &mut String, name: &str, parameters: &[Parameter], after: &str, asked: &[&Parameter]) {
-    let declared = listed(parameters.iter().map(|one| one.declared.as_str()));
+    let declared = declarations(parameters);
     let asked = asked.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
     let _ = writeln!(out, "\nint MPI_{name}({declared})\n{{\n    bool own = enter();");
     for status in parameters.iter().filter(|one| one.kind == STATUS) {
@@ -150,20 +116,6 @@ fn write_c(out: &mut String, name: &str, parameters: &[Parameter], after: &str, 
     let _ = writeln!(out, "    leave();\n    return result;\n}}");
 }
 
-/// Declares an argument for Fortran, which passes all by address.
-fn declared_in_fortran(parameter: &Parameter) -> String {
-    let kind = if parameter.kind.contains("void") { "void" } else { "MPI_Fint" };
-    format!("{kind} *{}", parameter.name)
-}
-
-/// Writes the head of a wrapper for Fortran.
-fn fortran_head(out: &mut String, name: &str, parameters: &[Parameter]) {
-    let (small, large) = (name.to_ascii_lowercase(), name.to_ascii_uppercase());
-    let mut declared: Vec<String> = parameters.iter().map(declared_in_fortran).collect();
-    declared.push("MPI_Fint *error".to_owned());
-    let _ = writeln!(out, "\nFORTRAN(mpi_{small}, MPI_{large}, ({}))\n{{", declared.join(", "));
-}
-
 fn fortran_call(out: &mut String, name: &str, parameters: &[Parameter]) {
     let mut handed: Vec<&str> = parameters.iter().map(|one| one.name.as_str()).collect();
     handed.push("error");
@@ -171,7 +123,7 @@ fn fortran_call(out: &mut String, name: &str, parameters: &[Parameter]) {
 }
 
 fn write_fortran(out: &mut String, name: &str, parameters: &[Parameter], after: &str, asked: &[&Parameter]) {
-    fortran_head(out, name, parameters);
+    fortran_head(out, name, parameters, &[]);
     out.push_str("    bool own = enter();\n");
     for status in parameters.iter().filter(|one| one.kind == STATUS) {
         let status = &status.name;
@@ -206,7 +158,7 @@ fn converted_to_c(out: &mut String, parameter: &Parameter) -> String {
 /// Writes wrappers that report the function at its first call. Functions with Fortran strings, whose hidden lengths
 /// `mpi.h` does not show, get none for Fortran.
 fn other(out: &mut String, name: &str, parameters: &[Parameter]) {
-    let declared = listed(parameters.iter().map(|one| one.declared.as_str()));
+    let declared = declarations(parameters);
     let report = format!(
         "    static bool reported;\n    if (!reported) {{\n        reported = true;\n        after_other(\"MPI_{name}\");\n    }}\n"
     );
@@ -214,7 +166,7 @@ fn other(out: &mut String, name: &str, parameters: &[Parameter]) {
         writeln!(out, "\nint MPI_{name}({declared})\n{{\n{report}    return PMPI_{name}({});\n}}", names(parameters));
     let for_fortran = |one: &Parameter| !one.kind.contains("char") && !one.kind.contains("function");
     if !name.ends_with("_c") && parameters.iter().all(for_fortran) {
-        fortran_head(out, name, parameters);
+        fortran_head(out, name, parameters, &[]);
         out.push_str(&report);
         fortran_call(out, name, parameters);
         out.push_str("}\n");

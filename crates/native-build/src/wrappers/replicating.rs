@@ -1,0 +1,328 @@
+//! Wrappers for replicated programs.
+//!
+//! What becomes of each function stands in a table (`mpi/redmpi/functions.txt`); a function that is not there ends the
+//! job, so that none is passed on wrong. A communicator of the program is given to the MPI as that of the team. A
+//! collective operation is described by the function of its name in `mpi/redmpi/collectives.h`.
+//!
+//! Fortran's wrappers convert their arguments and call the functions of C, since these decide. Only what is harmless
+//! goes to Fortran's own functions, which know strings and logicals better.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::{Companion, STATUS, argument, companions, declarations, fortran_head, names};
+use crate::header::{Function, Parameter, functions};
+
+/// What becomes of a function of MPI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Treatment {
+    /// Written by hand; with Fortran's, if they are `paired`.
+    Own { paired: bool },
+    /// Performed by the team, and its output compared; `later` at the end of its request.
+    Collective { later: bool },
+    /// Performed by the team; makes a communicator.
+    Creates,
+    /// Performed by the team.
+    Team,
+    /// Left to the MPI.
+    Local,
+    /// Ends the job.
+    Refused,
+}
+
+impl Treatment {
+    fn named(name: &str) -> Self {
+        match name {
+            "own" => Self::Own { paired: false },
+            "paired" => Self::Own { paired: true },
+            "collective" => Self::Collective { later: false },
+            "later" => Self::Collective { later: true },
+            "creates" => Self::Creates,
+            "team" => Self::Team,
+            "local" => Self::Local,
+            _ => Self::Refused,
+        }
+    }
+}
+
+/// Types of handles, and the functions that convert between Fortran's and C's.
+const HANDLES: [(&str, &str, &str); 7] = [
+    ("MPI_Comm", "PMPI_Comm_f2c", "PMPI_Comm_c2f"),
+    ("MPI_Datatype", "PMPI_Type_f2c", "PMPI_Type_c2f"),
+    ("MPI_Group", "PMPI_Group_f2c", "PMPI_Group_c2f"),
+    ("MPI_Info", "PMPI_Info_f2c", "PMPI_Info_c2f"),
+    ("MPI_Message", "PMPI_Message_f2c", "PMPI_Message_c2f"),
+    ("MPI_Op", "PMPI_Op_f2c", "PMPI_Op_c2f"),
+    ("MPI_Request", "request_from_fortran", "request_to_fortran"),
+];
+
+const COMM: &str = "MPI_Comm";
+
+/// Returns the wrappers of the functions of a preprocessed `mpi.h`. `table` says what becomes of each; `descriptions`,
+/// the text of `collectives.h`, declares the functions that describe collective operations.
+pub fn generate(header: &str, table: &str, descriptions: &str) -> String {
+    let mut out = String::from("/* Generated from mpi.h by rampart. */\n");
+    for include in
+        ["bindings", "collectives", "communicators", "decisions", "events", "fortran", "receives", "requests", "teams"]
+    {
+        let _ = writeln!(out, "#include \"{include}.h\"");
+    }
+    let table: BTreeMap<&str, Treatment> = table
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once(' '))
+        .map(|(name, treatment)| (name, Treatment::named(treatment)))
+        .collect();
+    let descriptions = companions(descriptions, "describe_");
+    let mut written = Vec::new();
+    for Function { name, parameters } in functions(header, "int", "MPI_") {
+        if !written.contains(&name) {
+            write(&mut out, &name, &parameters, treatment(&table, &name), descriptions.get(&name));
+            written.push(name);
+        }
+    }
+    out
+}
+
+/// Functions with large counts are left alone as their brothers are, and refused otherwise.
+fn treatment(table: &BTreeMap<&str, Treatment>, name: &str) -> Treatment {
+    let of = |name: &str| table.get(name).copied();
+    let large = || name.strip_suffix("_c").and_then(of).filter(|&treatment| treatment == Treatment::Local);
+    of(name).or_else(large).unwrap_or(Treatment::Refused)
+}
+
+fn write(
+    out: &mut String,
+    name: &str,
+    parameters: &[Parameter],
+    treatment: Treatment,
+    description: Option<&Companion>,
+) {
+    match treatment {
+        Treatment::Local | Treatment::Own { paired: true } => {}
+        Treatment::Own { paired: false } => write_fortran(out, name, parameters),
+        Treatment::Refused => {
+            write_refusal(out, name, parameters);
+        }
+        Treatment::Team => {
+            write_team(out, name, parameters);
+            write_fortran_of_team(out, name, parameters);
+        }
+        Treatment::Creates => {
+            write_creation(out, name, parameters);
+            write_fortran(out, name, parameters);
+        }
+        Treatment::Collective { later } => {
+            let Some(described) = description.and_then(|own| Described::of(own, parameters)) else {
+                return write_refusal(out, name, parameters);
+            };
+            write_collective(out, name, parameters, &described, later);
+            write_fortran(out, name, parameters);
+        }
+    }
+}
+
+/// A collective operation and the arguments of its description.
+struct Described<'a> {
+    as_of: &'a str,
+    asked: Vec<&'a Parameter>,
+}
+
+impl<'a> Described<'a> {
+    /// Its first parameter is what it describes.
+    fn of(own: &'a Companion, parameters: &'a [Parameter]) -> Option<Self> {
+        let asked = own.parameters.iter().skip(1).map(|one| argument(one, parameters));
+        Some(Self { as_of: &own.name, asked: asked.collect::<Option<_>>()? })
+    }
+}
+
+/// Writes the head of a wrapper, which passes the call on while there are no teams, and else uses the team's
+/// communicators.
+fn write_head(out: &mut String, name: &str, parameters: &[Parameter]) {
+    let _ = writeln!(out, "\nint MPI_{name}({})\n{{", declarations(parameters));
+    let _ = writeln!(out, "    if (teams.is_quiet)\n        return PMPI_{name}({});", names(parameters));
+    for comm in parameters.iter().filter(|one| one.kind == COMM) {
+        let _ = writeln!(out, "    {0} = real_comm({0});", comm.name);
+    }
+}
+
+fn write_team(out: &mut String, name: &str, parameters: &[Parameter]) {
+    write_head(out, name, parameters);
+    let _ = writeln!(out, "    return PMPI_{name}({});\n}}", names(parameters));
+}
+
+fn write_creation(out: &mut String, name: &str, parameters: &[Parameter]) {
+    write_head(out, name, parameters);
+    let made = parameters.iter().find(|one| one.kind == "MPI_Comm *").map_or("", |one| &one.name);
+    // Of this one, only members of the group call, and not all of the communicator.
+    if name == "Comm_create_group" {
+        out.push_str("    flush_decisions();\n");
+    } else {
+        let of = parameters.iter().find(|one| one.kind == COMM).map_or("", |one| &one.name);
+        let _ = writeln!(out, "    before_new_communicator({of});");
+    }
+    let _ = writeln!(out, "    int result = PMPI_{name}({});", names(parameters));
+    let _ = writeln!(out, "    if (result == MPI_SUCCESS)\n        after_new_communicator(*{made});");
+    let _ = writeln!(out, "    return result;\n}}");
+}
+
+/// A blocking operation is performed as one that ends later: receives of this process may need us meanwhile. All ranks
+/// do so, since the two kinds do not match.
+fn write_collective(out: &mut String, name: &str, parameters: &[Parameter], described: &Described<'_>, later: bool) {
+    write_head(out, name, parameters);
+    let asked: String = described.asked.iter().map(|one| format!(", {}", one.name)).collect();
+    let given = names(parameters);
+    let comm = parameters.iter().find(|one| one.kind == COMM).map_or("", |one| &one.name);
+    let _ = writeln!(out, "    struct transfer transfer = {{ 0 }};\n    MPI_Request native;");
+    let _ = writeln!(out, "    describe_{}(&transfer{asked});", described.as_of);
+    let _ = writeln!(out, "    before_transfer(&transfer, \"MPI_{name}\", {comm});");
+    if later {
+        let Some((request, rest)) = parameters.split_last() else { return };
+        let _ = writeln!(out, "    int result = PMPI_{name}({}, &native);", names(rest));
+        let _ = writeln!(out, "    if (result == MPI_SUCCESS)");
+        let _ = writeln!(out, "        *{} = transfer_request(&transfer, native);", request.name);
+    } else {
+        let mut letters = name.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_lowercase()).unwrap_or_default();
+        let _ = writeln!(out, "    int result = PMPI_I{first}{}({given}, &native);", letters.as_str());
+        let _ = writeln!(out, "    if (result == MPI_SUCCESS)");
+        let _ = writeln!(out, "        result = complete(&native, MPI_STATUS_IGNORE);");
+        let _ = writeln!(out, "    if (result == MPI_SUCCESS)\n        after_transfer(&transfer);");
+    }
+    out.push_str("    return result;\n}\n");
+}
+
+/// Functions with Fortran strings or C functions, whose hidden arguments `mpi.h` does not show, get no wrapper for
+/// Fortran.
+fn write_refusal(out: &mut String, name: &str, parameters: &[Parameter]) {
+    let refusal = format!("    if (!teams.is_quiet)\n        stop_job(\"MPI_{name}, which is not supported\");\n");
+    let declared = declarations(parameters);
+    let _ =
+        writeln!(out, "\nint MPI_{name}({declared})\n{{\n{refusal}    return PMPI_{name}({});\n}}", names(parameters));
+    let for_fortran = |one: &Parameter| !one.kind.contains("char") && !one.kind.contains("function");
+    if !name.ends_with("_c") && !name.starts_with("T_") && parameters.iter().all(for_fortran) {
+        fortran_head(out, name, parameters, &[]);
+        out.push_str(&refusal);
+        let given: String = parameters.iter().map(|one| format!("{}, ", one.name)).collect();
+        let _ = writeln!(out, "    pmpi_{}_({given}error);\n}}", name.to_ascii_lowercase());
+    }
+}
+
+/// Fortran's own function does it, with the team's communicator. The lengths of strings come last.
+fn write_fortran_of_team(out: &mut String, name: &str, parameters: &[Parameter]) {
+    let lengths: Vec<String> = parameters
+        .iter()
+        .filter(|one| one.kind.contains("char"))
+        .map(|one| format!("length_of_{}", one.name))
+        .collect();
+    fortran_head(out, name, parameters, &lengths);
+    let mut handed = Vec::new();
+    for one in parameters {
+        if one.kind == COMM {
+            let _ = writeln!(out, "    MPI_Fint own_{0} = team_in_fortran(*{0});", one.name);
+            handed.push(format!("&own_{}", one.name));
+        } else {
+            handed.push(one.name.clone());
+        }
+    }
+    handed.push("error".to_owned());
+    handed.extend(lengths);
+    let _ = writeln!(out, "    pmpi_{}_({});\n}}", name.to_ascii_lowercase(), handed.join(", "));
+}
+
+/// Writes a wrapper for Fortran that calls the one for C.
+fn write_fortran(out: &mut String, name: &str, parameters: &[Parameter]) {
+    fortran_head(out, name, parameters, &[]);
+    let mut back = String::new();
+    let handed: Vec<String> = parameters.iter().map(|one| converted(out, &mut back, one)).collect();
+    let _ = writeln!(out, "    *error = MPI_{name}({});\n{back}}}", handed.join(", "));
+}
+
+/// Returns an argument of Fortran's as C takes it. Writes the lines that the conversion needs before the call, and into
+/// `back` those that hand back what comes of it.
+fn converted(out: &mut String, back: &mut String, parameter: &Parameter) -> String {
+    let Parameter { kind, name, .. } = parameter;
+    if kind == STATUS {
+        let _ = writeln!(out, "    MPI_Status {name}_of_c = {{ 0 }};");
+        let _ = writeln!(back, "    status_to_fortran(&{name}_of_c, {name});");
+        return format!("&{name}_of_c");
+    }
+    for (handle, from, to) in HANDLES {
+        if kind == handle {
+            return format!("{from}(*{name})");
+        }
+        if kind.strip_suffix(" *") == Some(handle) {
+            let _ = writeln!(out, "    {handle} {name}_of_c = {from}(*{name});");
+            let _ = writeln!(back, "    *{name} = {to}({name}_of_c);");
+            return format!("&{name}_of_c");
+        }
+        if kind.ends_with("[]") && kind.contains(handle) {
+            let _ = writeln!(out, "    stop_job(\"{name} in Fortran, which is not supported\");");
+            return "NULL".to_owned();
+        }
+    }
+    match kind.as_str() {
+        "int" => format!("*{name}"),
+        kind if kind.contains("void") => format!("buffer_from_fortran({name})"),
+        _ => name.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str =
+        "# a line\nComm_size team\nComm_dup creates\nBcast collective\nIbcast later\nSend own\nWait paired\n";
+    const DESCRIPTIONS: &str = "void describe_Bcast(struct transfer *transfer, void *buffer, int count, MPI_Comm comm);\n\
+        #define describe_Ibcast describe_Bcast\n";
+
+    fn made(header: &str) -> String {
+        generate(header, TABLE, DESCRIPTIONS)
+    }
+
+    #[test]
+    fn a_collective_operation_is_performed_by_the_team_and_compared() {
+        let made = made("int MPI_Bcast(void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm);");
+        assert!(made.contains("    comm = real_comm(comm);\n"), "{made}");
+        assert!(made.contains("    describe_Bcast(&transfer, buffer, count, comm);\n"), "{made}");
+        assert!(made.contains("PMPI_Ibcast(buffer, count, datatype, root, comm, &native);"), "{made}");
+        let fortran = "*error = MPI_Bcast(buffer_from_fortran(buffer), *count, PMPI_Type_f2c(*datatype), *root, \
+            PMPI_Comm_f2c(*comm));";
+        assert!(made.contains(fortran), "{made}");
+    }
+
+    #[test]
+    fn what_ends_later_gets_a_request_of_ours() {
+        let made = made("int MPI_Ibcast(void *buffer, int count, MPI_Comm comm, MPI_Request *request);");
+        assert!(made.contains("*request = transfer_request(&transfer, native);"), "{made}");
+        assert!(made.contains("*request = request_to_fortran(request_of_c);"), "{made}");
+    }
+
+    #[test]
+    fn what_is_harmless_gets_the_communicator_of_the_team() {
+        let made =
+            made("int MPI_Comm_size(MPI_Comm comm, int *size); int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *newcomm);");
+        assert!(made.contains("    comm = real_comm(comm);\n    return PMPI_Comm_size(comm, size);"), "{made}");
+        assert!(made.contains("pmpi_comm_size_(&own_comm, size, error);"), "{made}");
+        assert!(made.contains("after_new_communicator(*newcomm);"), "{made}");
+    }
+
+    #[test]
+    fn what_is_not_in_the_table_ends_the_job() {
+        let made =
+            made("int MPI_Put(const void *a, int n); int MPI_Send(int n); int MPI_Wait(int n); int MPI_Send_c(int n);");
+        assert!(made.contains("stop_job(\"MPI_Put, which is not supported\");"), "{made}");
+        assert!(made.contains("stop_job(\"MPI_Send_c, which is not supported\");"), "{made}");
+        assert!(made.contains("*error = MPI_Send(*n);") && !made.contains("int MPI_Send(int"), "{made}");
+        assert!(!made.contains("Wait"), "{made}");
+    }
+
+    #[test]
+    fn no_text_makes_the_generator_panic() {
+        for header in ["int MPI_", "int MPI_X(", "int MPI_Bcast()", "int MPI_Ibcast()", "int MPI_é(", "void describe_("]
+        {
+            generate(header, header, header);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Options of `rampart mpirun`.
+
+use std::ffi::OsString;
+use std::num::NonZeroU32;
+
+use clap::{Args, ValueEnum};
+
+use super::injection::Injection;
+
+/// Options of `rampart mpirun`.
+#[derive(Clone, Debug, Args)]
+pub struct MpirunArguments {
+    /// The number of ranks that the program sees; N times REPLICAS processes are started, also on fewer CPUs
+    #[arg(short, long, value_name = "N")]
+    pub n: NonZeroU32,
+    /// The replicas of each rank: 2 detect wrong messages, 3 or more correct them
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=16), value_name = "N")]
+    pub replicas: u32,
+    /// What to do if replicas differ and no majority of them agrees
+    #[arg(long, value_enum, default_value_t = OnMismatch::Stop, value_name = "WHAT")]
+    pub on_mismatch: OnMismatch,
+    /// Flip a bit in what the program sends: flip:odds=X with a probability of 1/X in each message, flip:at=N in the
+    /// N-th message of each process; `rank=N` and `replica=N` limit it to one, `seed=N` flips other bits, as in
+    /// flip:at=3,rank=1,replica=0
+    #[arg(long, value_name = "FLIP")]
+    pub inject: Option<Injection>,
+    /// The launcher, which must take `-n` [default: `mpirun.openmpi` or `mpirun.mpich`, as the program's MPI is, or
+    /// else `mpirun`]
+    #[arg(long, value_name = "NAME")]
+    pub launcher: Option<OsString>,
+    /// Pass one argument to the launcher, as `--launcher-option=--hostfile=hosts`; repeat it for more
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    pub launcher_option: Vec<OsString>,
+    /// The C compiler of the program's MPI [default: the one beside the launcher, such as `mpicc.openmpi` for
+    /// `mpirun.openmpi`]
+    #[arg(long, value_name = "NAME")]
+    pub mpicc: Option<OsString>,
+    /// Print one JSON document instead of text, at the end of standard error, after what the program wrote there
+    #[arg(long)]
+    pub json: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
+
+/// What becomes of a job whose replicas differ without a majority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnMismatch {
+    /// End the job before the program sees the data
+    Stop,
+    /// Go on: each replica keeps what it received, so results may be wrong
+    Continue,
+}

@@ -1,0 +1,116 @@
+//! `rampart mpirun`: runs replicas of each rank of an MPI program, and compares what they receive [Fiala15, chapter 3].
+
+pub mod arguments;
+mod injection;
+mod library;
+mod reports;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use rampart_native_build::{Compiler, Library};
+
+use self::arguments::{MpirunArguments, OnMismatch};
+use self::library::MpiKind;
+use self::reports::JobReport;
+use crate::error::Error;
+use crate::output::text::count;
+use crate::process::program::{ChildProgram, exit_code};
+
+/// The pause between two polls: there is nothing to do meanwhile.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The exit code of a job that replicas ended since they differ (`mpi/redmpi/events.c`).
+const STOPPED: u8 = 77;
+
+/// Runs the program and returns its exit code; 1 if the replicas ended it.
+pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
+    let program = arguments.program.first().expect("a program is required");
+    let kind = MpiKind::of(program)?;
+    let launcher = arguments.launcher.clone().unwrap_or_else(|| launcher_of(kind));
+    let compiler = Compiler::find(arguments.mpicc.as_deref(), std::slice::from_ref(&launcher))?;
+    // In the current folder, which processes on other nodes can reach as they reach the program's files.
+    let here = |cause| Error::Job { path: ".".into(), cause };
+    let folder = tempfile::Builder::new().prefix(".rampart-mpirun-").tempdir_in(".").map_err(here)?;
+    let path = folder.path().canonicalize().map_err(here)?;
+    let library = Library::REDMPI.build(&compiler, &path)?;
+    copy_input(&path)?;
+    let command = command(arguments, kind, &launcher, &library, &path);
+    let status = ChildProgram::start(command)?.wait(PAUSE, || {})?;
+    let report = JobReport::read(&path)?;
+    show(arguments, &report);
+    let code = exit_code(status);
+    Ok(if code == STOPPED || report.stopped.is_some() { 1 } else { code })
+}
+
+/// Copies standard input for the replicas of the first rank, if it is a file: the launcher hands it to one process
+/// only.
+fn copy_input(folder: &Path) -> Result<(), Error> {
+    let mut input = File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(Error::Input)?);
+    if input.metadata().map_err(Error::Input)?.is_file() {
+        let path = folder.join("stdin");
+        let unwritten = |cause| Error::Job { path: path.clone(), cause };
+        let mut copy = File::create(&path).map_err(unwritten)?;
+        std::io::copy(&mut input, &mut copy).map_err(unwritten)?;
+    }
+    Ok(())
+}
+
+/// The first launcher that can be run, or the last name, for the message.
+fn launcher_of(kind: MpiKind) -> OsString {
+    let can_run = |name: &&str| Command::new(name).arg("--version").output().is_ok();
+    let names = kind.launchers();
+    names.into_iter().find(can_run).unwrap_or(names[names.len() - 1]).into()
+}
+
+fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, library: &Path, folder: &Path) -> Command {
+    let ranks = arguments.n.get();
+    let mut preload = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preload.push(OsStr::new(":"));
+        preload.push(others);
+    }
+    let mut command = Command::new(launcher);
+    command.arg("-n").arg((ranks * arguments.replicas).to_string());
+    if kind == MpiKind::OpenMpi {
+        // There are more processes than the user has counted CPUs for.
+        command.arg("--oversubscribe");
+    }
+    command.args(&arguments.launcher_option).args(&arguments.program);
+    command.env("LD_PRELOAD", preload).env("RAMPART_REDMPI", folder);
+    command.env("RAMPART_REPLICAS", arguments.replicas.to_string()).env("RAMPART_RANKS", ranks.to_string());
+    if arguments.on_mismatch == OnMismatch::Continue {
+        command.env("RAMPART_ON_MISMATCH", "continue");
+    }
+    if let Some(injection) = &arguments.inject {
+        command.env("RAMPART_INJECT", injection.to_string());
+    }
+    command
+}
+
+fn show(arguments: &MpirunArguments, report: &JobReport) {
+    let (ranks, replicas) = (arguments.n.get(), arguments.replicas);
+    if arguments.json {
+        eprintln!("{:#}", report.document(ranks, replicas));
+        return;
+    }
+    if let Some(why) = &report.stopped {
+        eprintln!("rampart: the job was stopped: {why}");
+    } else if report.began == 0 {
+        eprintln!("rampart: the program did not begin with MPI: nothing was compared");
+        return;
+    }
+    eprintln!(
+        "rampart: {} compared in {ranks} ranks of {replicas} replicas: {} differed, {} replaced",
+        if report.compared == 1 { "1 message".to_owned() } else { format!("{} messages", count(report.compared)) },
+        count(report.messages() as u64),
+        count(report.replaced)
+    );
+    for (node, times) in report.erring_nodes() {
+        eprintln!("rampart: node {node} had {} wrong", count(times as u64));
+    }
+}

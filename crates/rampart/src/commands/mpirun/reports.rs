@@ -1,0 +1,198 @@
+//! What the processes of a job report: a file each, with a line for each event (`mpi/redmpi/events.h`).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::error::Error;
+
+/// A message that differed between replicas, as one of them saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaMismatch {
+    pub rank: u32,
+    pub replica: u32,
+    /// What was received: `message`, or the name of a collective operation.
+    pub what: String,
+    /// The numbers of the line, by name: `comm`, `peer`, `tag`, `bytes`, `offset`, `number`; -1 is unknown.
+    pub numbers: BTreeMap<String, i64>,
+    /// Replicas whose version was not that of the majority.
+    pub wrong: Vec<u32>,
+    /// `right`, `replaced` or `undecided`.
+    pub verdict: String,
+}
+
+/// What the processes of a job said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobReport {
+    /// Processes that began and that ended.
+    pub began: u32,
+    pub ended: u32,
+    pub compared: u64,
+    pub replaced: u64,
+    pub injected: u64,
+    pub mismatches: Vec<ReplicaMismatch>,
+    /// Why the job was stopped.
+    pub stopped: Option<String>,
+    /// The nodes of replicas, by rank and replica.
+    pub nodes: BTreeMap<(u32, u32), String>,
+}
+
+impl JobReport {
+    /// Reads the files of a job's folder.
+    pub fn read(folder: &Path) -> Result<Self, Error> {
+        let unread = |cause| Error::Job { path: folder.to_owned(), cause };
+        let mut report = Self::default();
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(folder).map_err(unread)? {
+            paths.push(entry.map_err(unread)?.path());
+        }
+        paths.sort();
+        for path in paths {
+            let Some((rank, replica)) = path.file_name().and_then(|name| place(name.to_str()?)) else { continue };
+            let text = fs::read(&path).map_err(|cause| Error::Job { path: path.clone(), cause })?;
+            String::from_utf8_lossy(&text).lines().for_each(|line| report.see(rank, replica, line));
+        }
+        Ok(report)
+    }
+
+    fn see(&mut self, rank: u32, replica: u32, line: &str) {
+        let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match what {
+            "begin" => {
+                self.began += 1;
+                self.nodes.insert((rank, replica), rest.to_owned());
+            }
+            "end" => {
+                let numbers = numbers(rest);
+                let number = |name: &str| numbers.get(name).copied().and_then(|one| u64::try_from(one).ok());
+                self.ended += 1;
+                self.compared += number("compared").unwrap_or(0);
+                self.replaced += number("replaced").unwrap_or(0);
+            }
+            "injected" => self.injected += 1,
+            "mismatch" => self.mismatches.extend(mismatch(rank, replica, rest)),
+            "stopped" => self.stopped = self.stopped.take().or_else(|| Some(format!("rank {rank}: {rest}"))),
+            _ => {}
+        }
+    }
+
+    /// Messages that differed: each of them was seen by several replicas.
+    pub fn messages(&self) -> usize {
+        let mut places: Vec<_> = self.mismatches.iter().map(|one| (one.rank, one.numbers.get("number"))).collect();
+        places.sort_unstable();
+        places.dedup();
+        places.len()
+    }
+
+    /// How often a node had the wrong version, by its name; of messages, the sender's.
+    pub fn erring_nodes(&self) -> BTreeMap<&str, usize> {
+        let mut nodes = BTreeMap::new();
+        let mut seen = Vec::new();
+        for one in &self.mismatches {
+            let sender = one.numbers.get("peer").copied().and_then(|peer| u32::try_from(peer).ok()).unwrap_or(one.rank);
+            for &replica in &one.wrong {
+                let key = (one.rank, one.numbers.get("number"), replica);
+                if let Some(node) = self.nodes.get(&(sender, replica)).filter(|_| !seen.contains(&key)) {
+                    *nodes.entry(node.as_str()).or_insert(0) += 1;
+                    seen.push(key);
+                }
+            }
+        }
+        nodes
+    }
+
+    /// The whole as JSON.
+    pub fn document(&self, ranks: u32, replicas: u32) -> Value {
+        json!({
+            "schema": "rampart.mpirun/1",
+            "ranks": ranks,
+            "replicas": replicas,
+            "processes": { "began": self.began, "ended": self.ended },
+            "compared": self.compared,
+            "differed": self.messages(),
+            "replaced": self.replaced,
+            "injected": self.injected,
+            "stopped": self.stopped,
+            "erring_nodes": self.erring_nodes(),
+            "mismatches": self.mismatches.iter().map(ReplicaMismatch::document).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl ReplicaMismatch {
+    fn document(&self) -> Value {
+        let known = |name: &str| self.numbers.get(name).copied().filter(|&number| number >= 0);
+        json!({
+            "rank": self.rank,
+            "replica": self.replica,
+            "what": self.what,
+            "communicator": known("comm"),
+            "peer": known("peer"),
+            "tag": known("tag"),
+            "bytes": known("bytes"),
+            "first_difference": known("offset"),
+            "number": known("number"),
+            "wrong_replicas": self.wrong,
+            "verdict": self.verdict,
+        })
+    }
+}
+
+/// The rank and the replica in the name of a file, `events.RANK.REPLICA`.
+fn place(name: &str) -> Option<(u32, u32)> {
+    let (rank, replica) = name.strip_prefix("events.")?.split_once('.')?;
+    Some((rank.parse().ok()?, replica.parse().ok()?))
+}
+
+/// Pairs of a name and a number.
+fn numbers(text: &str) -> BTreeMap<String, i64> {
+    let words: Vec<&str> = text.split(' ').collect();
+    let pair = |pair: &[&str]| Some((pair[0].to_owned(), pair[1].parse().ok()?));
+    words.chunks_exact(2).filter_map(pair).collect()
+}
+
+/// Reads `WHAT comm N ... wrong 0xMASK VERDICT`; `None` if the line was cut off.
+fn mismatch(rank: u32, replica: u32, text: &str) -> Option<ReplicaMismatch> {
+    let (what, rest) = text.split_once(' ')?;
+    let (pairs, mask) = rest.split_once(" wrong ")?;
+    let (mask, verdict) = mask.split_once(' ')?;
+    let mask = u32::from_str_radix(mask.trim_start_matches("0x"), 16).ok()?;
+    let wrong = (0..32).filter(|replica| mask >> replica & 1 == 1).collect();
+    let (what, verdict) = (what.to_owned(), verdict.to_owned());
+    Some(ReplicaMismatch { rank, replica, what, numbers: numbers(pairs), wrong, verdict })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_processes_say_is_added_up() {
+        let mut report = JobReport::default();
+        for replica in 0..3 {
+            report.see(0, replica, &format!("begin node{replica}"));
+            report.see(1, replica, &format!("begin node{replica}"));
+        }
+        let line =
+            |verdict| format!("mismatch message comm 1 peer 1 tag 7 bytes 80 offset 3 number 9 wrong 0x2 {verdict}");
+        report.see(0, 1, &line("replaced"));
+        report.see(0, 2, &line("right"));
+        report.see(0, 1, "end compared 10 differed 1 replaced 1");
+        report.see(1, 1, "injected message 3 to 0 tag 7 bytes 80 bit 24");
+        report.see(1, 1, "mismatch message comm 1 pe");
+        assert_eq!((report.began, report.ended, report.compared, report.replaced), (6, 1, 10, 1));
+        assert_eq!((report.messages(), report.injected, report.mismatches.len()), (1, 1, 2));
+        assert_eq!(report.erring_nodes(), BTreeMap::from([("node1", 1)]));
+        let document = report.document(2, 3);
+        assert_eq!(document["mismatches"][0]["wrong_replicas"], json!([1]));
+        assert_eq!(document["mismatches"][1]["verdict"], "right");
+    }
+
+    #[test]
+    fn only_files_of_events_are_read() {
+        assert_eq!(place("events.12.3"), Some((12, 3)));
+        assert_eq!((place("stdout.3"), place("events.x.1"), place("events.1")), (None, None, None));
+    }
+}

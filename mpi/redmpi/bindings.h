@@ -1,0 +1,16 @@
+/* Arguments of Fortran as C takes them. */
+#ifndef RAMPART_BINDINGS_H
+#define RAMPART_BINDINGS_H
+
+#include <mpi.h>
+
+/* A buffer, or what stands for one: MPI_BOTTOM and MPI_IN_PLACE are places in memory there. */
+void *buffer_from_fortran(void *buffer);
+
+/* Fills a status of the program, unless it wants none. */
+void status_to_fortran(const MPI_Status *from, MPI_Fint *status);
+
+/* The team's communicator for that of the world. */
+MPI_Fint team_in_fortran(MPI_Fint comm);
+
+#endif

@@ -1,0 +1,290 @@
+/* See collectives.h. */
+#include "collectives.h"
+
+#include <stdlib.h>
+
+#include "decisions.h"
+#include "envelopes.h"
+#include "events.h"
+#include "history.h"
+#include "injector.h"
+
+/* Tells operations apart. */
+static int64_t sum_of(const char *name)
+{
+    int64_t sum = 0;
+    while (*name)
+        sum = sum * 31 + *name++;
+    return sum;
+}
+
+void before_transfer(struct transfer *transfer, const char *name, MPI_Comm comm)
+{
+    transfer->name = name;
+    transfer->shadow = shadow_of(comm);
+    if (!transfer->shadow)
+        stop_job("%s on a communicator that was made in a way that is not supported", name);
+    flush_decisions();
+    record_step(STEP_COLLECTIVE, transfer->shadow->number, sum_of(name),
+                (int64_t)transfer->input.bytes);
+    if (transfer->input.bytes)
+        inject(transfer->input.buffer, transfer->input.bytes, transfer->input.type, -1, -1);
+}
+
+static void free_outputs(struct transfer *transfer)
+{
+    if (transfer->outputs != &transfer->only)
+        free(transfer->outputs);
+}
+
+void after_transfer(struct transfer *transfer)
+{
+    const int compared = compared_teams(teams.replicas);
+    struct envelope envelopes[MOST_COMPARED];
+    MPI_Request receives[MOST_COMPARED];
+    struct testimony testimony = { .envelopes = envelopes, .count = compared };
+    if (!transfer->count) {
+        free_outputs(transfer);
+        return;
+    }
+    for (int i = 0; i < compared; i++)
+        PMPI_Irecv(&envelopes[i], sizeof envelopes[i], MPI_BYTE, team_before(i + 1), TAG_OUTPUT, teams.column,
+                   &receives[i]);
+    struct packed packed = pack_regions(transfer->outputs, transfer->count);
+    struct digest mine = digest_of(packed.data, packed.bytes);
+    struct envelope_place *place = next_envelope();
+    size_t length = fill_envelope(&place->envelope, &packed, &mine);
+    for (int i = 0; i < compared; i++)
+        PMPI_Isend(&place->envelope, (int)length, MPI_BYTE, team_after(i + 1), TAG_OUTPUT, teams.column,
+                   &place->sends[i]);
+    for (int i = 0; i < compared; i++) {
+        MPI_Status status;
+        int came;
+        complete(&receives[i], &status);
+        PMPI_Get_count(&status, MPI_BYTE, &came);
+        testimony.came[i] = (size_t)came;
+    }
+    compare(transfer->outputs, transfer->count, &packed, &mine, &testimony,
+            &(struct origin){ .what = transfer->name, .comm = transfer->shadow->number, .peer = -1, .tag = -1 }, NULL);
+    free_outputs(transfer);
+}
+
+/* The program may free its types before the operation ends. */
+static void keep_types(struct transfer *transfer)
+{
+    for (int i = 0; i < transfer->count; i++) {
+        if (is_derived(transfer->outputs[i].type))
+            PMPI_Type_dup(transfer->outputs[i].type, &transfer->outputs[i].type);
+    }
+}
+
+MPI_Request transfer_request(const struct transfer *transfer, MPI_Request native)
+{
+    struct request *request = new_request(REQUEST_COLLECTIVE);
+    request->is_active = true;
+    request->data = native;
+    request->shadow = shadow_hold(transfer->shadow);
+    request->transfer = malloc(sizeof *request->transfer);
+    if (!request->transfer)
+        stop_job("no memory for %s", transfer->name);
+    *request->transfer = *transfer;
+    if (transfer->outputs == &transfer->only)
+        request->transfer->outputs = &request->transfer->only;
+    keep_types(request->transfer);
+    return handle_of(request);
+}
+
+void end_transfer_request(struct request *request)
+{
+    struct transfer *transfer = request->transfer;
+    MPI_Datatype *derived = malloc(sizeof *derived * (size_t)(transfer->count + 1));
+    int count = 0;
+    if (!derived)
+        stop_job("no memory for %s", transfer->name);
+    for (int i = 0; i < transfer->count; i++) {
+        if (is_derived(transfer->outputs[i].type))
+            derived[count++] = transfer->outputs[i].type;
+    }
+    after_transfer(transfer);
+    for (int i = 0; i < count; i++) {
+        forget_type(derived[i]);
+        PMPI_Type_free(&derived[i]);
+    }
+    free(derived);
+    free(transfer);
+}
+
+static int rank_in(MPI_Comm comm)
+{
+    int rank;
+    PMPI_Comm_rank(comm, &rank);
+    return rank;
+}
+
+static int size_of(MPI_Comm comm)
+{
+    int size;
+    PMPI_Comm_size(comm, &size);
+    return size;
+}
+
+static struct region region_of(const void *buffer, size_t count, MPI_Datatype type)
+{
+    struct region region = { .buffer = (void *)buffer, .type = type };
+    region.bytes = type == MPI_DATATYPE_NULL ? 0 : message_bytes(count, type);
+    return region;
+}
+
+static void gives(struct transfer *transfer, const void *buffer, size_t count, MPI_Datatype type)
+{
+    if (buffer != MPI_IN_PLACE)
+        transfer->input = region_of(buffer, count, type);
+}
+
+static void gets(struct transfer *transfer, void *buffer, size_t count, MPI_Datatype type)
+{
+    if (buffer == MPI_IN_PLACE)
+        return;
+    transfer->only = region_of(buffer, count, type);
+    transfer->outputs = &transfer->only;
+    transfer->count = 1;
+}
+
+/* One piece from each process that sends anything: `step` is the number of bytes of a unit of a displacement. */
+static void gets_pieces(struct transfer *transfer, void *buffer, const int counts[], const int displs[], MPI_Aint step,
+                        const MPI_Datatype types[], bool is_one_type, int pieces)
+{
+    transfer->outputs = malloc(sizeof *transfer->outputs * (size_t)pieces);
+    if (!transfer->outputs)
+        stop_job("no memory for %d pieces of a collective operation", pieces);
+    for (int i = 0; i < pieces; i++) {
+        struct region piece = region_of((char *)buffer + displs[i] * step, (size_t)counts[i],
+                                        is_one_type ? types[0] : types[i]);
+        if (piece.bytes)
+            transfer->outputs[transfer->count++] = piece;
+    }
+}
+
+static MPI_Aint extent_of(MPI_Datatype type)
+{
+    MPI_Aint low, extent;
+    PMPI_Type_get_extent(type, &low, &extent);
+    return extent;
+}
+
+void describe_Barrier(struct transfer *transfer)
+{
+    (void)transfer;
+}
+
+void describe_Bcast(struct transfer *transfer, void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm)
+{
+    if (rank_in(comm) == root)
+        gives(transfer, buffer, (size_t)count, datatype);
+    else
+        gets(transfer, buffer, (size_t)count, datatype);
+}
+
+void describe_Gather(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                     void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
+{
+    gives(transfer, sendbuf, (size_t)sendcount, sendtype);
+    if (rank_in(comm) == root)
+        gets(transfer, recvbuf, (size_t)recvcount * (size_t)size_of(comm), recvtype);
+}
+
+void describe_Gatherv(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                      void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, int root,
+                      MPI_Comm comm)
+{
+    gives(transfer, sendbuf, (size_t)sendcount, sendtype);
+    if (rank_in(comm) == root)
+        gets_pieces(transfer, recvbuf, recvcounts, displs, extent_of(recvtype), &recvtype, true, size_of(comm));
+}
+
+void describe_Scatter(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                      void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
+{
+    if (rank_in(comm) == root)
+        gives(transfer, sendbuf, (size_t)sendcount * (size_t)size_of(comm), sendtype);
+    gets(transfer, recvbuf, (size_t)recvcount, recvtype);
+}
+
+void describe_Scatterv(struct transfer *transfer, void *recvbuf, int recvcount, MPI_Datatype recvtype)
+{
+    gets(transfer, recvbuf, (size_t)recvcount, recvtype);
+}
+
+void describe_Allgather(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                        void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
+{
+    gives(transfer, sendbuf, (size_t)sendcount, sendtype);
+    gets(transfer, recvbuf, (size_t)recvcount * (size_t)size_of(comm), recvtype);
+}
+
+void describe_Allgatherv(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                         void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype,
+                         MPI_Comm comm)
+{
+    gives(transfer, sendbuf, (size_t)sendcount, sendtype);
+    gets_pieces(transfer, recvbuf, recvcounts, displs, extent_of(recvtype), &recvtype, true, size_of(comm));
+}
+
+void describe_Alltoall(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                       void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
+{
+    size_t size = (size_t)size_of(comm);
+    gives(transfer, sendbuf, (size_t)sendcount * size, sendtype);
+    gets(transfer, recvbuf, (size_t)recvcount * size, recvtype);
+}
+
+void describe_Alltoallv(struct transfer *transfer, void *recvbuf, const int recvcounts[], const int rdispls[],
+                        MPI_Datatype recvtype, MPI_Comm comm)
+{
+    gets_pieces(transfer, recvbuf, recvcounts, rdispls, extent_of(recvtype), &recvtype, true, size_of(comm));
+}
+
+void describe_Alltoallw(struct transfer *transfer, void *recvbuf, const int recvcounts[], const int rdispls[],
+                        const MPI_Datatype recvtypes[], MPI_Comm comm)
+{
+    gets_pieces(transfer, recvbuf, recvcounts, rdispls, 1, recvtypes, false, size_of(comm));
+}
+
+void describe_Reduce(struct transfer *transfer, const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype,
+                     int root, MPI_Comm comm)
+{
+    gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, (size_t)count, datatype);
+    if (rank_in(comm) == root)
+        gets(transfer, recvbuf, (size_t)count, datatype);
+}
+
+void describe_Allreduce(struct transfer *transfer, const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype)
+{
+    gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, (size_t)count, datatype);
+    gets(transfer, recvbuf, (size_t)count, datatype);
+}
+
+void describe_Reduce_scatter(struct transfer *transfer, const void *sendbuf, void *recvbuf, const int recvcounts[],
+                             MPI_Datatype datatype, MPI_Comm comm)
+{
+    size_t all = 0;
+    for (int i = 0; i < size_of(comm); i++)
+        all += (size_t)recvcounts[i];
+    gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, all, datatype);
+    gets(transfer, recvbuf, (size_t)recvcounts[rank_in(comm)], datatype);
+}
+
+void describe_Reduce_scatter_block(struct transfer *transfer, const void *sendbuf, void *recvbuf, int recvcount,
+                                   MPI_Datatype datatype, MPI_Comm comm)
+{
+    gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, (size_t)recvcount * (size_t)size_of(comm), datatype);
+    gets(transfer, recvbuf, (size_t)recvcount, datatype);
+}
+
+void describe_Exscan(struct transfer *transfer, const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype,
+                     MPI_Comm comm)
+{
+    gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, (size_t)count, datatype);
+    if (rank_in(comm))
+        gets(transfer, recvbuf, (size_t)count, datatype);
+}

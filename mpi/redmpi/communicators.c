@@ -1,0 +1,85 @@
+/* Communicators of the program: each new one gets a shadow. */
+#include <mpi.h>
+
+#include "communicators.h"
+#include "decisions.h"
+#include "digest.h"
+#include "events.h"
+#include "history.h"
+#include "requests.h"
+#include "teams.h"
+
+/* Some are made of what a node has, or as the MPI likes it: they must be alike in all teams. */
+static void check_same(MPI_Comm comm)
+{
+    int size = 0, rank = 0;
+    if (comm != MPI_COMM_NULL) {
+        PMPI_Comm_size(comm, &size);
+        PMPI_Comm_rank(comm, &rank);
+    }
+    int least[4] = { size, -size, rank, -rank };
+    MPI_Request request;
+    PMPI_Iallreduce(MPI_IN_PLACE, least, 4, MPI_INT, MPI_MIN, teams.column, &request);
+    complete(&request, MPI_STATUS_IGNORE);
+    if (least[0] != -least[1] || least[2] != -least[3])
+        stop_job("a communicator has other ranks in each team, since these lie on nodes in different ways");
+}
+
+void before_new_communicator(MPI_Comm comm)
+{
+    MPI_Request request;
+    flush_decisions();
+    if (PMPI_Ibarrier(comm, &request) == MPI_SUCCESS)
+        complete(&request, MPI_STATUS_IGNORE);
+}
+
+void after_new_communicator(MPI_Comm comm)
+{
+    int is_between_groups = 0;
+    if (comm != MPI_COMM_NULL)
+        PMPI_Comm_test_inter(comm, &is_between_groups);
+    if (is_between_groups)
+        stop_job("an intercommunicator, which is not supported");
+    record_step(STEP_COMMUNICATOR, 0, 0, 0);
+    check_same(comm);
+    if (comm != MPI_COMM_NULL)
+        shadow_begin(comm);
+}
+
+/* What the MPI knows only of the world is found there. */
+static int attribute(MPI_Comm comm, int key, void *value, int *flag)
+{
+    int result = PMPI_Comm_get_attr(real_comm(comm), key, value, flag);
+    if (result == MPI_SUCCESS && !*flag && comm == MPI_COMM_WORLD)
+        result = PMPI_Comm_get_attr(comm, key, value, flag);
+    return result;
+}
+
+int MPI_Comm_get_attr(MPI_Comm comm, int comm_keyval, void *attribute_val, int *flag)
+{
+    return attribute(comm, comm_keyval, attribute_val, flag);
+}
+
+int MPI_Attr_get(MPI_Comm comm, int keyval, void *attribute_val, int *flag)
+{
+    return attribute(comm, keyval, attribute_val, flag);
+}
+
+int MPI_Comm_free(MPI_Comm *comm)
+{
+    shadow_forget();
+    return PMPI_Comm_free(comm);
+}
+
+int MPI_Comm_disconnect(MPI_Comm *comm)
+{
+    shadow_forget();
+    flush_decisions();
+    return PMPI_Comm_disconnect(comm);
+}
+
+int MPI_Type_free(MPI_Datatype *datatype)
+{
+    forget_type(*datatype);
+    return PMPI_Type_free(datatype);
+}

@@ -1,0 +1,99 @@
+/* See compare.h. */
+#include "compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "connections.h"
+#include "events.h"
+#include "teams.h"
+
+const struct digest too_long = { .bytes = UINT64_MAX };
+
+struct packed pack_regions(const struct region *regions, int count)
+{
+    if (count == 1)
+        return pack(regions->buffer, regions->bytes, regions->type);
+    struct packed all = { 0 };
+    for (int i = 0; i < count; i++)
+        all.bytes += regions[i].bytes;
+    char *next = all.copy = malloc(all.bytes ? all.bytes : 1);
+    if (!all.copy)
+        stop_job("no memory for %zu bytes that were received", all.bytes);
+    all.data = all.copy;
+    for (int i = 0; i < count; i++) {
+        struct packed one = pack(regions[i].buffer, regions[i].bytes, regions[i].type);
+        if (one.bytes)
+            memcpy(next, one.data, one.bytes);
+        next += one.bytes;
+        release_packed(&one);
+    }
+    return all;
+}
+
+/* Writes the right bytes where the wrong ones were. Only a single region may have another length than it had. */
+static void unpack_all(struct region *regions, int count, const char *data, size_t bytes)
+{
+    size_t room = 0;
+    for (int i = 0; i < count; i++)
+        room += regions[i].bytes;
+    if (count == 1)
+        regions->bytes = bytes;
+    else if (room != bytes)
+        stop_job("replica %d of rank %d expects another length than the others: an error has changed what it does",
+                 teams.replica, teams.rank);
+    for (int i = 0; i < count; i++) {
+        unpack(regions[i].buffer, data, regions[i].bytes, regions[i].type);
+        data += regions[i].bytes;
+    }
+}
+
+/* Where the message and what is known of another one differ first; -1 if that is not known. */
+static long difference(const struct packed *packed, const struct testimony *testimony, const struct digest *mine,
+                       const struct digest *others, const struct verdict *verdict)
+{
+    const unsigned char *right = verdict->replacement, *here = packed->data;
+    if (right) {
+        size_t both = verdict->bytes < packed->bytes ? verdict->bytes : packed->bytes, at = 0;
+        while (at < both && right[at] == here[at])
+            at++;
+        return (long)at;
+    }
+    for (int i = 0; i < testimony->count; i++) {
+        if (!same_digest(mine, &others[i]))
+            return first_difference(&testimony->envelopes[i], packed);
+    }
+    return -1;
+}
+
+size_t compare(struct region *regions, int count, struct packed *packed, const struct digest *mine,
+               const struct testimony *testimony, const struct origin *origin, bool *was_replaced)
+{
+    struct digest others[MOST_COMPARED];
+    for (int i = 0; i < testimony->count; i++) {
+        others[i] = digest_in(&testimony->envelopes[i], testimony->came[i], packed, mine);
+        if (testimony->room && others[i].bytes > testimony->room)
+            others[i] = too_long;
+    }
+    struct verdict verdict = agree(packed->data, mine, others, testimony->count);
+    size_t bytes = packed->bytes;
+    if (verdict.differed) {
+        tell("mismatch %s comm %d peer %d tag %d bytes %zu offset %ld number %llu wrong %#x %s", origin->what,
+             origin->comm, origin->peer, origin->tag, packed->bytes,
+             difference(packed, testimony, mine, others, &verdict), (unsigned long long)verdict.number, verdict.wrong,
+             verdict.replacement   ? "replaced"
+             : verdict.is_accepted ? "right"
+                                   : "undecided");
+        if (!verdict.is_accepted)
+            no_majority(origin->what);
+        if (verdict.replacement) {
+            bytes = verdict.bytes;
+            unpack_all(regions, count, verdict.replacement, bytes);
+            free(verdict.replacement);
+        }
+    }
+    if (was_replaced)
+        *was_replaced = verdict.replacement != NULL;
+    release_packed(packed);
+    return bytes;
+}

@@ -1,0 +1,41 @@
+/* Compares what a replica received with what other teams say of it, and mends it. */
+#ifndef RAMPART_COMPARE_H
+#define RAMPART_COMPARE_H
+
+#include "digest.h"
+
+/* A part of the program's memory that was received. */
+struct region {
+    void *buffer;
+    size_t bytes; /* of data; between them are gaps of the type */
+    MPI_Datatype type;
+};
+
+/* What other teams say. */
+struct testimony {
+    const struct envelope *envelopes;
+    size_t came[MOST_COMPARED]; /* bytes of each */
+    int count;
+    size_t room; /* for the message; 0: what is received has its length */
+};
+
+/* Stands for each message for which there is no room: the MPI has an error for the program then. */
+extern const struct digest too_long;
+
+/* Where it comes from, for the report. */
+struct origin {
+    const char *what; /* a message, or the name of a collective operation */
+    int comm;         /* the number of its communicator */
+    int peer, tag;    /* -1: none */
+};
+
+/* All regions in one piece, in their order. */
+struct packed pack_regions(const struct region *regions, int count);
+
+/* Returns when the program may have what is in the regions, and how many bytes it is then. The job ends here if no
+ * majority is right, unless the user wants it to go on. `packed` is what was received, and is released; `mine` is its
+ * digest. `was_replaced` may be null. */
+size_t compare(struct region *regions, int count, struct packed *packed, const struct digest *mine,
+               const struct testimony *testimony, const struct origin *origin, bool *was_replaced);
+
+#endif

@@ -1,0 +1,486 @@
+/* See connections.h. */
+#include "connections.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <mpi.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "decisions.h"
+#include "digest.h"
+#include "events.h"
+#include "history.h"
+#include "receives.h"
+#include "requests.h"
+#include "teams.h"
+
+/* Digests that are remembered, addresses of a machine that are tried, and how long each. */
+#define REMEMBERED 65536
+#define ADDRESSES 8
+#define CONNECT_SECONDS 5
+
+/* How often it is looked whether this process goes on, and for how many looks it may stand still. */
+#define LOOK_MS 1000
+#define STILL_LOOKS 3
+
+/* Where a process can be reached. */
+struct place {
+    uint16_t port;
+    uint16_t count;
+    struct in6_addr addresses[ADDRESSES]; /* IPv4 ones are mapped */
+    uint64_t secret;
+};
+
+/* The first bytes on a connection. */
+struct hello {
+    uint64_t secret;
+    int32_t rank, replica;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t thread;
+    struct agreement agreement;
+    int peers[MOST_REPLICAS]; /* sockets; -1: none */
+    int listener, wake;
+    const void *message; /* the one of the agreement, while it is here */
+    size_t message_bytes;
+    void *replacement;
+    size_t replacement_bytes;
+    bool is_sending, is_leaving, is_ending;
+    struct tally tally;
+} mine = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .listener = -1, .wake = -1 };
+
+static bool write_all(int to, const void *data, size_t bytes)
+{
+    const char *next = data;
+    while (bytes) {
+        ssize_t written = send(to, next, bytes, MSG_NOSIGNAL);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return false;
+        next += written;
+        bytes -= (size_t)written;
+    }
+    return true;
+}
+
+static bool read_all(int from, void *data, size_t bytes)
+{
+    char *next = data;
+    while (bytes) {
+        ssize_t got = recv(from, next, bytes, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        next += got;
+        bytes -= (size_t)got;
+    }
+    return true;
+}
+
+/* With the lock held. */
+static void lose(int replica)
+{
+    if (mine.peers[replica] < 0)
+        return;
+    close(mine.peers[replica]);
+    mine.peers[replica] = -1;
+    if (!mine.is_leaving)
+        tell("lost %d", replica);
+    agreement_lose(&mine.agreement, replica);
+}
+
+/* Sends what is to be sent. The lock is held, but not while a connection takes the bytes: the agreement waits until
+ * they are sent before the message goes. */
+static void send_all(void)
+{
+    struct notice notice;
+    int to;
+    mine.is_sending = true;
+    while (agreement_say(&mine.agreement, &to, &notice)) {
+        int socket = mine.peers[to];
+        const void *message = mine.message;
+        if (notice.kind == NOTICE_MESSAGE)
+            notice.digest.bytes = mine.replacement ? mine.replacement_bytes : mine.message_bytes;
+        if (socket < 0)
+            continue;
+        pthread_mutex_unlock(&mine.lock);
+        bool is_sent = write_all(socket, &notice, sizeof notice) &&
+                       (notice.kind != NOTICE_MESSAGE || write_all(socket, message, notice.digest.bytes));
+        pthread_mutex_lock(&mine.lock);
+        if (!is_sent)
+            lose(to);
+    }
+    mine.is_sending = false;
+    pthread_cond_broadcast(&mine.changed);
+}
+
+/* Ends this process, and with it the job: the launcher sees to that. The MPI may not be called in this thread. */
+static void leave_path(int other, uint64_t step)
+{
+    tell("stopped replicas %d and %d of rank %d do different things at step %llu: an error has changed what one of "
+         "them does",
+         teams.replica, other, teams.rank, (unsigned long long)step);
+    _exit(STOPPED);
+}
+
+/* Another replica has said how far it is. If it is ahead, it learns in turn how far this one is. */
+static void compare_paths(int other, const struct notice *notice)
+{
+    uint64_t mine_then, mine_now, steps = steps_done(&mine_now);
+    if (steps_hash(notice->number, &mine_then)) {
+        if (mine_then != notice->digest.low)
+            leave_path(other, notice->number);
+    } else if (notice->number > steps && mine.peers[other] >= 0) {
+        struct notice own = { .kind = NOTICE_PATH, .number = steps, .digest = { .low = mine_now } };
+        write_all(mine.peers[other], &own, sizeof own);
+    }
+}
+
+/* Tells the others how far this process is when it stands still. */
+static void look_at_progress(void)
+{
+    static uint64_t before;
+    static int still;
+    struct notice own = { .kind = NOTICE_PATH };
+    own.number = steps_done(&own.digest.low);
+    still = own.number == before ? still + 1 : 0;
+    before = own.number;
+    if (still < STILL_LOOKS || still % STILL_LOOKS)
+        return;
+    pthread_mutex_lock(&mine.lock);
+    for (int i = 0; i < teams.replicas; i++) {
+        if (mine.peers[i] >= 0)
+            write_all(mine.peers[i], &own, sizeof own);
+    }
+    pthread_mutex_unlock(&mine.lock);
+}
+
+/* A notice has begun to arrive. */
+static void hear(int from)
+{
+    struct notice notice;
+    void *message = NULL;
+    bool is_read = read_all(mine.peers[from], &notice, sizeof notice);
+    if (is_read && notice.kind == NOTICE_MESSAGE) {
+        message = malloc(notice.digest.bytes ? notice.digest.bytes : 1);
+        if (!message)
+            stop_job("no memory for a message of %llu bytes", (unsigned long long)notice.digest.bytes);
+        is_read = read_all(mine.peers[from], message, notice.digest.bytes);
+        notice.digest = digest_of(message, notice.digest.bytes);
+    }
+    pthread_mutex_lock(&mine.lock);
+    if (!is_read) {
+        lose(from);
+    } else if (notice.kind == NOTICE_PATH) {
+        compare_paths(from, &notice);
+    } else {
+        bool was = mine.agreement.is_replaced;
+        agreement_hear(&mine.agreement, from, &notice);
+        if (!was && mine.agreement.is_replaced) {
+            mine.replacement = message;
+            mine.replacement_bytes = notice.digest.bytes;
+            mine.message = message;
+            message = NULL;
+        }
+    }
+    send_all();
+    pthread_mutex_unlock(&mine.lock);
+    free(message);
+}
+
+static void *answer(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        struct pollfd waited[MOST_REPLICAS + 1] = { { .fd = mine.wake, .events = POLLIN } };
+        pthread_mutex_lock(&mine.lock);
+        bool is_over = mine.is_ending;
+        for (int i = 0; i < teams.replicas; i++) {
+            waited[i + 1] = (struct pollfd){ .fd = mine.peers[i], .events = POLLIN };
+            is_over &= mine.peers[i] < 0;
+        }
+        pthread_mutex_unlock(&mine.lock);
+        if (is_over)
+            return NULL;
+        int ready = poll(waited, (nfds_t)teams.replicas + 1, LOOK_MS);
+        if (ready == 0)
+            look_at_progress();
+        if (ready <= 0)
+            continue;
+        for (int i = 0; i < teams.replicas; i++) {
+            if (waited[i + 1].revents)
+                hear(i);
+        }
+        if (waited[0].revents) {
+            uint64_t count;
+            ssize_t got = read(mine.wake, &count, sizeof count);
+            (void)got;
+            pthread_mutex_lock(&mine.lock);
+            send_all();
+            pthread_mutex_unlock(&mine.lock);
+        }
+    }
+}
+
+/* Asks the thread to send. */
+static void wake(void)
+{
+    uint64_t one = 1;
+    ssize_t written = write(mine.wake, &one, sizeof one);
+    (void)written;
+}
+
+/* The addresses of this machine; those of its own loop last. */
+static void find_addresses(struct place *place)
+{
+    struct ifaddrs *all;
+    if (getifaddrs(&all))
+        return;
+    for (int loops = 0; loops < 2; loops++) {
+        for (struct ifaddrs *one = all; one && place->count < ADDRESSES; one = one->ifa_next) {
+            bool is_loop = one->ifa_flags & IFF_LOOPBACK;
+            struct in6_addr *to = &place->addresses[place->count];
+            if (!one->ifa_addr || !(one->ifa_flags & IFF_UP) || is_loop != loops)
+                continue;
+            if (one->ifa_addr->sa_family == AF_INET) {
+                memset(to, 0, 10);
+                memset(to->s6_addr + 10, 0xff, 2);
+                memcpy(to->s6_addr + 12, &((struct sockaddr_in *)one->ifa_addr)->sin_addr, 4);
+                place->count++;
+            } else if (one->ifa_addr->sa_family == AF_INET6 &&
+                       !IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)one->ifa_addr)->sin6_addr)) {
+                *to = ((struct sockaddr_in6 *)one->ifa_addr)->sin6_addr;
+                place->count++;
+            }
+        }
+    }
+    freeifaddrs(all);
+}
+
+/* Listens on a port of its own, on all addresses. */
+static uint16_t begin_listening(void)
+{
+    struct sockaddr_in6 own = { .sin6_family = AF_INET6, .sin6_addr = in6addr_any };
+    socklen_t length = sizeof own;
+    int no = 0;
+    mine.listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (mine.listener < 0)
+        stop_job("no socket for the connections between replicas: %s", strerror(errno));
+    setsockopt(mine.listener, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+    if (bind(mine.listener, (struct sockaddr *)&own, sizeof own) || listen(mine.listener, MOST_REPLICAS) ||
+        getsockname(mine.listener, (struct sockaddr *)&own, &length))
+        stop_job("no port for the connections between replicas: %s", strerror(errno));
+    return own.sin6_port;
+}
+
+/* Whether the process at the other end is the one that is meant: several nodes may have the same address. */
+static bool is_meant(int connection, const struct hello *hello)
+{
+    uint64_t answer;
+    return write_all(connection, hello, sizeof *hello) && read_all(connection, &answer, sizeof answer) &&
+           answer == hello->secret;
+}
+
+static void wait_so_long(int connection, int seconds)
+{
+    struct timeval patience = { .tv_sec = seconds };
+    setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+}
+
+/* A connection to one of these addresses; -1 if none answers. */
+static int connect_to(const struct place *place, const struct hello *hello)
+{
+    for (int i = 0; i < place->count; i++) {
+        struct sockaddr_in6 to = { .sin6_family = AF_INET6,
+                                   .sin6_port = place->port,
+                                   .sin6_addr = place->addresses[i] };
+        int one = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        wait_so_long(one, CONNECT_SECONDS);
+        if (one >= 0 && !connect(one, (struct sockaddr *)&to, sizeof to) && is_meant(one, hello)) {
+            wait_so_long(one, 0);
+            return one;
+        }
+        if (one >= 0)
+            close(one);
+    }
+    return -1;
+}
+
+static void keep_connection(int replica, int connection)
+{
+    int yes = 1;
+    setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    mine.peers[replica] = connection;
+}
+
+/* The replicas after this one connect to it. */
+static void accept_others(const struct place *own)
+{
+    for (int missing = teams.replicas - 1 - teams.replica; missing;) {
+        struct hello hello;
+        struct pollfd waited = { .fd = mine.listener, .events = POLLIN };
+        if (poll(&waited, 1, 1000 * CONNECT_SECONDS * ADDRESSES) == 0)
+            stop_job("replica %d of rank %d: %d others do not connect; is there a firewall between the nodes?",
+                     teams.replica, teams.rank, missing);
+        int connection = accept4(mine.listener, NULL, NULL, SOCK_CLOEXEC);
+        if (connection < 0)
+            continue;
+        wait_so_long(connection, CONNECT_SECONDS);
+        bool is_one = read_all(connection, &hello, sizeof hello) && hello.secret == own->secret &&
+                      hello.rank == teams.rank && hello.replica > teams.replica && hello.replica < teams.replicas &&
+                      mine.peers[hello.replica] < 0 && write_all(connection, &own->secret, sizeof own->secret);
+        if (!is_one) {
+            close(connection);
+            continue;
+        }
+        wait_so_long(connection, 0);
+        keep_connection(hello.replica, connection);
+        missing--;
+    }
+}
+
+static void connect_replicas(void)
+{
+    struct place own = { .port = begin_listening() }, places[MOST_REPLICAS];
+    if (getrandom(&own.secret, sizeof own.secret, 0) != sizeof own.secret)
+        stop_job("no random number: %s", strerror(errno));
+    find_addresses(&own);
+    PMPI_Allgather(&own, sizeof own, MPI_BYTE, places, sizeof own, MPI_BYTE, teams.column);
+    for (int i = 0; i < teams.replica; i++) {
+        struct hello hello = { .secret = places[i].secret, .rank = teams.rank, .replica = teams.replica };
+        int connection = connect_to(&places[i], &hello);
+        if (connection < 0)
+            stop_job("replica %d of rank %d cannot connect to replica %d; is there a firewall between the nodes?",
+                     teams.replica, teams.rank, i);
+        keep_connection(i, connection);
+    }
+    accept_others(&own);
+    close(mine.listener);
+}
+
+void begin_connections(void)
+{
+    static struct digest remembered[REMEMBERED];
+    for (int i = 0; i < MOST_REPLICAS; i++)
+        mine.peers[i] = -1;
+    agreement_begin(&mine.agreement, teams.replicas, teams.replica, remembered, REMEMBERED);
+    connect_replicas();
+    mine.wake = eventfd(0, EFD_CLOEXEC);
+    /* The program's signals are for its own threads. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&mine.thread, NULL, answer, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (mine.wake < 0 || failed)
+        stop_job("no thread for the connections between replicas");
+}
+
+/* A replica that has left the path may come to the end, too. */
+static void compare_ends(void)
+{
+    uint64_t own[2], all[MOST_REPLICAS][2];
+    own[0] = steps_done(&own[1]);
+    PMPI_Allgather(own, sizeof own, MPI_BYTE, all, sizeof own, MPI_BYTE, teams.column);
+    for (int i = 0; i < teams.replicas; i++) {
+        if (memcmp(all[i], own, sizeof own))
+            stop_job("replicas %d and %d of rank %d do different things until they end: an error has changed what one "
+                     "of them does",
+                     teams.replica, i, teams.rank);
+    }
+}
+
+void end_connections(void)
+{
+    MPI_Request request;
+    pthread_mutex_lock(&mine.lock);
+    mine.is_leaving = true;
+    pthread_mutex_unlock(&mine.lock);
+    PMPI_Ibarrier(teams.column, &request);
+    complete_alone(&request);
+    compare_ends();
+    pthread_mutex_lock(&mine.lock);
+    mine.is_ending = true;
+    for (int i = 0; i < teams.replicas; i++) {
+        if (mine.peers[i] >= 0)
+            shutdown(mine.peers[i], SHUT_RDWR);
+    }
+    pthread_mutex_unlock(&mine.lock);
+    wake();
+    pthread_join(mine.thread, NULL);
+    close(mine.wake);
+}
+
+/* Waits until the agreement knows more. Meanwhile the MPI goes on: others may need what this process sends. */
+static void wait_for_others(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    if (pthread_cond_timedwait(&mine.changed, &mine.lock, &until) != ETIMEDOUT)
+        return;
+    pthread_mutex_unlock(&mine.lock);
+    int unused;
+    flush_decisions();
+    advance_receives();
+    PMPI_Iprobe(MPI_ANY_SOURCE, TAG_NONE, teams.column, &unused, MPI_STATUS_IGNORE);
+    pthread_mutex_lock(&mine.lock);
+}
+
+struct verdict agree(const void *message, const struct digest *digest, const struct digest *others, int count)
+{
+    struct verdict verdict = { .is_accepted = true };
+    struct agreement *agreement = &mine.agreement;
+    pthread_mutex_lock(&mine.lock);
+    mine.message = message;
+    mine.message_bytes = digest->bytes;
+    agreement_compare(agreement, digest, others, count);
+    mine.tally.compared++;
+    if (agreement->outs)
+        wake();
+    while (agreement->state == AGREEMENT_WAITS || agreement->outs || mine.is_sending)
+        wait_for_others();
+    if (agreement->is_voting) {
+        verdict.differed = true;
+        verdict.is_accepted = agreement->state == AGREEMENT_ACCEPTED;
+        verdict.number = agreement->number;
+        verdict.wrong = agreement_wrong(agreement);
+        verdict.replacement = mine.replacement;
+        verdict.bytes = mine.replacement_bytes;
+        mine.tally.differed++;
+        mine.tally.replaced += mine.replacement != NULL;
+        mine.replacement = NULL;
+    }
+    agreement_hand_over(agreement);
+    mine.message = NULL;
+    pthread_mutex_unlock(&mine.lock);
+    return verdict;
+}
+
+struct tally connections_tally(void)
+{
+    return mine.tally;
+}

@@ -1,0 +1,41 @@
+/* The connections between the replicas of a rank, beside MPI.
+ *
+ * Problem: when a message is wrong, replicas must talk that may be anywhere in the program, also in a call of the MPI
+ * that waits for something else. Idea: each process has a thread that answers, on connections of its own (TCP). Why
+ * this way: MPI stays as fast as it is: no message of ours must be waited for in each of its calls, and it need not be
+ * safe for threads. A connection also ends with its process, so that a death is seen at once. */
+#ifndef RAMPART_CONNECTIONS_H
+#define RAMPART_CONNECTIONS_H
+
+#include <stddef.h>
+
+#include "agreement.h"
+
+/* Connects the replicas of this rank. All call this, after begin_teams(). */
+void begin_connections(void);
+
+/* Waits until all replicas of this rank are done, and ends the connections. */
+void end_connections(void);
+
+/* What became of a message. */
+struct verdict {
+    bool differed;    /* from what another team said; the rest is of such a message */
+    bool is_accepted; /* it is right, or the replacement is */
+    uint64_t number;  /* in the order in which this process compares */
+    uint32_t wrong;   /* a mask of the replicas that had a wrong one, as far as they were asked */
+    void *replacement; /* the right message, which the caller frees; null: it was right, or there is none */
+    size_t bytes;
+};
+
+/* The next message of this process is there, with its digest and those of other teams. Returns when the program may
+ * have it. */
+struct verdict agree(const void *message, const struct digest *mine, const struct digest *others, int count);
+
+/* Messages that differed so far, and that were replaced. */
+struct tally {
+    uint64_t compared, differed, replaced;
+};
+
+struct tally connections_tally(void);
+
+#endif

@@ -1,0 +1,195 @@
+/* See digest.h. */
+#include "digest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "events.h"
+#include "hash.h"
+
+/* Types whose facts are kept; more than programs use. */
+#define KEPT_TYPES 64
+
+/* A piece that is packed at a time: lengths are ints there. */
+#define PIECE (UINT64_C(1) << 30)
+
+struct type_facts {
+    MPI_Datatype type;
+    size_t size; /* bytes of data in an element */
+    MPI_Aint extent;
+    bool is_known, is_dense, is_derived;
+};
+
+static struct type_facts kept[KEPT_TYPES];
+
+static struct type_facts *place_of(MPI_Datatype type)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, &type, sizeof type);
+    return &kept[(bits * UINT64_C(0x9e3779b97f4a7c15)) >> 58];
+}
+_Static_assert(KEPT_TYPES == 1 << (64 - 58), "the hash is that long");
+
+/* Whether its elements are one piece of data each, without gaps: then a message is what lies in the buffer. */
+static bool is_dense(MPI_Datatype type)
+{
+    int integers, addresses, types, combiner;
+    PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+    if (combiner == MPI_COMBINER_NAMED) {
+        int size;
+        MPI_Aint low, extent;
+        PMPI_Type_size(type, &size);
+        PMPI_Type_get_extent(type, &low, &extent);
+        return low == 0 && extent == size;
+    }
+    if ((combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS) || integers > 1 || types != 1)
+        return false;
+    int number;
+    MPI_Aint address;
+    MPI_Datatype inner;
+    PMPI_Type_get_contents(type, integers, addresses, types, &number, &address, &inner);
+    bool result = is_dense(inner);
+    PMPI_Type_get_envelope(inner, &integers, &addresses, &types, &combiner);
+    if (combiner != MPI_COMBINER_NAMED)
+        PMPI_Type_free(&inner);
+    return result;
+}
+
+static const struct type_facts *facts_of(MPI_Datatype type)
+{
+    struct type_facts *facts = place_of(type);
+    if (facts->is_known && facts->type == type)
+        return facts;
+    MPI_Count size;
+    MPI_Aint low;
+    int integers, addresses, types, combiner;
+    PMPI_Type_size_x(type, &size);
+    *facts = (struct type_facts){ .type = type, .size = (size_t)size, .is_known = true, .is_dense = is_dense(type) };
+    PMPI_Type_get_extent(type, &low, &facts->extent);
+    PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+    facts->is_derived = combiner != MPI_COMBINER_NAMED;
+    return facts;
+}
+
+bool is_derived(MPI_Datatype type)
+{
+    return facts_of(type)->is_derived;
+}
+
+void forget_type(MPI_Datatype type)
+{
+    place_of(type)->is_known = false;
+}
+
+size_t message_bytes(size_t count, MPI_Datatype type)
+{
+    return count * facts_of(type)->size;
+}
+
+/* Elements that so many bytes begin. */
+static size_t elements(const struct type_facts *facts, size_t bytes)
+{
+    return facts->size ? (bytes + facts->size - 1) / facts->size : 0;
+}
+
+/* So many elements between a buffer of their type and one piece of memory, in pieces. */
+static void carry(const struct type_facts *facts, char *buffer, size_t count, char *piece, bool is_packing)
+{
+    size_t most = PIECE / facts->size ? PIECE / facts->size : 1;
+    while (count) {
+        int now = (int)(count < most ? count : most), position = 0, bytes = (int)(facts->size * (size_t)now);
+        int result = is_packing ? PMPI_Pack(buffer, now, facts->type, piece, bytes, &position, MPI_COMM_SELF)
+                                : PMPI_Unpack(piece, bytes, &position, buffer, now, facts->type, MPI_COMM_SELF);
+        if (result != MPI_SUCCESS)
+            stop_job("a message of a type that the MPI cannot pack");
+        buffer += facts->extent * now;
+        piece += bytes;
+        count -= (size_t)now;
+    }
+}
+
+struct packed pack(const void *buffer, size_t bytes, MPI_Datatype type)
+{
+    const struct type_facts *facts = facts_of(type);
+    if (facts->is_dense || !bytes)
+        return (struct packed){ .data = buffer, .bytes = bytes };
+    size_t count = elements(facts, bytes);
+    char *copy = malloc(count * facts->size);
+    if (!copy)
+        stop_job("no memory for a message of %zu bytes", bytes);
+    carry(facts, (char *)buffer, count, copy, true);
+    return (struct packed){ .data = copy, .bytes = bytes, .copy = copy };
+}
+
+void release_packed(struct packed *packed)
+{
+    free(packed->copy);
+    packed->copy = NULL;
+}
+
+void unpack(void *buffer, const void *data, size_t bytes, MPI_Datatype type)
+{
+    const struct type_facts *facts = facts_of(type);
+    if (facts->is_dense) {
+        memcpy(buffer, data, bytes);
+        return;
+    }
+    /* What follows a message that ends within an element stays as it is. */
+    size_t count = elements(facts, bytes);
+    struct packed all = pack(buffer, count * facts->size, type);
+    if (!bytes)
+        return;
+    memcpy(all.copy, data, bytes);
+    carry(facts, buffer, count, all.copy, false);
+    release_packed(&all);
+}
+
+struct digest digest_of(const void *data, size_t bytes)
+{
+    struct digest digest = { .bytes = bytes };
+    hash_bytes(data, bytes, &digest.low, &digest.high);
+    return digest;
+}
+
+size_t fill_envelope(struct envelope *envelope, const struct packed *packed, const struct digest *digest)
+{
+    envelope->bytes = packed->bytes;
+    if (packed->bytes <= WHOLE) {
+        if (packed->bytes)
+            memcpy(envelope->content.data, packed->data, packed->bytes);
+        return offsetof(struct envelope, content) + packed->bytes;
+    }
+    struct digest known = digest ? *digest : digest_of(packed->data, packed->bytes);
+    envelope->content.hash.low = known.low;
+    envelope->content.hash.high = known.high;
+    return offsetof(struct envelope, content) + sizeof envelope->content.hash;
+}
+
+/* An envelope may be wrong as well: its length is not believed. */
+static bool is_whole(const struct envelope *envelope, size_t came)
+{
+    return envelope->bytes <= WHOLE && came == offsetof(struct envelope, content) + envelope->bytes;
+}
+
+struct digest digest_in(const struct envelope *envelope, size_t came, const struct packed *packed,
+                        const struct digest *mine)
+{
+    if (!is_whole(envelope, came))
+        return (struct digest){ .bytes = envelope->bytes,
+                                .low = envelope->content.hash.low,
+                                .high = envelope->content.hash.high };
+    if (envelope->bytes == packed->bytes &&
+        (!packed->bytes || !memcmp(envelope->content.data, packed->data, packed->bytes)))
+        return *mine;
+    return digest_of(envelope->content.data, envelope->bytes);
+}
+
+long first_difference(const struct envelope *envelope, const struct packed *packed)
+{
+    size_t both = envelope->bytes < packed->bytes ? envelope->bytes : packed->bytes, at = 0;
+    if (envelope->bytes > WHOLE)
+        return -1;
+    while (at < both && envelope->content.data[at] == ((const unsigned char *)packed->data)[at])
+        at++;
+    return (long)at;
+}

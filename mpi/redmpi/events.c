@@ -1,0 +1,67 @@
+/* See events.h. */
+#include "events.h"
+
+#include <fcntl.h>
+#include <mpi.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int file = -1;
+
+void begin_events(int rank, int replica)
+{
+    const char *folder = getenv("RAMPART_REDMPI");
+    char path[4096];
+    if (!folder)
+        return;
+    snprintf(path, sizeof path, "%s/events.%d.%d", folder, rank, replica);
+    file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
+static void write_line(int to, const char *line, size_t length)
+{
+    /* A line that cannot be written has nowhere to be complained of. */
+    ssize_t written = write(to, line, length);
+    (void)written;
+}
+
+static void tell_all(const char *format, va_list arguments)
+{
+    char line[1024];
+    int length = vsnprintf(line, sizeof line - 1, format, arguments);
+    if (length < 0)
+        return;
+    size_t end = (size_t)length < sizeof line - 1 ? (size_t)length : sizeof line - 2;
+    line[end++] = '\n';
+    write_line(file < 0 ? STDERR_FILENO : file, line, end);
+}
+
+void tell(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    tell_all(format, arguments);
+    va_end(arguments);
+}
+
+void stop_job(const char *format, ...)
+{
+    char why[900];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    tell("stopped %s", why);
+    PMPI_Abort(MPI_COMM_WORLD, STOPPED);
+    abort();
+}
+
+void no_majority(const char *what)
+{
+    const char *wish = getenv("RAMPART_ON_MISMATCH");
+    if (!wish || strcmp(wish, "continue"))
+        stop_job("replicas differ in a %s, and there is no majority", what);
+}

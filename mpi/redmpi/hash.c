@@ -1,0 +1,18 @@
+/* See hash.h. */
+#include "hash.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+void hash_bytes(const void *data, size_t bytes, uint64_t *low, uint64_t *high)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2")) {
+        hash_bytes_avx2(data, bytes, low, high);
+        return;
+    }
+#endif
+    XXH128_hash_t hash = XXH3_128bits(data, bytes);
+    *low = hash.low64;
+    *high = hash.high64;
+}

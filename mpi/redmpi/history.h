@@ -1,0 +1,32 @@
+/* What this replica has done so far: the path of the program through its calls of MPI.
+ *
+ * Problem: an error may change not what a replica says, but what it does: it sends something else, or nothing, and all
+ * others wait for it for ever. Idea: each call that concerns others is a step, and a hash of all steps so far is kept
+ * for the last of them. Replicas that wait tell each other how far they are; if their hashes of the same step differ,
+ * one of them has left the common path. Why this way: nothing is sent while all goes well, and a replica that is only
+ * slow is not taken for one that is wrong. */
+#ifndef RAMPART_HISTORY_H
+#define RAMPART_HISTORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum step {
+    STEP_SEND,
+    STEP_RECEIVE,
+    STEP_COLLECTIVE,
+    STEP_DECISION,
+    STEP_COMMUNICATOR,
+    STEP_END,
+};
+
+/* The program does this next; the numbers are those that are the same for all replicas. */
+void record_step(enum step kind, int64_t one, int64_t two, int64_t three);
+
+/* How many steps it has done, and the hash of them. In any thread. */
+uint64_t steps_done(uint64_t *hash);
+
+/* The hash of so many steps; false if there were not so many, or it was too long ago. In any thread. */
+bool steps_hash(uint64_t steps, uint64_t *hash);
+
+#endif

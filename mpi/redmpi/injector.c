@@ -1,0 +1,70 @@
+/* See injector.h. */
+#include "injector.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "digest.h"
+#include "events.h"
+#include "teams.h"
+
+static struct {
+    bool is_on;
+    uint64_t odds, at;
+    uint64_t state; /* of the random numbers: the program's own are left alone */
+    uint64_t sent;  /* messages */
+} injector;
+
+/* SplitMix64 [Steele14]. */
+static uint64_t random_number(void)
+{
+    uint64_t mixed = injector.state += UINT64_C(0x9e3779b97f4a7c15);
+    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
+    return mixed ^ mixed >> 31;
+}
+
+/* The number of this name among the words; -1 if it is not there. */
+static int64_t wanted(const char *words, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *word = words; word; word = strchr(word, ' ') ? strchr(word, ' ') + 1 : NULL) {
+        if (!strncmp(word, name, length) && word[length] == '=')
+            return strtoll(word + length + 1, NULL, 10);
+    }
+    return -1;
+}
+
+void begin_injector(void)
+{
+    const char *words = getenv("RAMPART_INJECT");
+    if (!words)
+        return;
+    int64_t rank = wanted(words, "rank"), replica = wanted(words, "replica");
+    int64_t odds = wanted(words, "odds"), at = wanted(words, "at"), seed = wanted(words, "seed");
+    injector.is_on = (rank < 0 || rank == teams.rank) && (replica < 0 || replica == teams.replica);
+    injector.odds = odds > 0 ? (uint64_t)odds : 0;
+    injector.at = at > 0 ? (uint64_t)at : 0;
+    injector.state = (uint64_t)seed * UINT64_C(1000003) + (uint64_t)(teams.replica * teams.ranks + teams.rank);
+}
+
+void inject(void *buffer, size_t bytes, MPI_Datatype type, int peer, int tag)
+{
+    if (!injector.is_on || !bytes)
+        return;
+    injector.sent++;
+    bool is_hit = injector.at ? injector.sent == injector.at : injector.odds && random_number() % injector.odds == 0;
+    if (!is_hit)
+        return;
+    uint64_t bit = random_number() % (8 * (uint64_t)bytes);
+    struct packed packed = pack(buffer, bytes, type);
+    unsigned char *data = packed.copy ? packed.copy : buffer;
+    data[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    if (packed.copy)
+        unpack(buffer, data, bytes, type);
+    release_packed(&packed);
+    tell("injected message %llu to %d tag %d bytes %zu bit %llu", (unsigned long long)injector.sent, peer, tag, bytes,
+         (unsigned long long)bit);
+}

@@ -1,0 +1,18 @@
+/* Flips bits in what the program sends [Fiala15, 3.4]. */
+#ifndef RAMPART_INJECTOR_H
+#define RAMPART_INJECTOR_H
+
+#include <mpi.h>
+#include <stddef.h>
+
+/* Reads what the user wants from RAMPART_INJECT, words of the form name=number:
+ *   odds=X      each message is hit with a probability of 1/X
+ *   at=N        the N-th message that a process sends is hit, and no other
+ *   rank=N replica=N    only messages of these
+ *   seed=N */
+void begin_injector(void);
+
+/* May flip one bit of a message that is about to be sent, in the program's own memory. */
+void inject(void *buffer, size_t bytes, MPI_Datatype type, int peer, int tag);
+
+#endif

@@ -1,0 +1,109 @@
+/* The beginning and the end of a process, and what one replica decides of the time. */
+#include <mpi.h>
+
+#include "connections.h"
+#include "decisions.h"
+#include "envelopes.h"
+#include "events.h"
+#include "history.h"
+#include "injector.h"
+#include "life.h"
+#include "teams.h"
+
+void begin_replica(void)
+{
+    if (!teams.is_quiet)
+        return;
+    begin_teams();
+    if (teams.is_quiet)
+        return;
+    begin_events(teams.rank, teams.replica);
+    char node[MPI_MAX_PROCESSOR_NAME];
+    int length;
+    PMPI_Get_processor_name(node, &length);
+    tell("begin %s", node);
+    begin_injector();
+    begin_connections();
+    begin_decisions();
+}
+
+void end_replica(void)
+{
+    if (teams.is_quiet)
+        return;
+    record_step(STEP_END, 0, 0, 0);
+    end_decisions();
+    end_envelopes();
+    end_connections();
+    struct tally tally = connections_tally();
+    end_teams();
+    tell("end compared %llu differed %llu replaced %llu", (unsigned long long)tally.compared,
+         (unsigned long long)tally.differed, (unsigned long long)tally.replaced);
+}
+
+int MPI_Init(int *argc, char ***argv)
+{
+    int result = PMPI_Init(argc, argv);
+    if (result == MPI_SUCCESS)
+        begin_replica();
+    return result;
+}
+
+/* Calls of several threads at once have no order that replicas could share. */
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    int result = PMPI_Init_thread(argc, argv, required > MPI_THREAD_SERIALIZED ? MPI_THREAD_SERIALIZED : required,
+                                  provided);
+    if (result == MPI_SUCCESS)
+        begin_replica();
+    return result;
+}
+
+int MPI_Finalize(void)
+{
+    end_replica();
+    return PMPI_Finalize();
+}
+
+/* Of the whole job, whichever communicator is meant. */
+int MPI_Abort(MPI_Comm comm, int errorcode)
+{
+    if (teams.is_quiet)
+        return PMPI_Abort(comm, errorcode);
+    tell("aborted by the program with %d", errorcode);
+    return PMPI_Abort(MPI_COMM_WORLD, errorcode);
+}
+
+static double decided_time(double own)
+{
+    struct decision decision = { .kind = DECISION_TIME, .seconds = own };
+    if (teams.is_quiet || !pthread_equal(pthread_self(), teams.thread))
+        return own;
+    if (decides())
+        tell_decision(&decision);
+    else
+        must_hear(&decision);
+    return decision.seconds;
+}
+
+double MPI_Wtime(void)
+{
+    return decided_time(PMPI_Wtime());
+}
+
+double MPI_Wtick(void)
+{
+    return decided_time(PMPI_Wtick());
+}
+
+/* The name of a node differs between replicas: all get that of the first. */
+int MPI_Get_processor_name(char *name, int *resultlen)
+{
+    int result = PMPI_Get_processor_name(name, resultlen);
+    if (!teams.is_quiet) {
+        flush_decisions();
+        PMPI_Bcast(resultlen, 1, MPI_INT, 0, teams.column);
+        PMPI_Bcast(name, *resultlen + 1, MPI_CHAR, 0, teams.column);
+    }
+    return result;
+}

@@ -1,0 +1,299 @@
+/* The program's own messages: sends and receives.
+ *
+ * Each message goes within the team, and a digest of it to the next teams on the ring [Fiala15, 3.3.2.2, figure 3.4].
+ */
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decisions.h"
+#include "envelopes.h"
+#include "events.h"
+#include "history.h"
+#include "injector.h"
+#include "receives.h"
+#include "requests.h"
+#include "teams.h"
+
+/* The shadow of the communicator of a message, which has one unless we do not know how it was made. */
+static struct shadow *needed_shadow(MPI_Comm comm)
+{
+    struct shadow *shadow = shadow_of(comm);
+    if (!shadow)
+        stop_job("a message on a communicator that was made in a way that is not supported");
+    return shadow;
+}
+
+/* Whether the MPI will take this. All else it is to refuse as it does without us. */
+static bool is_valid(const struct shadow *shadow, int count, MPI_Datatype type, int peer, int tag)
+{
+    return count >= 0 && type != MPI_DATATYPE_NULL && peer >= 0 && peer < shadow->size && tag >= 0;
+}
+
+/* What goes before a message. */
+static void announce(void *buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm)
+{
+    if (peer == MPI_PROC_NULL)
+        return;
+    const struct shadow *shadow = needed_shadow(comm);
+    if (!is_valid(shadow, count, type, peer, tag))
+        return;
+    size_t bytes = message_bytes((size_t)count, type);
+    record_step(STEP_SEND, (int64_t)shadow->number << 32 | peer, tag, (int64_t)bytes);
+    inject(buffer, bytes, type, peer, tag);
+    struct packed packed = pack(buffer, bytes, type);
+    struct envelope_place *place = next_envelope();
+    size_t length = fill_envelope(&place->envelope, &packed, NULL);
+    for (int i = 0; i < compared_teams(teams.replicas); i++)
+        PMPI_Isend(&place->envelope, (int)length, MPI_BYTE, shadow_rank(shadow, peer, team_after(i + 1)), tag,
+                   shadow->comm, &place->sends[i]);
+    release_packed(&packed);
+}
+
+static int begin_send(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
+                      MPI_Comm comm, MPI_Request *request)
+{
+    announce((void *)buffer, count, type, peer, tag, comm);
+    switch (mode) {
+    case SEND_SYNCHRONOUS:
+        return PMPI_Issend(buffer, count, type, peer, tag, comm, request);
+    case SEND_BUFFERED:
+        return PMPI_Ibsend(buffer, count, type, peer, tag, comm, request);
+    case SEND_READY: /* the receive that the program posted may be held back */
+    case SEND_STANDARD:
+        break;
+    }
+    return PMPI_Isend(buffer, count, type, peer, tag, comm, request);
+}
+
+/* A send that waits may do so in the MPI, unless receives need us meanwhile. */
+static int send_now(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
+                    MPI_Comm comm)
+{
+    flush_decisions();
+    if (mode == SEND_STANDARD && !has_open_wildcards()) {
+        announce((void *)buffer, count, type, peer, tag, comm);
+        return PMPI_Send(buffer, count, type, peer, tag, comm);
+    }
+    MPI_Request request;
+    int result = begin_send(mode, buffer, count, type, peer, tag, comm, &request);
+    return result == MPI_SUCCESS ? complete(&request, MPI_STATUS_IGNORE) : result;
+}
+
+int MPI_Send(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)
+{
+    return teams.is_quiet ? PMPI_Send(buf, count, datatype, dest, tag, comm)
+                          : send_now(SEND_STANDARD, buf, count, datatype, dest, tag, real_comm(comm));
+}
+
+int MPI_Ssend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)
+{
+    return teams.is_quiet ? PMPI_Ssend(buf, count, datatype, dest, tag, comm)
+                          : send_now(SEND_SYNCHRONOUS, buf, count, datatype, dest, tag, real_comm(comm));
+}
+
+int MPI_Rsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)
+{
+    return teams.is_quiet ? PMPI_Rsend(buf, count, datatype, dest, tag, comm)
+                          : send_now(SEND_READY, buf, count, datatype, dest, tag, real_comm(comm));
+}
+
+int MPI_Bsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)
+{
+    if (!teams.is_quiet) {
+        comm = real_comm(comm);
+        announce((void *)buf, count, datatype, dest, tag, comm);
+    }
+    return PMPI_Bsend(buf, count, datatype, dest, tag, comm);
+}
+
+int MPI_Isend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    return teams.is_quiet ? PMPI_Isend(buf, count, datatype, dest, tag, comm, request)
+                          : begin_send(SEND_STANDARD, buf, count, datatype, dest, tag, real_comm(comm), request);
+}
+
+int MPI_Issend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+               MPI_Request *request)
+{
+    return teams.is_quiet ? PMPI_Issend(buf, count, datatype, dest, tag, comm, request)
+                          : begin_send(SEND_SYNCHRONOUS, buf, count, datatype, dest, tag, real_comm(comm), request);
+}
+
+int MPI_Irsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+               MPI_Request *request)
+{
+    return teams.is_quiet ? PMPI_Irsend(buf, count, datatype, dest, tag, comm, request)
+                          : begin_send(SEND_READY, buf, count, datatype, dest, tag, real_comm(comm), request);
+}
+
+int MPI_Ibsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+               MPI_Request *request)
+{
+    return teams.is_quiet ? PMPI_Ibsend(buf, count, datatype, dest, tag, comm, request)
+                          : begin_send(SEND_BUFFERED, buf, count, datatype, dest, tag, real_comm(comm), request);
+}
+
+/* A record of what the program wants, for later. */
+static struct request *wanted(enum request_kind kind, const void *buffer, int count, MPI_Datatype type, int peer,
+                              int tag, MPI_Comm comm)
+{
+    struct request *request = new_request(kind);
+    request->buffer = (void *)buffer;
+    request->count = count;
+    request->type = type;
+    request->is_type_ours = type != MPI_DATATYPE_NULL && is_derived(type);
+    if (request->is_type_ours)
+        PMPI_Type_dup(type, &request->type);
+    request->wanted_peer = peer;
+    request->wanted_tag = tag;
+    request->comm = comm;
+    request->shadow = shadow_hold(needed_shadow(comm));
+    return request;
+}
+
+/* What the MPI refuses has no digest that we could wait for. */
+static bool can_be_received(const struct shadow *shadow, int count, MPI_Datatype type, int source, int tag)
+{
+    return is_valid(shadow, count, type, source == MPI_ANY_SOURCE || source == MPI_PROC_NULL ? 0 : source,
+                    tag == MPI_ANY_TAG ? 0 : tag);
+}
+
+static int begin_receive(void *buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                         MPI_Request *handle)
+{
+    if (!can_be_received(needed_shadow(comm), count, type, source, tag))
+        return PMPI_Irecv(buffer, count, type, source, tag, comm, handle);
+    struct request *request = wanted(REQUEST_RECEIVE, buffer, count, type, source, tag, comm);
+    int result = post_receive(request);
+    *handle = handle_of(request);
+    return result;
+}
+
+int MPI_Irecv(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    return teams.is_quiet ? PMPI_Irecv(buf, count, datatype, source, tag, comm, request)
+                          : begin_receive(buf, count, datatype, source, tag, real_comm(comm), request);
+}
+
+int MPI_Recv(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Status *status)
+{
+    if (teams.is_quiet)
+        return PMPI_Recv(buf, count, datatype, source, tag, comm, status);
+    MPI_Request handle;
+    int result = begin_receive(buf, count, datatype, source, tag, real_comm(comm), &handle);
+    struct request *request = result == MPI_SUCCESS ? request_of(handle) : NULL;
+    if (!request)
+        return result;
+    result = finish_receive(request, status);
+    free_request(request);
+    return result;
+}
+
+int MPI_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,
+                 int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
+{
+    if (teams.is_quiet)
+        return PMPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag,
+                             comm, status);
+    MPI_Request received, sent;
+    int result = MPI_Irecv(recvbuf, recvcount, recvtype, source, recvtag, comm, &received);
+    if (result != MPI_SUCCESS)
+        return result;
+    result = MPI_Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &sent);
+    if (result != MPI_SUCCESS)
+        return result;
+    int of_receive = MPI_Wait(&received, status);
+    result = complete(&sent, MPI_STATUS_IGNORE);
+    return of_receive != MPI_SUCCESS ? of_receive : result;
+}
+
+int MPI_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int dest, int sendtag, int source, int recvtag,
+                         MPI_Comm comm, MPI_Status *status)
+{
+    if (teams.is_quiet || count < 0 || datatype == MPI_DATATYPE_NULL)
+        return PMPI_Sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+    int most;
+    PMPI_Pack_size(count, datatype, real_comm(comm), &most);
+    void *copy = malloc((size_t)most + 1);
+    int position = 0;
+    if (!copy)
+        stop_job("no memory for a message of %d bytes", most);
+    PMPI_Pack(buf, count, datatype, copy, most, &position, real_comm(comm));
+    int result = MPI_Sendrecv(copy, position, MPI_PACKED, dest, sendtag, buf, count, datatype, source, recvtag, comm,
+                              status);
+    free(copy);
+    return result;
+}
+
+static int persistent_send(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
+                           MPI_Comm comm, MPI_Request *handle)
+{
+    struct request *request = wanted(REQUEST_SEND, buffer, count, type, peer, tag, comm);
+    request->mode = mode;
+    request->is_persistent = true;
+    *handle = handle_of(request);
+    return MPI_SUCCESS;
+}
+
+int MPI_Send_init(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                  MPI_Request *request)
+{
+    return teams.is_quiet ? PMPI_Send_init(buf, count, datatype, dest, tag, comm, request)
+                          : persistent_send(SEND_STANDARD, buf, count, datatype, dest, tag, real_comm(comm), request);
+}
+
+int MPI_Ssend_init(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                   MPI_Request *request)
+{
+    return teams.is_quiet ? PMPI_Ssend_init(buf, count, datatype, dest, tag, comm, request)
+                          : persistent_send(SEND_SYNCHRONOUS, buf, count, datatype, dest, tag, real_comm(comm),
+                                            request);
+}
+
+int MPI_Rsend_init(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                   MPI_Request *request)
+{
+    return teams.is_quiet ? PMPI_Rsend_init(buf, count, datatype, dest, tag, comm, request)
+                          : persistent_send(SEND_READY, buf, count, datatype, dest, tag, real_comm(comm), request);
+}
+
+int MPI_Bsend_init(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                   MPI_Request *request)
+{
+    return teams.is_quiet ? PMPI_Bsend_init(buf, count, datatype, dest, tag, comm, request)
+                          : persistent_send(SEND_BUFFERED, buf, count, datatype, dest, tag, real_comm(comm), request);
+}
+
+int MPI_Recv_init(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    if (teams.is_quiet)
+        return PMPI_Recv_init(buf, count, datatype, source, tag, comm, request);
+    comm = real_comm(comm);
+    if (!can_be_received(needed_shadow(comm), count, datatype, source, tag))
+        return PMPI_Recv_init(buf, count, datatype, source, tag, comm, request);
+    struct request *wish = wanted(REQUEST_RECEIVE, buf, count, datatype, source, tag, comm);
+    wish->is_persistent = true;
+    *request = handle_of(wish);
+    return MPI_SUCCESS;
+}
+
+int MPI_Start(MPI_Request *request)
+{
+    struct request *own = request_of(*request);
+    if (!own)
+        return PMPI_Start(request);
+    if (own->kind == REQUEST_RECEIVE)
+        return post_receive(own);
+    own->is_active = true;
+    return begin_send(own->mode, own->buffer, own->count, own->type, own->wanted_peer, own->wanted_tag, own->comm,
+                      &own->data);
+}
+
+int MPI_Startall(int count, MPI_Request requests[])
+{
+    int result = MPI_SUCCESS;
+    for (int i = 0; i < count && result == MPI_SUCCESS; i++)
+        result = MPI_Start(&requests[i]);
+    return result;
+}

@@ -1,0 +1,74 @@
+/* What is done when a process begins, before the program does.
+ *
+ * What replicas print: only the first one's reaches the user, since all print the same. A program may print before it
+ * begins with MPI, so a process learns its rank from what launchers tell it.
+ *
+ * Where memory lies: at the same addresses in all replicas, since programs sort and hash by address. The kernel places
+ * it at random, unless the process asks it not to; then the program must be started once more. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/personality.h>
+#include <unistd.h>
+
+/* The native rank of this process; -1 if it is none of the job: a launcher, or a program that it starts. */
+static int native_rank(void)
+{
+    static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        if (text)
+            return atoi(text);
+    }
+    return -1;
+}
+
+/* The output of a replica goes to a file of the job's folder. */
+static void redirect(int stream, const char *folder, const char *name, int native)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s.%d", folder, name, native);
+    int file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (file < 0)
+        return;
+    dup2(file, stream);
+    close(file);
+}
+
+/* The standard input of the job goes to the first rank, and so to all replicas of it. */
+static void read_copy(const char *folder)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/stdin", folder);
+    int file = open(path, O_RDONLY);
+    if (file < 0)
+        return;
+    dup2(file, STDIN_FILENO);
+    close(file);
+}
+
+static void place_memory_alike(char **arguments)
+{
+    int before = personality(0xffffffff);
+    if (before == -1 || before & ADDR_NO_RANDOMIZE || personality((unsigned)before | ADDR_NO_RANDOMIZE) == -1)
+        return;
+    /* Where the kernel does not take the wish, this would go on for ever. */
+    if (personality(0xffffffff) & ADDR_NO_RANDOMIZE)
+        execv("/proc/self/exe", arguments);
+}
+
+__attribute__((constructor)) static void begin_process(int count, char **arguments)
+{
+    const char *folder = getenv("RAMPART_REDMPI"), *ranks = getenv("RAMPART_RANKS");
+    int native = native_rank();
+    (void)count;
+    if (!folder || !ranks || atoi(ranks) <= 0 || native < 0)
+        return;
+    place_memory_alike(arguments);
+    if (native % atoi(ranks) == 0)
+        read_copy(folder);
+    if (native < atoi(ranks))
+        return;
+    redirect(STDOUT_FILENO, folder, "stdout", native);
+    redirect(STDERR_FILENO, folder, "stderr", native);
+}

@@ -1,0 +1,301 @@
+/* See receives.h. */
+#include "receives.h"
+
+#include <stdlib.h>
+
+#include "compare.h"
+#include "decisions.h"
+#include "events.h"
+#include "history.h"
+
+/* Uncertain receives, in the order in which they were posted. */
+static struct request *first, *last;
+static uint64_t posted;
+static int open_wildcards;
+
+bool has_open_wildcards(void)
+{
+    return open_wildcards != 0;
+}
+
+bool was_posted(uint64_t number)
+{
+    return number <= posted;
+}
+
+static bool may_match(int wanted, int other, int any)
+{
+    return wanted == other || wanted == any || other == any;
+}
+
+/* Whether there is a message that both could take. */
+static bool overlap(const struct request *one, MPI_Comm comm, int source, int tag)
+{
+    return one->comm == comm && may_match(one->peer, source, MPI_ANY_SOURCE) && may_match(one->tag, tag, MPI_ANY_TAG);
+}
+
+/* Whether a receive that is listed before `end` overlaps. */
+static bool is_behind(const struct request *end, MPI_Comm comm, int source, int tag)
+{
+    for (const struct request *one = first; one != end; one = one->later) {
+        if (overlap(one, comm, source, tag))
+            return true;
+    }
+    return false;
+}
+
+bool is_held_back(MPI_Comm comm, int source, int tag)
+{
+    return is_behind(NULL, comm, source, tag);
+}
+
+static void list(struct request *request)
+{
+    request->is_uncertain = true;
+    request->earlier = last;
+    request->later = NULL;
+    if (last)
+        last->later = request;
+    else
+        first = request;
+    last = request;
+}
+
+static void unlist(struct request *request)
+{
+    if (request->earlier)
+        request->earlier->later = request->later;
+    else
+        first = request->later;
+    if (request->later)
+        request->later->earlier = request->earlier;
+    else
+        last = request->earlier;
+    request->is_uncertain = false;
+}
+
+static int post_data(struct request *request)
+{
+    request->is_posted = true;
+    return PMPI_Irecv(request->buffer, request->count, request->type, request->peer, request->tag, request->comm,
+                      &request->data);
+}
+
+static void post_digests(struct request *request)
+{
+    if (!request->envelopes)
+        request->envelopes = malloc(sizeof *request->envelopes * MOST_COMPARED);
+    if (!request->envelopes)
+        stop_job("no memory for a message's digest");
+    for (int i = 0; i < compared_teams(teams.replicas); i++)
+        PMPI_Irecv(&request->envelopes[i], sizeof *request->envelopes, MPI_BYTE,
+                   shadow_rank(request->shadow, request->peer, team_before(i + 1)), request->tag, request->shadow->comm,
+                   &request->digests[i]);
+}
+
+int post_receive(struct request *request)
+{
+    request->number = ++posted;
+    request->peer = request->wanted_peer;
+    request->tag = request->wanted_tag;
+    request->is_active = true;
+    request->is_posted = request->is_here = request->is_cancelled = false;
+    if (request->peer == MPI_PROC_NULL)
+        return post_data(request);
+    record_step(STEP_RECEIVE, (int64_t)request->shadow->number << 32 | (uint32_t)request->peer, request->tag,
+                request->count);
+    if (request->peer == MPI_ANY_SOURCE)
+        open_wildcards++;
+    else if (!is_held_back(request->comm, request->peer, request->tag)) {
+        int result = post_data(request);
+        if (result == MPI_SUCCESS)
+            post_digests(request);
+        return result;
+    }
+    list(request);
+    return decides() ? post_data(request) : MPI_SUCCESS;
+}
+
+/* Posts what is missing of those that are behind no other any more. */
+static void release(void)
+{
+    for (struct request *request = first, *next; request; request = next) {
+        next = request->later;
+        if (request->peer == MPI_ANY_SOURCE || is_behind(request, request->comm, request->peer, request->tag))
+            continue;
+        unlist(request);
+        if (!request->is_posted && post_data(request) != MPI_SUCCESS)
+            stop_job("a receive fails in replica %d alone", teams.replica);
+        post_digests(request);
+    }
+}
+
+void resolve_receive(uint64_t number, int source, int tag)
+{
+    for (struct request *request = first; request; request = request->later) {
+        if (request->number == number) {
+            request->peer = source;
+            request->tag = tag;
+            release();
+            return;
+        }
+    }
+}
+
+/* Looks whether the message itself is here. */
+static bool is_data_here(struct request *request)
+{
+    int is_here = request->is_here;
+    if (!is_here) {
+        request->result = PMPI_Test(&request->data, &is_here, &request->status);
+        request->is_here = is_here || request->result != MPI_SUCCESS;
+    }
+    return request->is_here;
+}
+
+/* The one who decides tells which message an uncertain receive took. */
+static void tell_resolved(struct request *request)
+{
+    request->peer = request->status.MPI_SOURCE;
+    request->tag = request->status.MPI_TAG;
+    tell_decision(&(struct decision){
+        .kind = DECISION_RESOLVED, .receive = request->number, .numbers = { request->peer, request->tag } });
+}
+
+/* The one who decides sees which uncertain receives have their message. */
+static void look_at_uncertain(void)
+{
+    bool is_news = false;
+    for (struct request *request = first; request; request = request->later) {
+        if (request->is_here || !is_data_here(request))
+            continue;
+        is_news = true;
+        tell_resolved(request);
+    }
+    if (is_news)
+        release();
+}
+
+void advance_receives(void)
+{
+    if (!first)
+        return;
+    if (decides())
+        look_at_uncertain();
+    else
+        look_for_decisions();
+}
+
+bool receive_is_here(struct request *request)
+{
+    advance_receives();
+    if (request->is_uncertain || !is_data_here(request))
+        return false;
+    int is_there = true;
+    for (int i = 0; is_there && i < MOST_COMPARED; i++) {
+        if (request->digests[i] != MPI_REQUEST_NULL)
+            PMPI_Request_get_status(request->digests[i], &is_there, MPI_STATUS_IGNORE);
+    }
+    return is_there;
+}
+
+/* Compares the message with its digests. */
+static void check(struct request *request)
+{
+    struct testimony testimony = { .envelopes = request->envelopes, .count = compared_teams(teams.replicas) };
+    for (int i = 0; i < testimony.count; i++) {
+        MPI_Status status;
+        int came;
+        PMPI_Wait(&request->digests[i], &status);
+        PMPI_Get_count(&status, MPI_BYTE, &came);
+        testimony.came[i] = (size_t)came;
+    }
+    testimony.room = message_bytes((size_t)request->count, request->type);
+    MPI_Count bytes = (MPI_Count)testimony.room;
+    if (request->result == MPI_SUCCESS)
+        PMPI_Get_elements_x(&request->status, MPI_BYTE, &bytes);
+    struct region region = { .buffer = request->buffer, .bytes = (size_t)bytes, .type = request->type };
+    struct packed packed = pack_regions(&region, 1);
+    struct digest mine = request->result == MPI_SUCCESS ? digest_of(packed.data, packed.bytes) : too_long;
+    bool was_wrong;
+    size_t right = compare(&region, 1, &packed, &mine, &testimony,
+                           &(struct origin){ .what = "message",
+                                             .comm = request->shadow->number,
+                                             .peer = request->status.MPI_SOURCE,
+                                             .tag = request->status.MPI_TAG },
+                           &was_wrong);
+    if (was_wrong)
+        request->result = MPI_SUCCESS;
+    if (right != (size_t)bytes)
+        PMPI_Status_set_elements_x(&request->status, MPI_BYTE, (MPI_Count)right);
+}
+
+int finish_receive(struct request *request, MPI_Status *status)
+{
+    if (!receive_is_here(request)) {
+        flush_decisions();
+        for (unsigned looks = 0; !receive_is_here(request); looks++)
+            rest(looks);
+    }
+    if (request->wanted_peer != MPI_PROC_NULL && !request->is_cancelled)
+        check(request);
+    if (request->wanted_peer == MPI_ANY_SOURCE)
+        open_wildcards--;
+    request->is_active = false;
+    if (status != MPI_STATUS_IGNORE)
+        *status = request->status;
+    return request->result;
+}
+
+/* What was cancelled must not have taken a message: it was the next one's. */
+static void cancel_alone(MPI_Request *request)
+{
+    MPI_Status status;
+    int was_cancelled;
+    if (*request == MPI_REQUEST_NULL)
+        return;
+    PMPI_Cancel(request);
+    PMPI_Wait(request, &status);
+    PMPI_Test_cancelled(&status, &was_cancelled);
+    if (!was_cancelled)
+        stop_job("a receive was cancelled while its message was on its way, which is not supported");
+}
+
+int cancel_receive(struct request *request)
+{
+    struct decision decision = { .kind = DECISION_FOUND };
+    if (!request->is_active || request->wanted_peer == MPI_PROC_NULL)
+        return MPI_SUCCESS;
+    advance_receives();
+    if (decides()) {
+        int was_cancelled = false;
+        if (!request->is_here) {
+            PMPI_Cancel(&request->data);
+            request->result = PMPI_Wait(&request->data, &request->status);
+            PMPI_Test_cancelled(&request->status, &was_cancelled);
+            request->is_here = true;
+            if (!was_cancelled && request->is_uncertain)
+                tell_resolved(request);
+        }
+        decision.numbers[0] = request->is_cancelled = was_cancelled;
+        tell_decision(&decision);
+    } else {
+        must_hear(&decision);
+        request->is_cancelled = decision.numbers[0];
+    }
+    if (!request->is_cancelled) {
+        release();
+        return MPI_SUCCESS;
+    }
+    if (request->is_uncertain)
+        unlist(request);
+    if (!decides())
+        cancel_alone(&request->data);
+    request->is_here = true;
+    request->result = MPI_SUCCESS;
+    PMPI_Status_set_cancelled(&request->status, true);
+    for (int i = 0; i < MOST_COMPARED; i++)
+        cancel_alone(&request->digests[i]);
+    release();
+    return MPI_SUCCESS;
+}

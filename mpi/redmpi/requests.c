@@ -1,0 +1,154 @@
+/* See requests.h. */
+#include "requests.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "decisions.h"
+#include "events.h"
+#include "receives.h"
+
+/* Requests at a time, and looks without a rest. */
+#define MOST_REQUESTS (1 << 20)
+#define QUICK_LOOKS 50
+
+/* Reserved at once, so that a handle tells by its place whether it is ours; memory is used as records are. */
+static struct request *records;
+static uint32_t records_used;
+static struct request *free_records;
+
+static const bool handles_are_numbers = sizeof(MPI_Request) == sizeof(int);
+_Static_assert(sizeof(MPI_Request) == sizeof(int) || sizeof(MPI_Request) == sizeof(void *), "a number or a pointer");
+
+/* The number behind a handle that is one. */
+static uint32_t number_of(MPI_Request handle)
+{
+    uint32_t number;
+    memcpy(&number, &handle, sizeof number);
+    return number;
+}
+
+static void reserve_records(void)
+{
+    void *all = mmap(NULL, sizeof(struct request) * MOST_REQUESTS, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED)
+        stop_job("no room for requests");
+    records = all;
+}
+
+struct request *new_request(enum request_kind kind)
+{
+    if (!records)
+        reserve_records();
+    struct request *request = free_records;
+    if (request)
+        free_records = request->next_free;
+    else if (records_used < MOST_REQUESTS)
+        request = &records[records_used++];
+    else
+        stop_job("more than %d requests at a time", MOST_REQUESTS);
+    struct envelope *envelopes = request->envelopes;
+    *request = (struct request){ .kind = kind, .envelopes = envelopes, .data = MPI_REQUEST_NULL };
+    for (int i = 0; i < MOST_COMPARED; i++)
+        request->digests[i] = MPI_REQUEST_NULL;
+    return request;
+}
+
+void free_request(struct request *request)
+{
+    if (request->is_type_ours) {
+        forget_type(request->type);
+        PMPI_Type_free(&request->type);
+    }
+    shadow_release(request->shadow);
+    request->kind = REQUEST_FREE;
+    request->next_free = free_records;
+    free_records = request;
+}
+
+/* Where handles are numbers, those behind that of no request mean no object of the MPI [MPICH: the kind "invalid"]. */
+MPI_Request handle_of(const struct request *request)
+{
+    MPI_Request handle;
+    uint32_t number = number_of(MPI_REQUEST_NULL) + 1 + (uint32_t)(request - records);
+    if (handles_are_numbers)
+        memcpy(&handle, &number, sizeof number);
+    else
+        memcpy(&handle, &request, sizeof request);
+    return handle;
+}
+
+struct request *request_of(MPI_Request handle)
+{
+    if (handles_are_numbers) {
+        uint32_t place = number_of(handle) - number_of(MPI_REQUEST_NULL) - 1;
+        return place < records_used ? &records[place] : NULL;
+    }
+    struct request *request;
+    memcpy(&request, &handle, sizeof request);
+    return request >= records && request < records + records_used ? request : NULL;
+}
+
+/* Fortran's numbers of the MPI begin at 0, or are its handles: ours are negative, which neither uses. */
+MPI_Request request_from_fortran(MPI_Fint number)
+{
+    if (handles_are_numbers || number >= 0)
+        return PMPI_Request_f2c(number);
+    uint32_t place = (uint32_t)(-(number + 1));
+    return place < records_used ? handle_of(&records[place]) : MPI_REQUEST_NULL;
+}
+
+MPI_Fint request_to_fortran(MPI_Request handle)
+{
+    const struct request *request = handles_are_numbers ? NULL : request_of(handle);
+    return request ? -(MPI_Fint)(request - records) - 1 : PMPI_Request_c2f(handle);
+}
+
+/* Where they are no macros. */
+#ifndef MPI_Request_c2f
+MPI_Fint MPI_Request_c2f(MPI_Request request)
+{
+    return request_to_fortran(request);
+}
+#endif
+
+#ifndef MPI_Request_f2c
+MPI_Request MPI_Request_f2c(MPI_Fint request)
+{
+    return request_from_fortran(request);
+}
+#endif
+
+void rest(unsigned looks)
+{
+    if (looks > QUICK_LOOKS)
+        sched_yield();
+}
+
+int complete(MPI_Request *request, MPI_Status *status)
+{
+    int is_done = 0;
+    int result = PMPI_Test(request, &is_done, status);
+    if (is_done || result != MPI_SUCCESS)
+        return result;
+    flush_decisions();
+    for (unsigned looks = 0; !is_done && result == MPI_SUCCESS; looks++) {
+        advance_receives();
+        rest(looks);
+        result = PMPI_Test(request, &is_done, status);
+    }
+    return result;
+}
+
+void complete_alone(MPI_Request *request)
+{
+    int is_done = 0;
+    PMPI_Test(request, &is_done, MPI_STATUS_IGNORE);
+    for (unsigned looks = 0; !is_done; looks++) {
+        rest(looks);
+        PMPI_Test(request, &is_done, MPI_STATUS_IGNORE);
+    }
+}

@@ -1,0 +1,65 @@
+/* The requests that the program holds.
+ *
+ * A receive is more than one request of the MPI: the message, and digests of it from other teams. The program gets a
+ * handle of ours for it, in the form of the MPI's own: where handles are numbers, those that the MPI never gives out;
+ * where they are pointers, pointers to our records. All other requests are the MPI's own. */
+#ifndef RAMPART_REQUESTS_H
+#define RAMPART_REQUESTS_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "digest.h"
+#include "fortran.h"
+#include "teams.h"
+
+enum request_kind { REQUEST_FREE, REQUEST_RECEIVE, REQUEST_SEND, REQUEST_COLLECTIVE };
+
+/* What a send waits for. */
+enum send_mode { SEND_STANDARD, SEND_SYNCHRONOUS, SEND_READY, SEND_BUFFERED };
+
+struct request {
+    enum request_kind kind;
+    bool is_persistent, is_active;
+    bool is_type_ours; /* the type is a duplicate, since the program may free its own */
+    enum send_mode mode;
+    void *buffer;
+    int count;
+    MPI_Datatype type;
+    int wanted_peer, wanted_tag; /* by the program: MPI_ANY_SOURCE, MPI_ANY_TAG */
+    int peer, tag;               /* as far as they are known */
+    MPI_Comm comm;
+    struct shadow *shadow;
+    MPI_Request data;
+    MPI_Status status; /* of the data, once they are there */
+    int result;
+    struct transfer *transfer; /* of a collective operation */
+    /* Receives only. */
+    uint64_t number;   /* in the order in which they were posted */
+    bool is_uncertain; /* listed in receives.c */
+    bool is_posted, is_here, is_cancelled;
+    MPI_Request digests[MOST_COMPARED];
+    struct envelope *envelopes; /* kept when the record is used again */
+    struct request *earlier, *later; /* uncertain receives, as posted */
+    struct request *next_free;
+};
+
+struct request *new_request(enum request_kind kind);
+void free_request(struct request *request);
+
+MPI_Request handle_of(const struct request *request);
+
+/* The record behind a handle; null if the request is the MPI's own, or none. */
+struct request *request_of(MPI_Request handle);
+
+/* Waits for a request of the MPI while all else goes on. */
+int complete(MPI_Request *request, MPI_Status *status);
+
+/* The same for one that needs nothing else. */
+void complete_alone(MPI_Request *request);
+
+/* Lets other processes run, after so many looks in vain. */
+void rest(unsigned looks);
+
+#endif

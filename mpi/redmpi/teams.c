@@ -1,0 +1,157 @@
+/* See teams.h. */
+#include "teams.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "events.h"
+
+struct teams teams = { .is_quiet = true };
+
+/* The attribute of a communicator that is its shadow. */
+static int shadow_key = MPI_KEYVAL_INVALID;
+
+/* Shadows made so far: the same in all teams, since all run the same program. */
+static int shadows;
+
+static int number_in(const char *name)
+{
+    const char *text = getenv(name);
+    return text ? atoi(text) : 0;
+}
+
+/* The native rank of a rank of a team [Fiala15, figure 3.6]. */
+static int native_rank(int rank, int replica)
+{
+    return rank + replica * teams.ranks;
+}
+
+struct shadow *shadow_hold(struct shadow *shadow)
+{
+    if (shadow)
+        shadow->users++;
+    return shadow;
+}
+
+void shadow_release(struct shadow *shadow)
+{
+    if (!shadow || --shadow->users)
+        return;
+    PMPI_Comm_free(&shadow->comm);
+    free(shadow);
+}
+
+static int free_shadow(MPI_Comm comm, int key, void *attribute, void *unused)
+{
+    (void)comm, (void)key, (void)unused;
+    shadow_release(attribute);
+    return MPI_SUCCESS;
+}
+
+/* A child of the program is no replica. */
+static void leave_teams(void)
+{
+    teams.is_quiet = true;
+}
+
+void begin_teams(void)
+{
+    int size, native;
+    teams.replicas = number_in("RAMPART_REPLICAS");
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
+    PMPI_Comm_rank(MPI_COMM_WORLD, &native);
+    if (teams.replicas < 2)
+        teams.replicas = 0;
+    if (!teams.replicas)
+        return;
+    if (size % teams.replicas)
+        stop_job("%d processes cannot be %d replicas each", size, teams.replicas);
+    teams.ranks = size / teams.replicas;
+    teams.rank = native % teams.ranks;
+    teams.replica = native / teams.ranks;
+    PMPI_Comm_split(MPI_COMM_WORLD, teams.replica, teams.rank, &teams.team);
+    PMPI_Comm_split(MPI_COMM_WORLD, teams.rank, teams.replica, &teams.column);
+    PMPI_Comm_set_name(teams.team, "MPI_COMM_WORLD");
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_shadow, &shadow_key, NULL);
+    shadow_begin(teams.team);
+    shadow_begin(MPI_COMM_SELF);
+    pthread_atfork(NULL, NULL, leave_teams);
+    teams.thread = pthread_self();
+    teams.is_quiet = false;
+}
+
+void end_teams(void)
+{
+    if (!teams.replicas)
+        return;
+    teams.is_quiet = true;
+    shadow_forget();
+    PMPI_Comm_delete_attr(MPI_COMM_SELF, shadow_key);
+    PMPI_Comm_free(&teams.column);
+    PMPI_Comm_free(&teams.team);
+    PMPI_Comm_free_keyval(&shadow_key);
+}
+
+/* The native ranks of all replicas of the members, team by team. */
+static void members(MPI_Comm comm, int size, int *natives)
+{
+    MPI_Group group, team;
+    int *own = malloc(sizeof *own * (size_t)size), *ranks = malloc(sizeof *ranks * (size_t)size);
+    if (!own || !ranks)
+        stop_job("no memory for a communicator");
+    for (int i = 0; i < size; i++)
+        own[i] = i;
+    PMPI_Comm_group(comm, &group);
+    PMPI_Comm_group(teams.team, &team);
+    PMPI_Group_translate_ranks(group, size, own, team, ranks);
+    for (int replica = 0; replica < teams.replicas; replica++)
+        for (int i = 0; i < size; i++)
+            natives[replica * size + i] = native_rank(ranks[i], replica);
+    PMPI_Group_free(&group);
+    PMPI_Group_free(&team);
+    free(own);
+    free(ranks);
+}
+
+void shadow_begin(MPI_Comm comm)
+{
+    struct shadow *shadow = malloc(sizeof *shadow);
+    int size;
+    MPI_Group world, all;
+    PMPI_Comm_size(comm, &size);
+    int *natives = malloc(sizeof *natives * (size_t)(size * teams.replicas));
+    if (!shadow || !natives)
+        stop_job("no memory for a communicator");
+    *shadow = (struct shadow){ .size = size, .number = ++shadows, .users = 1 };
+    members(comm, size, natives);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    PMPI_Group_incl(world, size * teams.replicas, natives, &all);
+    /* Only the members call this: of other communicators there may be any number at the same time. */
+    PMPI_Comm_create_group(MPI_COMM_WORLD, all, 0, &shadow->comm);
+    PMPI_Group_free(&all);
+    PMPI_Group_free(&world);
+    free(natives);
+    PMPI_Comm_set_attr(comm, shadow_key, shadow);
+}
+
+/* Nearly all programs use one communicator at a time. */
+static MPI_Comm last = MPI_COMM_NULL;
+static struct shadow *last_shadow;
+
+void shadow_forget(void)
+{
+    last = MPI_COMM_NULL;
+}
+
+struct shadow *shadow_of(MPI_Comm comm)
+{
+    if (comm == last && comm != MPI_COMM_NULL)
+        return last_shadow;
+    void *value = NULL;
+    int is_there = 0;
+    if (comm == MPI_COMM_NULL || PMPI_Comm_get_attr(comm, shadow_key, &value, &is_there) != MPI_SUCCESS)
+        return NULL;
+    last_shadow = is_there ? value : NULL;
+    last = comm;
+    return last_shadow;
+}

@@ -1,0 +1,79 @@
+/* Who is who: native and virtual ranks, replicas and teams.
+ *
+ * A job of r replicas and n virtual ranks has r * n native ranks (processes). Those with the same replica number are a
+ * team: it runs the program as if it were alone. Rank v of team k is process k * n + v [Fiala15, figure 3.6]; figure
+ * 3.5 there numbers them otherwise. A map file can name others.
+ *
+ * Each communicator of the program belongs to a team. Its shadow has the members of all teams, team by team; digests
+ * travel on it, so that they never meet a message of the program. */
+#ifndef RAMPART_TEAMS_H
+#define RAMPART_TEAMS_H
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+struct teams {
+    int replicas; /* 0: this library does nothing */
+    int ranks;    /* of a team */
+    int replica, rank; /* this process */
+    MPI_Comm team;   /* what the program takes for MPI_COMM_WORLD */
+    MPI_Comm column; /* the replicas of this rank, by number */
+    bool is_quiet;   /* between MPI_Init and MPI_Finalize it is not */
+    pthread_t thread; /* the one that began with MPI */
+};
+
+extern struct teams teams;
+
+/* Learns who is who; after MPI_Init. */
+void begin_teams(void);
+void end_teams(void);
+
+/* A communicator as the MPI has it: the team's own for MPI_COMM_WORLD. */
+static inline MPI_Comm real_comm(MPI_Comm comm)
+{
+    return comm == MPI_COMM_WORLD && teams.replicas ? teams.team : comm;
+}
+
+/* Tags of the messages between the replicas of a rank. */
+enum { TAG_NONE, TAG_DECISION, TAG_OUTPUT };
+
+/* What belongs to a communicator of the program. */
+struct shadow {
+    MPI_Comm comm;
+    int size;   /* of the program's communicator */
+    int number; /* the same in all teams */
+    int users;  /* requests that need it, and the communicator itself */
+};
+
+/* Makes the shadow of a new communicator. All of its members call this. */
+void shadow_begin(MPI_Comm comm);
+
+/* The shadow of a communicator; null if it has none. */
+struct shadow *shadow_of(MPI_Comm comm);
+
+/* A request uses a shadow, and no longer; null is none. */
+struct shadow *shadow_hold(struct shadow *shadow);
+void shadow_release(struct shadow *shadow);
+
+/* The program frees a communicator: another may get its handle. */
+void shadow_forget(void);
+
+/* The team so many before the own one, or after it, on the ring [Fiala15, figure 3.4]. */
+static inline int team_before(int places)
+{
+    return (teams.replica - places + teams.replicas) % teams.replicas;
+}
+
+static inline int team_after(int places)
+{
+    return (teams.replica + places) % teams.replicas;
+}
+
+/* The rank in a shadow of a member of another team. */
+static inline int shadow_rank(const struct shadow *shadow, int rank, int replica)
+{
+    return replica * shadow->size + rank;
+}
+
+#endif

@@ -1,0 +1,215 @@
+/* A program for replicas: what it does depends on its argument.
+ *
+ *   ring      computes round a ring, and prints the result
+ *   all       many ways to send, receive and wait; what comes first, and the time, go into what is sent at the end
+ *   path      how many rounds it does is in memory that it sends
+ *   window    uses what is not supported */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BIG 60000
+#define ROUNDS 4
+
+static int rank, ranks, after, before;
+static uint64_t seen = 14695981039346656037u;
+static int out[BIG], in[8 * BIG];
+
+static void see(const void *data, size_t bytes)
+{
+    for (const unsigned char *next = data; bytes--; next++)
+        seen = (seen ^ *next) * 1099511628211u;
+}
+
+static void ring(void)
+{
+    static double a[500], b[500];
+    double sum = 0, total;
+    for (int i = 0; i < 500; i++)
+        a[i] = rank + 0.25 * i;
+    for (int round = 0; round < 30; round++) {
+        MPI_Request requests[2];
+        MPI_Irecv(b, 500, MPI_DOUBLE, before, 7, MPI_COMM_WORLD, &requests[0]);
+        MPI_Isend(a, 500, MPI_DOUBLE, after, 7, MPI_COMM_WORLD, &requests[1]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < 500; i++)
+            a[i] = 0.5 * (a[i] + b[i]) + 1e-3 * round;
+    }
+    for (int i = 0; i < 500; i++)
+        sum += a[i];
+    MPI_Reduce(&sum, &total, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("%.17g\n", total);
+}
+
+/* The first rank takes what comes first, in one of three ways. */
+static void anything(int round)
+{
+    MPI_Status status;
+    int count, found = 0;
+    for (int i = 0; i < 100; i++)
+        out[i] = 1000 * rank + round + i;
+    if (rank) {
+        MPI_Send(out, (37 * rank + 11 * round) % 100, MPI_INT, 0, 100 + round, MPI_COMM_WORLD);
+        return;
+    }
+    for (int i = 1; i < ranks; i++) {
+        if (round % 3 == 0)
+            MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+        for (found = 0; round % 3 == 1 && !found;)
+            MPI_Iprobe(MPI_ANY_SOURCE, 100 + round, MPI_COMM_WORLD, &found, &status);
+        if (round % 3 == 2)
+            MPI_Recv(in, BIG, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+        else
+            MPI_Recv(in, BIG, MPI_INT, status.MPI_SOURCE, status.MPI_TAG, MPI_COMM_WORLD, &status);
+        MPI_Get_count(&status, MPI_INT, &count);
+        see(&status.MPI_SOURCE, sizeof(int));
+        see(in, sizeof(int) * (size_t)count);
+    }
+}
+
+/* A receive from anyone stays open over a large send, a barrier and a sum. */
+static void open_for_long(int round)
+{
+    MPI_Request requests[3];
+    MPI_Status statuses[3];
+    int sum;
+    for (int i = 0; i < BIG; i++)
+        out[i] = i ^ rank << 20 ^ round;
+    MPI_Irecv(in, BIG, MPI_INT, MPI_ANY_SOURCE, 1000, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(in + BIG, BIG, MPI_INT, before, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[1]);
+    MPI_Send(out, BIG, MPI_INT, after, 1000, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Isend(out, BIG / 2, MPI_INT, after, 1001, MPI_COMM_WORLD, &requests[2]);
+    MPI_Allreduce(&round, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Waitall(3, requests, statuses);
+    see(&sum, sizeof sum);
+    see(in, sizeof(int) * BIG);
+    see(in + BIG, sizeof(int) * BIG / 2);
+    see(&statuses[1].MPI_TAG, sizeof(int));
+}
+
+/* Several receives from anyone at once, and waits for some of them. */
+static void some(int round)
+{
+    MPI_Request requests[64];
+    MPI_Status statuses[64];
+    int count = 0, found, indices[64];
+    for (int i = 1; i < ranks; i++)
+        MPI_Irecv(in + 100 * i, 100, MPI_INT, MPI_ANY_SOURCE, 5 + i % 2, MPI_COMM_WORLD, &requests[count++]);
+    for (int i = 1; i < ranks; i++)
+        MPI_Isend(out + i, 50 + i, MPI_INT, (rank + i) % ranks, 5 + i % 2, MPI_COMM_WORLD, &requests[count++]);
+    for (int left = count; left > 0; left -= found) {
+        found = 0;
+        if (round % 2)
+            MPI_Waitsome(count, requests, &found, indices, statuses);
+        while (!found)
+            MPI_Testsome(count, requests, &found, indices, statuses);
+        for (int i = 0; i < found; i++) {
+            see(&indices[i], sizeof(int));
+            if (indices[i] < ranks - 1)
+                see(&statuses[i].MPI_SOURCE, sizeof(int));
+        }
+    }
+    see(in, sizeof(int) * 100 * (size_t)ranks);
+}
+
+/* Types with gaps, persistent requests and another communicator. */
+static void persistent(int round)
+{
+    MPI_Comm half, copy;
+    MPI_Datatype column;
+    MPI_Request requests[2];
+    int own, size;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+    MPI_Comm_dup(half, &copy);
+    MPI_Comm_rank(copy, &own);
+    MPI_Comm_size(copy, &size);
+    MPI_Type_vector(10, 2, 7, MPI_INT, &column);
+    MPI_Type_commit(&column);
+    MPI_Send_init(out, 1, column, (own + 1) % size, 3, copy, &requests[0]);
+    MPI_Recv_init(in, 1, column, round % 2 ? MPI_ANY_SOURCE : (own + size - 1) % size, 3, copy, &requests[1]);
+    for (int i = 0; i < 3; i++) {
+        out[7] = i + round;
+        MPI_Startall(2, requests);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        see(in, sizeof(int) * 65);
+    }
+    MPI_Request_free(&requests[0]);
+    MPI_Request_free(&requests[1]);
+    MPI_Type_free(&column);
+    MPI_Comm_free(&copy);
+    MPI_Comm_free(&half);
+}
+
+static void collective(int round)
+{
+    MPI_Request request;
+    int flag = 0, counts[64], places[64];
+    MPI_Sendrecv_replace(out, 33, MPI_INT, after, 9, before, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Ibcast(out, 500, MPI_INT, round % ranks, MPI_COMM_WORLD, &request);
+    while (!flag)
+        MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    see(out, sizeof(int) * 500);
+    for (int i = 0; i < ranks; i++) {
+        counts[i] = 3 + i;
+        places[i] = 40 * i;
+    }
+    memset(in, 0, sizeof(int) * 40 * (size_t)ranks);
+    MPI_Gatherv(out, 3 + rank, MPI_INT, in, counts, places, MPI_INT, 0, MPI_COMM_WORLD);
+    see(in, sizeof(int) * 40 * (size_t)ranks);
+    MPI_Alltoall(out, 5, MPI_INT, in, 5, MPI_INT, MPI_COMM_WORLD);
+    see(in, sizeof(int) * 5 * (size_t)ranks);
+}
+
+static void all(void)
+{
+    uint64_t sum;
+    for (int round = 0; round < ROUNDS; round++) {
+        anything(round);
+        MPI_Barrier(MPI_COMM_WORLD);
+        open_for_long(round);
+        some(round);
+        persistent(round);
+        collective(round);
+        double now = MPI_Wtime();
+        see(&now, sizeof now);
+    }
+    MPI_Allreduce(&seen, &sum, 1, MPI_UINT64_T, MPI_BXOR, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("done\n");
+}
+
+static void path(void)
+{
+    int rounds = 5, other;
+    for (int round = 0; round < rounds; round++) {
+        MPI_Sendrecv(&rounds, 1, MPI_INT, after, 1, &other, 1, MPI_INT, before, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        rounds = rounds < 50 ? rounds : 0;
+    }
+    if (rank == 0)
+        printf("done\n");
+}
+
+int main(int count, char **words)
+{
+    const char *what = count > 1 ? words[1] : "ring";
+    MPI_Init(&count, &words);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    after = (rank + 1) % ranks;
+    before = (rank + ranks - 1) % ranks;
+    if (!strcmp(what, "all"))
+        all();
+    else if (!strcmp(what, "path"))
+        path();
+    else if (!strcmp(what, "window")) {
+        MPI_Win window;
+        MPI_Win_create(in, sizeof in, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    } else
+        ring();
+    MPI_Finalize();
+    return 0;
+}
