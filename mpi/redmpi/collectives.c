@@ -121,11 +121,38 @@ static int rank_in(MPI_Comm comm)
     return rank;
 }
 
+static bool is_between_groups(MPI_Comm comm)
+{
+    int is;
+    PMPI_Comm_test_inter(comm, &is);
+    return is;
+}
+
 static int size_of(MPI_Comm comm)
 {
     int size;
     PMPI_Comm_size(comm, &size);
     return size;
+}
+
+/* With how many processes each one exchanges data. */
+static int peers_in(MPI_Comm comm)
+{
+    int peers = size_of(comm);
+    if (is_between_groups(comm))
+        PMPI_Comm_remote_size(comm, &peers);
+    return peers;
+}
+
+static bool is_root(int root, MPI_Comm comm)
+{
+    return is_between_groups(comm) ? root == MPI_ROOT : root == rank_in(comm);
+}
+
+/* Whether this process gives to the root, or gets of it. Of two groups, only one does so. */
+static bool deals_with_root(int root, MPI_Comm comm)
+{
+    return !is_between_groups(comm) || (root != MPI_ROOT && root != MPI_PROC_NULL);
 }
 
 static struct region region_of(const void *buffer, size_t count, MPI_Datatype type)
@@ -179,47 +206,52 @@ void describe_Barrier(struct transfer *transfer)
 
 void describe_Bcast(struct transfer *transfer, void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm)
 {
-    if (rank_in(comm) == root)
+    if (is_root(root, comm))
         gives(transfer, buffer, (size_t)count, datatype);
-    else
+    else if (deals_with_root(root, comm))
         gets(transfer, buffer, (size_t)count, datatype);
 }
 
 void describe_Gather(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
                      void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
 {
-    gives(transfer, sendbuf, (size_t)sendcount, sendtype);
-    if (rank_in(comm) == root)
-        gets(transfer, recvbuf, (size_t)recvcount * (size_t)size_of(comm), recvtype);
+    if (deals_with_root(root, comm))
+        gives(transfer, sendbuf, (size_t)sendcount, sendtype);
+    if (is_root(root, comm))
+        gets(transfer, recvbuf, (size_t)recvcount * (size_t)peers_in(comm), recvtype);
 }
 
 void describe_Gatherv(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
                       void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, int root,
                       MPI_Comm comm)
 {
-    gives(transfer, sendbuf, (size_t)sendcount, sendtype);
-    if (rank_in(comm) == root)
-        gets_pieces(transfer, recvbuf, recvcounts, displs, extent_of(recvtype), &recvtype, true, size_of(comm));
+    if (deals_with_root(root, comm))
+        gives(transfer, sendbuf, (size_t)sendcount, sendtype);
+    if (is_root(root, comm))
+        gets_pieces(transfer, recvbuf, recvcounts, displs, extent_of(recvtype), &recvtype, true, peers_in(comm));
 }
 
 void describe_Scatter(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
                       void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
 {
-    if (rank_in(comm) == root)
-        gives(transfer, sendbuf, (size_t)sendcount * (size_t)size_of(comm), sendtype);
-    gets(transfer, recvbuf, (size_t)recvcount, recvtype);
+    if (is_root(root, comm))
+        gives(transfer, sendbuf, (size_t)sendcount * (size_t)peers_in(comm), sendtype);
+    if (deals_with_root(root, comm))
+        gets(transfer, recvbuf, (size_t)recvcount, recvtype);
 }
 
-void describe_Scatterv(struct transfer *transfer, void *recvbuf, int recvcount, MPI_Datatype recvtype)
+void describe_Scatterv(struct transfer *transfer, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root,
+                       MPI_Comm comm)
 {
-    gets(transfer, recvbuf, (size_t)recvcount, recvtype);
+    if (deals_with_root(root, comm))
+        gets(transfer, recvbuf, (size_t)recvcount, recvtype);
 }
 
 void describe_Allgather(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
                         void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
 {
     gives(transfer, sendbuf, (size_t)sendcount, sendtype);
-    gets(transfer, recvbuf, (size_t)recvcount * (size_t)size_of(comm), recvtype);
+    gets(transfer, recvbuf, (size_t)recvcount * (size_t)peers_in(comm), recvtype);
 }
 
 void describe_Allgatherv(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
@@ -227,34 +259,35 @@ void describe_Allgatherv(struct transfer *transfer, const void *sendbuf, int sen
                          MPI_Comm comm)
 {
     gives(transfer, sendbuf, (size_t)sendcount, sendtype);
-    gets_pieces(transfer, recvbuf, recvcounts, displs, extent_of(recvtype), &recvtype, true, size_of(comm));
+    gets_pieces(transfer, recvbuf, recvcounts, displs, extent_of(recvtype), &recvtype, true, peers_in(comm));
 }
 
 void describe_Alltoall(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
                        void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
 {
-    size_t size = (size_t)size_of(comm);
-    gives(transfer, sendbuf, (size_t)sendcount * size, sendtype);
-    gets(transfer, recvbuf, (size_t)recvcount * size, recvtype);
+    size_t peers = (size_t)peers_in(comm);
+    gives(transfer, sendbuf, (size_t)sendcount * peers, sendtype);
+    gets(transfer, recvbuf, (size_t)recvcount * peers, recvtype);
 }
 
 void describe_Alltoallv(struct transfer *transfer, void *recvbuf, const int recvcounts[], const int rdispls[],
                         MPI_Datatype recvtype, MPI_Comm comm)
 {
-    gets_pieces(transfer, recvbuf, recvcounts, rdispls, extent_of(recvtype), &recvtype, true, size_of(comm));
+    gets_pieces(transfer, recvbuf, recvcounts, rdispls, extent_of(recvtype), &recvtype, true, peers_in(comm));
 }
 
 void describe_Alltoallw(struct transfer *transfer, void *recvbuf, const int recvcounts[], const int rdispls[],
                         const MPI_Datatype recvtypes[], MPI_Comm comm)
 {
-    gets_pieces(transfer, recvbuf, recvcounts, rdispls, 1, recvtypes, false, size_of(comm));
+    gets_pieces(transfer, recvbuf, recvcounts, rdispls, 1, recvtypes, false, peers_in(comm));
 }
 
 void describe_Reduce(struct transfer *transfer, const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype,
                      int root, MPI_Comm comm)
 {
-    gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, (size_t)count, datatype);
-    if (rank_in(comm) == root)
+    if (deals_with_root(root, comm))
+        gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, (size_t)count, datatype);
+    if (is_root(root, comm))
         gets(transfer, recvbuf, (size_t)count, datatype);
 }
 
@@ -287,4 +320,88 @@ void describe_Exscan(struct transfer *transfer, const void *sendbuf, void *recvb
     gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, (size_t)count, datatype);
     if (rank_in(comm))
         gets(transfer, recvbuf, (size_t)count, datatype);
+}
+
+/* The processes from which this one gets data, and how many; the caller frees them. MPI_PROC_NULL is none: its place in
+ * the output stays as it is. */
+static int *sources_in(MPI_Comm comm, int *count)
+{
+    int kind, others, is_weighted, *sources = NULL;
+    *count = 0;
+    PMPI_Topo_test(comm, &kind);
+    if (kind == MPI_CART)
+        PMPI_Cartdim_get(comm, count);
+    else if (kind == MPI_GRAPH)
+        PMPI_Graph_neighbors_count(comm, rank_in(comm), count);
+    else if (kind == MPI_DIST_GRAPH)
+        PMPI_Dist_graph_neighbors_count(comm, count, &others, &is_weighted);
+    int dimensions = *count;
+    if (kind == MPI_CART)
+        *count *= 2;
+    sources = malloc(sizeof *sources * (size_t)(*count + 1));
+    if (!sources)
+        stop_job("no memory for the neighbours of a process");
+    if (kind == MPI_CART) {
+        for (int i = 0; i < dimensions; i++)
+            PMPI_Cart_shift(comm, i, 1, &sources[2 * i], &sources[2 * i + 1]);
+    } else if (kind == MPI_GRAPH) {
+        PMPI_Graph_neighbors(comm, rank_in(comm), *count, sources);
+    } else if (kind == MPI_DIST_GRAPH) {
+        PMPI_Dist_graph_neighbors(comm, *count, sources, MPI_UNWEIGHTED, 0, NULL, MPI_UNWEIGHTED);
+    }
+    return sources;
+}
+
+/* One piece from each neighbour: at its displacement, or one after the other. */
+static void gets_of_neighbors(struct transfer *transfer, void *buffer, const int *counts, int each,
+                              const MPI_Aint *displs, const int *displs_in_extents, const MPI_Datatype *types,
+                              MPI_Datatype type, MPI_Comm comm)
+{
+    int count, *sources = sources_in(comm, &count);
+    transfer->outputs = malloc(sizeof *transfer->outputs * (size_t)(count + 1));
+    if (!transfer->outputs)
+        stop_job("no memory for %d pieces of a collective operation", count);
+    for (int i = 0; i < count; i++) {
+        MPI_Datatype of_piece = types ? types[i] : type;
+        MPI_Aint place = displs              ? displs[i]
+                         : displs_in_extents ? displs_in_extents[i] * extent_of(type)
+                                             : (MPI_Aint)i * each * extent_of(type);
+        struct region piece = region_of((char *)buffer + place, (size_t)(counts ? counts[i] : each), of_piece);
+        if (sources[i] != MPI_PROC_NULL && piece.bytes)
+            transfer->outputs[transfer->count++] = piece;
+    }
+    free(sources);
+}
+
+void describe_Neighbor_allgather(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                                 void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
+{
+    gives(transfer, sendbuf, (size_t)sendcount, sendtype);
+    gets_of_neighbors(transfer, recvbuf, NULL, recvcount, NULL, NULL, NULL, recvtype, comm);
+}
+
+void describe_Neighbor_allgatherv(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                                  void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype,
+                                  MPI_Comm comm)
+{
+    gives(transfer, sendbuf, (size_t)sendcount, sendtype);
+    gets_of_neighbors(transfer, recvbuf, recvcounts, 0, NULL, displs, NULL, recvtype, comm);
+}
+
+void describe_Neighbor_alltoall(struct transfer *transfer, void *recvbuf, int recvcount, MPI_Datatype recvtype,
+                                MPI_Comm comm)
+{
+    gets_of_neighbors(transfer, recvbuf, NULL, recvcount, NULL, NULL, NULL, recvtype, comm);
+}
+
+void describe_Neighbor_alltoallv(struct transfer *transfer, void *recvbuf, const int recvcounts[], const int rdispls[],
+                                 MPI_Datatype recvtype, MPI_Comm comm)
+{
+    gets_of_neighbors(transfer, recvbuf, recvcounts, 0, NULL, rdispls, NULL, recvtype, comm);
+}
+
+void describe_Neighbor_alltoallw(struct transfer *transfer, void *recvbuf, const int recvcounts[],
+                                 const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm)
+{
+    gets_of_neighbors(transfer, recvbuf, recvcounts, 0, rdispls, NULL, recvtypes, MPI_DATATYPE_NULL, comm);
 }

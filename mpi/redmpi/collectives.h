@@ -44,7 +44,8 @@ void describe_Gatherv(struct transfer *transfer, const void *sendbuf, int sendco
                       MPI_Comm comm);
 void describe_Scatter(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
                       void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm);
-void describe_Scatterv(struct transfer *transfer, void *recvbuf, int recvcount, MPI_Datatype recvtype);
+void describe_Scatterv(struct transfer *transfer, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root,
+                       MPI_Comm comm);
 void describe_Allgather(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
                         void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
 void describe_Allgatherv(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
@@ -67,6 +68,18 @@ void describe_Reduce_scatter_block(struct transfer *transfer, const void *sendbu
 void describe_Exscan(struct transfer *transfer, const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype,
                      MPI_Comm comm);
 
+void describe_Neighbor_allgather(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                                 void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
+void describe_Neighbor_allgatherv(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                                  void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype,
+                                  MPI_Comm comm);
+void describe_Neighbor_alltoall(struct transfer *transfer, void *recvbuf, int recvcount, MPI_Datatype recvtype,
+                                MPI_Comm comm);
+void describe_Neighbor_alltoallv(struct transfer *transfer, void *recvbuf, const int recvcounts[], const int rdispls[],
+                                 MPI_Datatype recvtype, MPI_Comm comm);
+void describe_Neighbor_alltoallw(struct transfer *transfer, void *recvbuf, const int recvcounts[],
+                                 const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm);
+
 #define describe_Scan describe_Allreduce
 #define describe_Ibarrier describe_Barrier
 #define describe_Ibcast describe_Bcast
@@ -85,5 +98,10 @@ void describe_Exscan(struct transfer *transfer, const void *sendbuf, void *recvb
 #define describe_Ireduce_scatter describe_Reduce_scatter
 #define describe_Ireduce_scatter_block describe_Reduce_scatter_block
 #define describe_Iexscan describe_Exscan
+#define describe_Ineighbor_allgather describe_Neighbor_allgather
+#define describe_Ineighbor_allgatherv describe_Neighbor_allgatherv
+#define describe_Ineighbor_alltoall describe_Neighbor_alltoall
+#define describe_Ineighbor_alltoallv describe_Neighbor_alltoallv
+#define describe_Ineighbor_alltoallw describe_Neighbor_alltoallw
 
 #endif

@@ -35,11 +35,6 @@ void before_new_communicator(MPI_Comm comm)
 
 void after_new_communicator(MPI_Comm comm)
 {
-    int is_between_groups = 0;
-    if (comm != MPI_COMM_NULL)
-        PMPI_Comm_test_inter(comm, &is_between_groups);
-    if (is_between_groups)
-        stop_job("an intercommunicator, which is not supported");
     record_step(STEP_COMMUNICATOR, 0, 0, 0);
     check_same(comm);
     if (comm != MPI_COMM_NULL)

@@ -15,19 +15,10 @@
 #include "requests.h"
 #include "teams.h"
 
-/* The shadow of the communicator of a message, which has one unless we do not know how it was made. */
-static struct shadow *needed_shadow(MPI_Comm comm)
-{
-    struct shadow *shadow = shadow_of(comm);
-    if (!shadow)
-        stop_job("a message on a communicator that was made in a way that is not supported");
-    return shadow;
-}
-
 /* Whether the MPI will take this. All else it is to refuse as it does without us. */
 static bool is_valid(const struct shadow *shadow, int count, MPI_Datatype type, int peer, int tag)
 {
-    return count >= 0 && type != MPI_DATATYPE_NULL && peer >= 0 && peer < shadow->size && tag >= 0;
+    return count >= 0 && type != MPI_DATATYPE_NULL && peer >= 0 && peer < shadow->peers && tag >= 0;
 }
 
 /* What goes before a message. */

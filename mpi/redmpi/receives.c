@@ -81,7 +81,7 @@ static int post_data(struct request *request)
                       &request->data);
 }
 
-static void post_digests(struct request *request)
+void post_digests(struct request *request)
 {
     if (!request->envelopes)
         request->envelopes = malloc(sizeof *request->envelopes * MOST_COMPARED);

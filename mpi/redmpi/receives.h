@@ -17,6 +17,10 @@
 /* Posts a receive of the program, whose record says what it wants. */
 int post_receive(struct request *request);
 
+/* Receives the digests of a message whose source and tag are known. No earlier receive may take them
+ * (is_held_back()). */
+void post_digests(struct request *request);
+
 /* Whether the message and its digests are there; does not wait. */
 bool receive_is_here(struct request *request);
 

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "events.h"
 
@@ -92,45 +93,80 @@ void end_teams(void)
     PMPI_Comm_free_keyval(&shadow_key);
 }
 
-/* The native ranks of all replicas of the members, team by team. */
-static void members(MPI_Comm comm, int size, int *natives)
+static void *room_for(int ints)
 {
-    MPI_Group group, team;
-    int *own = malloc(sizeof *own * (size_t)size), *ranks = malloc(sizeof *ranks * (size_t)size);
-    if (!own || !ranks)
+    void *room = malloc(sizeof(int) * (size_t)(ints + 1));
+    if (!room)
         stop_job("no memory for a communicator");
-    for (int i = 0; i < size; i++)
+    return room;
+}
+
+/* The ranks in the team of a group's members; frees the group. */
+static int *ranks_of(MPI_Group *group, int *size)
+{
+    MPI_Group team;
+    PMPI_Group_size(*group, size);
+    int *own = room_for(*size), *ranks = room_for(*size);
+    for (int i = 0; i < *size; i++)
         own[i] = i;
-    PMPI_Comm_group(comm, &group);
     PMPI_Comm_group(teams.team, &team);
-    PMPI_Group_translate_ranks(group, size, own, team, ranks);
+    PMPI_Group_translate_ranks(*group, *size, own, team, ranks);
+    PMPI_Group_free(&team);
+    PMPI_Group_free(group);
+    free(own);
+    return ranks;
+}
+
+/* The ranks in the team of all members, in the same order for each of them. Fills in what the shadow has of them. */
+static int *members(MPI_Comm comm, struct shadow *shadow)
+{
+    MPI_Group group;
+    int is_between_groups, own_size;
+    PMPI_Comm_group(comm, &group);
+    int *own = ranks_of(&group, &own_size);
+    shadow->size = shadow->peers = own_size;
+    PMPI_Comm_test_inter(comm, &is_between_groups);
+    if (!is_between_groups)
+        return own;
+    PMPI_Comm_remote_group(comm, &group);
+    int *peers = ranks_of(&group, &shadow->peers);
+    shadow->size = own_size + shadow->peers;
+    shadow->first_peer = own[0] < peers[0] ? own_size : 0;
+    int *all = room_for(shadow->size);
+    memcpy(all + (shadow->first_peer ? 0 : shadow->peers), own, sizeof *all * (size_t)own_size);
+    memcpy(all + shadow->first_peer, peers, sizeof *all * (size_t)shadow->peers);
+    free(own);
+    free(peers);
+    return all;
+}
+
+/* A group of all replicas of the members, team by team. */
+static MPI_Group replicas_of(const int *ranks, int size)
+{
+    MPI_Group world, all;
+    int *natives = room_for(size * teams.replicas);
     for (int replica = 0; replica < teams.replicas; replica++)
         for (int i = 0; i < size; i++)
             natives[replica * size + i] = native_rank(ranks[i], replica);
-    PMPI_Group_free(&group);
-    PMPI_Group_free(&team);
-    free(own);
-    free(ranks);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    PMPI_Group_incl(world, size * teams.replicas, natives, &all);
+    PMPI_Group_free(&world);
+    free(natives);
+    return all;
 }
 
 void shadow_begin(MPI_Comm comm)
 {
     struct shadow *shadow = malloc(sizeof *shadow);
-    int size;
-    MPI_Group world, all;
-    PMPI_Comm_size(comm, &size);
-    int *natives = malloc(sizeof *natives * (size_t)(size * teams.replicas));
-    if (!shadow || !natives)
+    if (!shadow)
         stop_job("no memory for a communicator");
-    *shadow = (struct shadow){ .size = size, .number = ++shadows, .users = 1 };
-    members(comm, size, natives);
-    PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    PMPI_Group_incl(world, size * teams.replicas, natives, &all);
+    *shadow = (struct shadow){ .number = ++shadows, .users = 1 };
+    int *ranks = members(comm, shadow);
+    MPI_Group all = replicas_of(ranks, shadow->size);
     /* Only the members call this: of other communicators there may be any number at the same time. */
     PMPI_Comm_create_group(MPI_COMM_WORLD, all, 0, &shadow->comm);
     PMPI_Group_free(&all);
-    PMPI_Group_free(&world);
-    free(natives);
+    free(ranks);
     PMPI_Comm_set_attr(comm, shadow_key, shadow);
 }
 
@@ -154,4 +190,12 @@ struct shadow *shadow_of(MPI_Comm comm)
     last_shadow = is_there ? value : NULL;
     last = comm;
     return last_shadow;
+}
+
+struct shadow *needed_shadow(MPI_Comm comm)
+{
+    struct shadow *shadow = shadow_of(comm);
+    if (!shadow)
+        stop_job("a message on a communicator that was made in a way that is not supported");
+    return shadow;
 }

@@ -5,7 +5,8 @@
  * 3.5 there numbers them otherwise. A map file can name others.
  *
  * Each communicator of the program belongs to a team. Its shadow has the members of all teams, team by team; digests
- * travel on it, so that they never meet a message of the program. */
+ * travel on it, so that they never meet a message of the program. The shadow of an intercommunicator has both groups of
+ * each team, first the one whose first member has the lower rank. */
 #ifndef RAMPART_TEAMS_H
 #define RAMPART_TEAMS_H
 
@@ -41,7 +42,9 @@ enum { TAG_NONE, TAG_DECISION, TAG_OUTPUT };
 /* What belongs to a communicator of the program. */
 struct shadow {
     MPI_Comm comm;
-    int size;   /* of the program's communicator */
+    int size;   /* members in a team, of both groups */
+    int peers;  /* of the group to which messages go */
+    int first_peer; /* its place in a team */
     int number; /* the same in all teams */
     int users;  /* requests that need it, and the communicator itself */
 };
@@ -51,6 +54,9 @@ void shadow_begin(MPI_Comm comm);
 
 /* The shadow of a communicator; null if it has none. */
 struct shadow *shadow_of(MPI_Comm comm);
+
+/* The same for a message: its communicator has one, unless we do not know how it was made. */
+struct shadow *needed_shadow(MPI_Comm comm);
 
 /* A request uses a shadow, and no longer; null is none. */
 struct shadow *shadow_hold(struct shadow *shadow);
@@ -70,10 +76,10 @@ static inline int team_after(int places)
     return (teams.replica + places) % teams.replicas;
 }
 
-/* The rank in a shadow of a member of another team. */
-static inline int shadow_rank(const struct shadow *shadow, int rank, int replica)
+/* The rank in a shadow of a peer in another team. */
+static inline int shadow_rank(const struct shadow *shadow, int peer, int replica)
 {
-    return replica * shadow->size + rank;
+    return replica * shadow->size + shadow->first_peer + peer;
 }
 
 #endif

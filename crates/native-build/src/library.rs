@@ -88,6 +88,7 @@ impl Library {
             ("life.c", include_str!("../../../mpi/redmpi/life.c")),
             ("life.h", include_str!("../../../mpi/redmpi/life.h")),
             ("life_fortran.c", include_str!("../../../mpi/redmpi/life_fortran.c")),
+            ("matched.c", include_str!("../../../mpi/redmpi/matched.c")),
             ("messages.c", include_str!("../../../mpi/redmpi/messages.c")),
             ("probes.c", include_str!("../../../mpi/redmpi/probes.c")),
             ("process.c", include_str!("../../../mpi/redmpi/process.c")),

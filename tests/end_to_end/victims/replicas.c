@@ -164,6 +164,82 @@ static void collective(int round)
     see(in, sizeof(int) * 5 * (size_t)ranks);
 }
 
+/* Two messages of each other rank are taken off the list as they come, and received the other way round. */
+static void matched(int round)
+{
+    MPI_Message messages[128];
+    MPI_Status status;
+    MPI_Request request;
+    int count = 2 * (ranks - 1), found;
+    for (int i = 0; i < 2 && rank; i++) {
+        out[0] = 100 * rank + 10 * round + i;
+        MPI_Send(out, 700 * i + 5, MPI_INT, 0, 8, MPI_COMM_WORLD);
+    }
+    for (int i = 0; i < count && !rank; i++) {
+        if (i % 2)
+            MPI_Mprobe(MPI_ANY_SOURCE, 8, MPI_COMM_WORLD, &messages[i], &status);
+        for (found = i % 2; !found;)
+            MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, &messages[i], &status);
+        see(&status.MPI_SOURCE, sizeof(int));
+    }
+    for (int i = count - 1; i >= 0 && !rank; i--) {
+        if (i % 2) {
+            MPI_Mrecv(in, BIG, MPI_INT, &messages[i], &status);
+        } else {
+            MPI_Imrecv(in, BIG, MPI_INT, &messages[i], &request);
+            MPI_Wait(&request, &status);
+        }
+        MPI_Get_count(&status, MPI_INT, &found);
+        see(in, sizeof(int) * (size_t)found);
+    }
+}
+
+/* Even ranks on one side, odd ones on the other. */
+static void between_groups(int round)
+{
+    MPI_Comm half, between, merged;
+    MPI_Request request;
+    int own, others, sum = 0, root;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 4, &between);
+    MPI_Comm_rank(between, &own);
+    MPI_Comm_remote_size(between, &others);
+    MPI_Irecv(in, BIG, MPI_INT, round % 2 ? MPI_ANY_SOURCE : own % others, 6, between, &request);
+    MPI_Send(out + rank, 300 + round, MPI_INT, own % others, 6, between);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    see(in, sizeof(int) * (300 + (size_t)round));
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, between);
+    see(&sum, sizeof sum);
+    root = rank % 2 ? 0 : own ? MPI_PROC_NULL : MPI_ROOT;
+    MPI_Bcast(&sum, 1, MPI_INT, root, between);
+    see(&sum, sizeof sum);
+    MPI_Gather(&sum, 1, MPI_INT, in, 1, MPI_INT, root, between);
+    see(in, sizeof(int) * (size_t)others);
+    MPI_Intercomm_merge(between, rank % 2, &merged);
+    MPI_Exscan(&rank, &sum, 1, MPI_INT, MPI_SUM, merged);
+    see(&sum, sizeof sum);
+    MPI_Comm_free(&merged);
+    MPI_Comm_free(&between);
+    MPI_Comm_free(&half);
+}
+
+/* The ends of the row have one neighbour. */
+static void neighbors(int round)
+{
+    MPI_Comm row;
+    MPI_Request request;
+    int size[1] = { ranks }, is_periodic[1] = { round % 2 };
+    int counts[2] = { 3, 3 }, places[2] = { 10, 0 };
+    MPI_Cart_create(MPI_COMM_WORLD, 1, size, is_periodic, 0, &row);
+    memset(in, 0, sizeof(int) * 20);
+    MPI_Neighbor_allgather(out + rank, 3, MPI_INT, in, 3, MPI_INT, row);
+    see(in, sizeof(int) * 6);
+    MPI_Ineighbor_alltoallv(out, counts, places, MPI_INT, in, counts, places, MPI_INT, row, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    see(in, sizeof(int) * 13);
+    MPI_Comm_free(&row);
+}
+
 static void all(void)
 {
     uint64_t sum;
@@ -174,6 +250,9 @@ static void all(void)
         some(round);
         persistent(round);
         collective(round);
+        matched(round);
+        between_groups(round);
+        neighbors(round);
         double now = MPI_Wtime();
         see(&now, sizeof now);
     }
