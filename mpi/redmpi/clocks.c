@@ -1,7 +1,8 @@
 /* The clocks of the C library, which one replica reads for all [Fiala15, 3.3.3], and its random numbers.
  *
- * The MPI reads clocks too, at any moment: its calls are told from those of the program by where they come from. Only
- * the thread that began with MPI has an order that replicas share; other threads read the clock themselves. */
+ * The MPI reads clocks too, at any moment. The address of the caller shows whether a call is the MPI's or the
+ * program's. Only the thread that initialized MPI calls in an order that replicas share; other threads read the clock
+ * themselves. */
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>

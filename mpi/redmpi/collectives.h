@@ -23,7 +23,7 @@ struct transfer {
     int count; /* of outputs */
 };
 
-/* Before the operation: the bits of its input may be flipped, and what is decided is told. */
+/* Before the operation: sends pending decisions, and injects flips into the input. */
 void before_transfer(struct transfer *transfer, const char *name, MPI_Comm comm);
 
 /* After it: compares the output. */

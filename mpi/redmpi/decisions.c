@@ -7,7 +7,7 @@
 #include "requests.h"
 #include "teams.h"
 
-/* Vain tests in a row that are told one by one, and then how many at a time. */
+/* So many unsuccessful tests in a row are reported one by one; later ones in groups of so many. */
 #define TOLD_AT_ONCE 16
 #define TOLD_TOGETHER 64
 

@@ -4,7 +4,7 @@
  * 3.3.3]. Idea: the lowest replica of a rank finds it out, and tells the others, who say the same to their program.
  * Why this way: all others only wait for it; what it tells has an order, that of its program, which is theirs as well.
  *
- * Tests that find nothing are told at once while they are few, and then by their number: a program that does nothing
+ * The first unsuccessful tests are reported at once, later ones by their number: a program that does nothing
  * else needs nothing else, and one that works between two tests must not wait. */
 #ifndef RAMPART_DECISIONS_H
 #define RAMPART_DECISIONS_H

@@ -8,7 +8,7 @@
 
 static _Atomic uint64_t done, hashes[KEPT];
 
-/* One round of a hash of words: steps are few numbers, and only accidents are to be told apart. */
+/* One round of a hash of words. It need not withstand an attacker: a step is a few numbers, changed by accident. */
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
