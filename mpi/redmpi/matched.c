@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "decisions.h"
-#include "digest.h"
 #include "events.h"
 #include "history.h"
 #include "receives.h"
@@ -136,10 +135,7 @@ int MPI_Imrecv(void *buf, int count, MPI_Datatype datatype, MPI_Message *message
         return PMPI_Imrecv(buf, count, datatype, message, request);
     own->buffer = buf;
     own->count = count;
-    own->type = datatype;
-    own->is_type_ours = is_derived(datatype);
-    if (own->is_type_ours)
-        PMPI_Type_dup(datatype, &own->type);
+    keep_type(own, datatype);
     own->is_active = own->is_posted = true;
     *request = handle_of(own);
     return PMPI_Imrecv(buf, count, own->type, message, &own->data);

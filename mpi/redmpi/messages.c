@@ -132,10 +132,7 @@ static struct request *wanted(enum request_kind kind, const void *buffer, int co
     struct request *request = new_request(kind);
     request->buffer = (void *)buffer;
     request->count = count;
-    request->type = type;
-    request->is_type_ours = type != MPI_DATATYPE_NULL && is_derived(type);
-    if (request->is_type_ours)
-        PMPI_Type_dup(type, &request->type);
+    keep_type(request, type);
     request->wanted_peer = peer;
     request->wanted_tag = tag;
     request->comm = comm;

@@ -57,6 +57,14 @@ struct request *new_request(enum request_kind kind)
     return request;
 }
 
+void keep_type(struct request *request, MPI_Datatype type)
+{
+    request->type = type;
+    request->is_type_ours = type != MPI_DATATYPE_NULL && is_derived(type);
+    if (request->is_type_ours)
+        PMPI_Type_dup(type, &request->type);
+}
+
 void free_request(struct request *request)
 {
     if (request->is_type_ours) {

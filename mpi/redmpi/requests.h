@@ -48,6 +48,9 @@ struct request {
 struct request *new_request(enum request_kind kind);
 void free_request(struct request *request);
 
+/* Sets the request's type. The program may free a derived type meanwhile, so the request gets a duplicate of it. */
+void keep_type(struct request *request, MPI_Datatype type);
+
 MPI_Request handle_of(const struct request *request);
 
 /* The record behind a handle; null if the request is the MPI's own, or none. */
