@@ -3,6 +3,10 @@
 
    free | move           claims memory block after block (2 MiB) and tests it: what is free, or all that there is;
                          prints how many frames or blocks it had
+   programs PID          does what `move` does with each block in which the process has a page now; prints how many such
+                         blocks there are, how many hold nothing but free pages and those of programs and files, how
+                         many of these it had, how many were refused for want of memory, and how many of the others
+                         it had
    beside                tests, one by one, pages of programs and files in blocks with a page that cannot be moved;
                          prints how many there were, how many it had, and how often memory was short
    listed                tests what `free` does, then each of the kernel's free lists, one after the other; prints too
@@ -397,6 +401,43 @@ static void test_beside(void) {
     printf("pages %lu had %lu short %lu\n", pages, had, refused_short);
 }
 
+/* Marks the blocks in which a process has a page. */
+static void mark_blocks_of(uint64_t process, char *is_used) {
+    char path[64], line[512];
+    snprintf(path, sizeof(path), "/proc/%lu/pagemap", process);
+    int pagemap = open(path, O_RDONLY);
+    snprintf(path, sizeof(path), "/proc/%lu/maps", process);
+    FILE *maps = fopen(path, "r");
+    must(pagemap >= 0 && maps != NULL, "the process");
+    while (fgets(line, sizeof(line), maps)) {
+        uint64_t address, end, entry;
+        if (strstr(line, "[v") || sscanf(line, "%lx-%lx", &address, &end) != 2) continue;
+        for (; address < end; address += PAGE)
+            if (pread(pagemap, &entry, sizeof(entry), address / PAGE * sizeof(entry)) == sizeof(entry) && entry >> 63)
+                is_used[(entry & ((1ull << 55) - 1)) / BLOCK] = 1;
+    }
+    fclose(maps);
+    close(pagemap);
+}
+
+static void test_programs(void) {
+    uint64_t blocks = 0, movable = 0, moved = 0, others_moved = 0;
+    char *is_used = calloc(frames_end() / BLOCK + 1, 1);
+    must(is_used != NULL, "calloc");
+    open_device();
+    empty_cpu_lists();
+    mark_blocks_of(words[0], is_used);
+    for (uint64_t block = 0; block < frames_end(); block += BLOCK) {
+        if (!is_used[block / BLOCK]) continue;
+        int can = can_be_moved(block), had = test_frames(block, BLOCK, RAMPART_CLAIM_MOVE);
+        blocks++;
+        movable += can;
+        moved += can && had;
+        others_moved += !can && had;
+    }
+    printf("blocks %lu movable %lu moved %lu short %lu others %lu\n", blocks, movable, moved, refused_short, others_moved);
+}
+
 static void user(void) {
     char *memory = mmap(NULL, words[0] * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int pagemap = open("/proc/self/pagemap", O_RDONLY);
@@ -603,6 +644,7 @@ static const struct {
     {"listed", test_listed},
     {"lists", relist},
     {"move", test_all},
+    {"programs", test_programs},
     {"coverage", coverage},
     {"age", print_age},
     {"held", print_held},

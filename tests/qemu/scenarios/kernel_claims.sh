@@ -126,11 +126,17 @@ check "$had frames of lists are no demand (the kernel counts $(($3 - $1)), the m
 verifier 51200 40 1 >/tmp/verified 2>&1 &
 verifier=$!
 until grep -q filled /tmp/verified; do :; done
-window move >/tmp/moved &
-mover=$!
 touch /tmp/go
-wait $mover
+window programs $verifier >/tmp/programs
 check "memory can be moved while a program uses it" test $? = 0
+set -- $(cat /tmp/programs)
+check "of $4 blocks of a program that can be moved 95 % were ($6)" test $(($6 * 100)) -ge $(($4 * 95))
+check "few of its $2 blocks have a page of the kernel, and cannot be moved" test $(($4 * 100)) -ge $(($2 * 95))
+rampart kernel status --reach >/tmp/status
+grep -A3 '^reach' /tmp/status
+check "the status says how much cannot be moved" grep -q 'cannot be moved: ' /tmp/status
+window move >/tmp/moved
+check "the program runs all the time" kill -0 $verifier
 set -- $(cat /tmp/moved)
 check "of $2 blocks of 2 MiB most could be tested ($4)" test $(($4 * 100)) -ge $(($2 * 80))
 wait $verifier
