@@ -2,9 +2,11 @@
 #include "bindings.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "events.h"
 #include "teams.h"
 
 /* What stands for a buffer, under the names of all libraries. Open MPI has it at a symbol itself, under each name that
@@ -57,4 +59,11 @@ void status_to_fortran(const MPI_Status *from, MPI_Fint *status)
 MPI_Fint team_in_fortran(MPI_Fint comm)
 {
     return teams.is_quiet || comm != PMPI_Comm_c2f(MPI_COMM_WORLD) ? comm : PMPI_Comm_c2f(teams.team);
+}
+
+int small(int64_t count, const char *function)
+{
+    if (count > INT_MAX)
+        stop_job("%s with a count of %lld: one above %d is not supported", function, (long long)count, INT_MAX);
+    return count < 0 ? -1 : (int)count;
 }

@@ -18,14 +18,18 @@ static int64_t sum_of(const char *name)
     return sum;
 }
 
-void before_transfer(struct transfer *transfer, const char *name, MPI_Comm comm)
+void name_transfer(struct transfer *transfer, const char *name, MPI_Comm comm)
 {
     transfer->name = name;
     transfer->shadow = shadow_of(comm);
     if (!transfer->shadow)
         stop_job("%s on a communicator that was made in a way that is not supported", name);
+}
+
+void before_transfer(const struct transfer *transfer)
+{
     flush_decisions();
-    record_step(STEP_COLLECTIVE, transfer->shadow->number, sum_of(name),
+    record_step(STEP_COLLECTIVE, transfer->shadow->number, sum_of(transfer->name),
                 (int64_t)transfer->input.bytes);
     if (transfer->input.bytes)
         inject(transfer->input.buffer, transfer->input.bytes, transfer->input.type, -1, -1);
@@ -37,16 +41,14 @@ static void free_outputs(struct transfer *transfer)
         free(transfer->outputs);
 }
 
-void after_transfer(struct transfer *transfer)
+static void compare_outputs(struct transfer *transfer)
 {
     const int compared = compared_teams(teams.replicas);
     struct envelope envelopes[MOST_COMPARED];
     MPI_Request receives[MOST_COMPARED];
     struct testimony testimony = { .envelopes = envelopes, .count = compared };
-    if (!transfer->count) {
-        free_outputs(transfer);
+    if (!transfer->count)
         return;
-    }
     for (int i = 0; i < compared; i++)
         PMPI_Irecv(&envelopes[i], sizeof envelopes[i], MPI_BYTE, team_before(i + 1), TAG_OUTPUT, teams.column,
                    &receives[i]);
@@ -66,22 +68,32 @@ void after_transfer(struct transfer *transfer)
     }
     compare(transfer->outputs, transfer->count, &packed, &mine, &testimony,
             &(struct origin){ .what = transfer->name, .comm = transfer->shadow->number, .peer = -1, .tag = -1 }, NULL);
+}
+
+void after_transfer(struct transfer *transfer)
+{
+    compare_outputs(transfer);
     free_outputs(transfer);
 }
 
 /* The program may free its types before the operation ends. */
-static void keep_types(struct transfer *transfer)
+static void keep_type_of(struct region *region)
 {
-    for (int i = 0; i < transfer->count; i++) {
-        if (is_derived(transfer->outputs[i].type))
-            PMPI_Type_dup(transfer->outputs[i].type, &transfer->outputs[i].type);
+    if (region->bytes && is_derived(region->type))
+        PMPI_Type_dup(region->type, &region->type);
+}
+
+static void drop_type_of(struct region *region)
+{
+    if (region->bytes && is_derived(region->type)) {
+        forget_type(region->type);
+        PMPI_Type_free(&region->type);
     }
 }
 
-MPI_Request transfer_request(const struct transfer *transfer, MPI_Request native)
+static struct request *request_for(const struct transfer *transfer, MPI_Request native)
 {
     struct request *request = new_request(REQUEST_COLLECTIVE);
-    request->is_active = true;
     request->data = native;
     request->shadow = shadow_hold(transfer->shadow);
     request->transfer = malloc(sizeof *request->transfer);
@@ -90,27 +102,47 @@ MPI_Request transfer_request(const struct transfer *transfer, MPI_Request native
     *request->transfer = *transfer;
     if (transfer->outputs == &transfer->only)
         request->transfer->outputs = &request->transfer->only;
-    keep_types(request->transfer);
+    keep_type_of(&request->transfer->input);
+    for (int i = 0; i < transfer->count; i++)
+        keep_type_of(&request->transfer->outputs[i]);
+    return request;
+}
+
+MPI_Request transfer_request(const struct transfer *transfer, MPI_Request native)
+{
+    struct request *request = request_for(transfer, native);
+    request->is_active = true;
     return handle_of(request);
+}
+
+MPI_Request persistent_transfer_request(const struct transfer *transfer, MPI_Request native)
+{
+    struct request *request = request_for(transfer, native);
+    request->is_persistent = true;
+    return handle_of(request);
+}
+
+int start_transfer_request(struct request *request)
+{
+    before_transfer(request->transfer);
+    request->is_active = true;
+    return PMPI_Start(&request->data);
 }
 
 void end_transfer_request(struct request *request)
 {
+    compare_outputs(request->transfer);
+    if (!request->is_persistent)
+        forget_transfer_request(request);
+}
+
+void forget_transfer_request(struct request *request)
+{
     struct transfer *transfer = request->transfer;
-    MPI_Datatype *derived = malloc(sizeof *derived * (size_t)(transfer->count + 1));
-    int count = 0;
-    if (!derived)
-        stop_job("no memory for %s", transfer->name);
-    for (int i = 0; i < transfer->count; i++) {
-        if (is_derived(transfer->outputs[i].type))
-            derived[count++] = transfer->outputs[i].type;
-    }
-    after_transfer(transfer);
-    for (int i = 0; i < count; i++) {
-        forget_type(derived[i]);
-        PMPI_Type_free(&derived[i]);
-    }
-    free(derived);
+    drop_type_of(&transfer->input);
+    for (int i = 0; i < transfer->count; i++)
+        drop_type_of(&transfer->outputs[i]);
+    free_outputs(transfer);
     free(transfer);
 }
 

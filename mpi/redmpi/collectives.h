@@ -6,7 +6,7 @@
  * for one library [Fiala15, 3.3.3]. A wrong contribution shows in what comes of it, before the program sees it.
  *
  * The wrappers are generated: each describes its operation by the function of its name, which takes the arguments that
- * it needs by their names. */
+ * it needs by their names. MPI_Ibcast and MPI_Bcast_init are described as MPI_Bcast is. */
 #ifndef RAMPART_COLLECTIVES_H
 #define RAMPART_COLLECTIVES_H
 
@@ -23,8 +23,11 @@ struct transfer {
     int count; /* of outputs */
 };
 
+/* The operation is what was described. */
+void name_transfer(struct transfer *transfer, const char *name, MPI_Comm comm);
+
 /* Before the operation: sends pending decisions, and injects flips into the input. */
-void before_transfer(struct transfer *transfer, const char *name, MPI_Comm comm);
+void before_transfer(const struct transfer *transfer);
 
 /* After it: compares the output. */
 void after_transfer(struct transfer *transfer);
@@ -32,8 +35,15 @@ void after_transfer(struct transfer *transfer);
 /* For operations that end later: the program's handle. */
 MPI_Request transfer_request(const struct transfer *transfer, MPI_Request native);
 
+/* The same for one that the program starts again and again. */
+MPI_Request persistent_transfer_request(const struct transfer *transfer, MPI_Request native);
+int start_transfer_request(struct request *request);
+
 /* It has ended: compares its output. */
 void end_transfer_request(struct request *request);
+
+/* Nobody needs it any longer. */
+void forget_transfer_request(struct request *request);
 
 void describe_Barrier(struct transfer *transfer);
 void describe_Bcast(struct transfer *transfer, void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm);
@@ -81,27 +91,5 @@ void describe_Neighbor_alltoallw(struct transfer *transfer, void *recvbuf, const
                                  const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm);
 
 #define describe_Scan describe_Allreduce
-#define describe_Ibarrier describe_Barrier
-#define describe_Ibcast describe_Bcast
-#define describe_Igather describe_Gather
-#define describe_Igatherv describe_Gatherv
-#define describe_Iscatter describe_Scatter
-#define describe_Iscatterv describe_Scatterv
-#define describe_Iallgather describe_Allgather
-#define describe_Iallgatherv describe_Allgatherv
-#define describe_Ialltoall describe_Alltoall
-#define describe_Ialltoallv describe_Alltoallv
-#define describe_Ialltoallw describe_Alltoallw
-#define describe_Ireduce describe_Reduce
-#define describe_Iallreduce describe_Allreduce
-#define describe_Iscan describe_Allreduce
-#define describe_Ireduce_scatter describe_Reduce_scatter
-#define describe_Ireduce_scatter_block describe_Reduce_scatter_block
-#define describe_Iexscan describe_Exscan
-#define describe_Ineighbor_allgather describe_Neighbor_allgather
-#define describe_Ineighbor_allgatherv describe_Neighbor_allgatherv
-#define describe_Ineighbor_alltoall describe_Neighbor_alltoall
-#define describe_Ineighbor_alltoallv describe_Neighbor_alltoallv
-#define describe_Ineighbor_alltoallw describe_Neighbor_alltoallw
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "collectives.h"
 #include "decisions.h"
+#include "duplicates.h"
 #include "events.h"
 #include "receives.h"
 #include "requests.h"
@@ -30,7 +31,7 @@ static bool is_done(MPI_Request handle)
     if (own && own->kind == REQUEST_RECEIVE)
         return receive_is_here(own);
     PMPI_Request_get_status(own ? own->data : handle, &is_there, MPI_STATUS_IGNORE);
-    return is_there;
+    return is_there && (!own || own->kind != REQUEST_COMMUNICATOR || duplicate_is_made(own));
 }
 
 static void set_empty(MPI_Status *status)
@@ -57,6 +58,8 @@ static int finish(MPI_Request *handle, MPI_Status *status)
     int result = own->kind == REQUEST_RECEIVE ? finish_receive(own, status) : complete(&own->data, status);
     if (own->kind == REQUEST_COLLECTIVE && result == MPI_SUCCESS)
         end_transfer_request(own);
+    if (own->kind == REQUEST_COMMUNICATOR && result == MPI_SUCCESS)
+        end_duplicate(own);
     own->is_active = false;
     if (!own->is_persistent) {
         free_request(own);
@@ -308,9 +311,13 @@ int MPI_Request_free(MPI_Request *request)
     if (own->is_active && own->is_cancelled)
         finish_receive(own, MPI_STATUS_IGNORE);
     if (own->is_active && own->kind != REQUEST_SEND)
-        stop_job("MPI_Request_free of a receive or a collective operation that goes on, which is not supported");
+        stop_job("MPI_Request_free of what goes on and is no send, which is not supported");
     if (own->is_active)
         PMPI_Request_free(&own->data);
+    if (own->kind == REQUEST_COLLECTIVE) {
+        PMPI_Request_free(&own->data);
+        forget_transfer_request(own);
+    }
     free_request(own);
     *request = MPI_REQUEST_NULL;
     return MPI_SUCCESS;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectives.h"
 #include "decisions.h"
 #include "envelopes.h"
 #include "events.h"
@@ -273,6 +274,8 @@ int MPI_Start(MPI_Request *request)
         return PMPI_Start(request);
     if (own->kind == REQUEST_RECEIVE)
         return post_receive(own);
+    if (own->kind == REQUEST_COLLECTIVE)
+        return start_transfer_request(own);
     own->is_active = true;
     return begin_send(own->mode, own->buffer, own->count, own->type, own->wanted_peer, own->wanted_tag, own->comm,
                       &own->data);

@@ -1,7 +1,7 @@
 /* What is done when a process begins, before the program does.
  *
- * What replicas print: only the first one's reaches the user, since all print the same. A program may print before it
- * begins with MPI, so a process learns its rank from what launchers tell it.
+ * What replicas print goes to files, from which `rampart mpirun` passes on what most of them agree on. A program may
+ * print before it begins with MPI, so a process learns its rank from what launchers tell it.
  *
  * Where memory lies: at the same addresses in all replicas, since programs sort and hash by address. The kernel places
  * it at random, unless the process asks it not to; then the program must be started once more. */
@@ -67,8 +67,8 @@ __attribute__((constructor)) static void begin_process(int count, char **argumen
     place_memory_alike(arguments);
     if (native % atoi(ranks) == 0)
         read_copy(folder);
-    if (native < atoi(ranks))
-        return;
     redirect(STDOUT_FILENO, folder, "stdout", native);
     redirect(STDERR_FILENO, folder, "stderr", native);
+    /* As on a terminal: what is printed is seen, line by line. */
+    setvbuf(stdout, NULL, _IOLBF, 0);
 }

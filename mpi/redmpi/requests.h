@@ -14,7 +14,7 @@
 #include "fortran.h"
 #include "teams.h"
 
-enum request_kind { REQUEST_FREE, REQUEST_RECEIVE, REQUEST_SEND, REQUEST_COLLECTIVE };
+enum request_kind { REQUEST_FREE, REQUEST_RECEIVE, REQUEST_SEND, REQUEST_COLLECTIVE, REQUEST_COMMUNICATOR };
 
 /* What a send waits for. */
 enum send_mode { SEND_STANDARD, SEND_SYNCHRONOUS, SEND_READY, SEND_BUFFERED };
@@ -35,6 +35,7 @@ struct request {
     MPI_Status status; /* of the data, once they are there */
     int result;
     struct transfer *transfer; /* of a collective operation */
+    struct duplicate *duplicate; /* of a communicator */
     /* Receives only. */
     uint64_t number;   /* in the order in which they were posted */
     bool is_uncertain; /* listed in receives.c */

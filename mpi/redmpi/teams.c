@@ -167,6 +167,23 @@ void shadow_begin(MPI_Comm comm)
     PMPI_Comm_create_group(MPI_COMM_WORLD, all, 0, &shadow->comm);
     PMPI_Group_free(&all);
     free(ranks);
+    shadow_attach(comm, shadow);
+}
+
+struct shadow *shadow_duplicate(const struct shadow *shadow, MPI_Request *is_made)
+{
+    struct shadow *other = malloc(sizeof *other);
+    if (!other)
+        stop_job("no memory for a communicator");
+    *other = *shadow;
+    other->number = ++shadows;
+    other->users = 1;
+    PMPI_Comm_idup(shadow->comm, &other->comm, is_made);
+    return other;
+}
+
+void shadow_attach(MPI_Comm comm, struct shadow *shadow)
+{
     PMPI_Comm_set_attr(comm, shadow_key, shadow);
 }
 

@@ -52,6 +52,12 @@ struct shadow {
 /* Makes the shadow of a new communicator. All of its members call this. */
 void shadow_begin(MPI_Comm comm);
 
+/* Begins to make a shadow like this one: the same members, for another communicator. */
+struct shadow *shadow_duplicate(const struct shadow *shadow, MPI_Request *is_made);
+
+/* Gives a communicator its shadow. */
+void shadow_attach(MPI_Comm comm, struct shadow *shadow);
+
 /* The shadow of a communicator; null if it has none. */
 struct shadow *shadow_of(MPI_Comm comm);
 

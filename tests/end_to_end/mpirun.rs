@@ -107,6 +107,36 @@ fn two_replicas_that_differ_end_the_job_before_the_program_goes_on() {
     }
 }
 
+/// [Fiala15, 3.3.2.2.1]: a replica that was hit, and sends nothing wrong, does not spoil the output.
+#[test]
+fn what_most_replicas_print_is_printed_once() {
+    let expected: Vec<String> =
+        (0..4).flat_map(|rank| (0..100).map(move |line| format!("rank {rank} line {line}"))).collect();
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        // Of each rank in its order.
+        lines.sort_by_key(|line| line.split(' ').nth(1).map(str::to_owned));
+        lines
+    };
+    for job in jobs() {
+        let (output, document) = job.run(&["--replicas", "2"], "print");
+        assert_eq!((output.code, sorted(&output.out)), (Some(0), expected.clone()), "{output:?}");
+        assert_eq!(document["output_mismatches"], serde_json::json!([]), "{document}");
+        assert_eq!(output.err.matches("rank 3 is at the end\n").count(), 1, "{output:?}");
+        // Before line 60 there are ten lines of 14 bytes and fifty of 15; its number begins at byte 12.
+        for (how, offset) in [("print-wrong", 10 * 14 + 50 * 15 + 13), ("print-more", 10 * 14 + 90 * 15)] {
+            let (output, document) = job.run(&["--replicas", "3"], how);
+            assert_eq!((output.code, sorted(&output.out)), (Some(0), expected.clone()), "{how}: {output:?}");
+            let wrong = serde_json::json!([{ "rank": 3, "wrong_replica": 1, "first_difference": offset }]);
+            assert_eq!(document["output_mismatches"], wrong, "{how}: {document}");
+            let (output, document) = job.run(&["--replicas", "2"], how);
+            assert_eq!(output.code, Some(1), "{how}: {output:?}");
+            assert!(!output.out.contains("more") && !output.out.contains("line 67\nrank 3 line 61"), "{output:?}");
+            assert!(document["stopped"].as_str().unwrap().contains("what they print"), "{document}");
+        }
+    }
+}
+
 /// The flip makes one replica do more or fewer rounds than the others.
 #[test]
 fn a_replica_that_does_other_things_is_noticed() {

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::cache::{Cache, key_of};
 use crate::compiler::Compiler;
 use crate::error::Error;
 use crate::wrappers::{recording, replicating};
@@ -11,6 +12,10 @@ use crate::wrappers::{recording, replicating};
 const TRACE_CALLS: &str = include_str!("../../../mpi/trace/calls.h");
 const COLLECTIVES: &str = include_str!("../../../mpi/redmpi/collectives.h");
 const FUNCTIONS: &str = include_str!("../../../mpi/redmpi/functions.txt");
+
+/// The compiler's options.
+const OPTIONS: [&str; 9] =
+    ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g0", "-fno-lto", "-fPIC", "-shared", "-pthread", "-Wl,-z,lazy"];
 
 /// The names of Fortran's functions, and its calls with requests, for all libraries.
 const FORTRAN: [(&str, &str); 2] = [
@@ -73,6 +78,8 @@ impl Library {
             ("decisions.h", include_str!("../../../mpi/redmpi/decisions.h")),
             ("digest.c", include_str!("../../../mpi/redmpi/digest.c")),
             ("digest.h", include_str!("../../../mpi/redmpi/digest.h")),
+            ("duplicates.c", include_str!("../../../mpi/redmpi/duplicates.c")),
+            ("duplicates.h", include_str!("../../../mpi/redmpi/duplicates.h")),
             ("envelopes.c", include_str!("../../../mpi/redmpi/envelopes.c")),
             ("envelopes.h", include_str!("../../../mpi/redmpi/envelopes.h")),
             ("events.c", include_str!("../../../mpi/redmpi/events.c")),
@@ -106,38 +113,49 @@ impl Library {
         self.sources.iter().copied().chain(FORTRAN)
     }
 
-    /// Builds the library in a folder.
+    /// Builds the library in a folder, or copies it there if the same was built before.
     ///
     /// # Errors
     /// [`Error::Sources`] if the folder cannot be written to, [`Error::Compiler`] if the compiler refuses the sources.
     pub fn build(&self, compiler: &Compiler, folder: &Path) -> Result<PathBuf, Error> {
+        let header = folder.join("header.c");
+        fs::write(&header, "#include <mpi.h>\n").map_err(Error::unwritten(folder))?;
+        let declared = compiler.run(self.what, &["-E".as_ref(), header.as_ref()])?;
+        let wrappers = (self.wrappers)(&declared);
+        let Some(cache) = Cache::of_user() else { return self.compile(compiler, folder, &wrappers) };
+        let key = self.key(compiler, &declared, &wrappers)?;
+        if let Some(library) = cache.fetch(self.file, key, folder) {
+            return Ok(library);
+        }
+        let library = self.compile(compiler, folder, &wrappers)?;
+        cache.keep(&library, self.file, key);
+        Ok(library)
+    }
+
+    /// Of all that the library is built from. Macros are those of `mpi.h`, and the compiler's version.
+    fn key(&self, compiler: &Compiler, declared: &str, wrappers: &str) -> Result<u64, Error> {
+        let ask = ["-E", "-dM", "-include", "mpi.h", "-x", "c", "/dev/null"];
+        let macros = compiler.run(self.what, &ask.map(OsStr::new))?;
+        let name = compiler.name().to_string_lossy();
+        // Lines that name files name the folder of this job.
+        let declared = declared.lines().filter(|line| !line.starts_with('#'));
+        let sources = self.all_sources().flat_map(|(name, text)| [name, text]);
+        let rest = [wrappers, &macros, &name];
+        Ok(key_of(OPTIONS.into_iter().chain(rest).chain(sources).chain(declared)))
+    }
+
+    fn compile(&self, compiler: &Compiler, folder: &Path, wrappers: &str) -> Result<PathBuf, Error> {
         let unwritten = Error::unwritten(folder);
+        fs::write(folder.join("wrappers.c"), wrappers).map_err(&unwritten)?;
         for (name, text) in self.all_sources() {
             fs::write(folder.join(name), text).map_err(&unwritten)?;
         }
-        let header = folder.join("header.c");
-        fs::write(&header, "#include <mpi.h>\n").map_err(&unwritten)?;
-        let declared = compiler.run(self.what, &["-E".as_ref(), header.as_ref()])?;
-        fs::write(folder.join("wrappers.c"), (self.wrappers)(&declared)).map_err(&unwritten)?;
         let library = folder.join(self.file);
         let names = self.all_sources().map(|(name, _)| name).chain(["wrappers.c"]);
         let sources = names.filter(|name| name.ends_with(".c"));
         let sources: Vec<OsString> = sources.map(|name| folder.join(name).into_os_string()).collect();
-        let mut words: Vec<&OsStr> = [
-            "-std=gnu11",
-            "-D_GNU_SOURCE",
-            "-O2",
-            "-g0",
-            "-fno-lto",
-            "-fPIC",
-            "-shared",
-            "-pthread",
-            "-Wl,-z,lazy",
-            "-I",
-        ]
-        .map(OsStr::new)
-        .to_vec();
-        words.extend([folder.as_os_str(), "-o".as_ref(), library.as_ref()]);
+        let mut words: Vec<&OsStr> = OPTIONS.map(OsStr::new).to_vec();
+        words.extend(["-I".as_ref(), folder.as_os_str(), "-o".as_ref(), library.as_ref()]);
         words.extend(sources.iter().map(OsString::as_os_str));
         compiler.run(self.what, &words)?;
         Ok(library)

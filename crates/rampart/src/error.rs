@@ -142,6 +142,8 @@ pub enum Error {
     },
     /// cannot read standard input: {0}
     Input(#[source] io::Error),
+    /// what the program prints cannot be passed on: {0}
+    Unprinted(#[source] io::Error),
     /// the job's folder {path} cannot be used: {cause}
     Job {
         /// The folder, or a file in it.

@@ -3,6 +3,7 @@
  *   ring      computes round a ring, and prints the result
  *   all       many ways to send, receive and wait; what comes first, and the time, go into what is sent at the end
  *   path      how many rounds it does is in memory that it sends
+ *   print     prints in each rank; "print-wrong" something else in replica 1 of the last rank, "print-more" more there
  *   window    uses what is not supported */
 #include <mpi.h>
 #include <stdint.h>
@@ -240,6 +241,78 @@ static void neighbors(int round)
     MPI_Comm_free(&row);
 }
 
+/* Two communicators are duplicated while a message is on its way; even ranks wait for the second one first. */
+static void duplicated(int round)
+{
+    MPI_Comm row, made[2];
+    MPI_Request requests[2], receive;
+    int own, size;
+    MPI_Comm_split(MPI_COMM_WORLD, rank / 2 + round % 2, rank, &row);
+    MPI_Irecv(in, BIG, MPI_INT, round % 2 ? MPI_ANY_SOURCE : before, 11, MPI_COMM_WORLD, &receive);
+    MPI_Comm_idup(MPI_COMM_WORLD, &made[0], &requests[0]);
+    MPI_Comm_idup(row, &made[1], &requests[1]);
+    MPI_Send(out, 200 + round, MPI_INT, after, 11, MPI_COMM_WORLD);
+    MPI_Wait(&requests[(rank + 1) % 2], MPI_STATUS_IGNORE);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_Wait(&receive, MPI_STATUS_IGNORE);
+    see(in, sizeof(int) * (200 + (size_t)round));
+    MPI_Sendrecv(out, 77, MPI_INT, before, 12, in, BIG, MPI_INT, after, 12, made[0], MPI_STATUS_IGNORE);
+    see(in, sizeof(int) * 77);
+    MPI_Comm_rank(made[1], &own);
+    MPI_Comm_size(made[1], &size);
+    MPI_Sendrecv(out, 5, MPI_INT, (own + 1) % size, 12, in, BIG, MPI_INT, MPI_ANY_SOURCE, 12, made[1],
+                 MPI_STATUS_IGNORE);
+    see(in, sizeof(int) * 5);
+    MPI_Comm_free(&made[0]);
+    MPI_Comm_free(&made[1]);
+    MPI_Comm_free(&row);
+}
+
+/* Collective operations that are started again and again. */
+static void started(int round)
+{
+#if MPI_VERSION >= 4
+    MPI_Datatype column;
+    MPI_Request requests[2];
+    int *twice = out + BIG / 2;
+    MPI_Type_vector(10, 2, 7, MPI_INT, &column);
+    MPI_Type_commit(&column);
+    MPI_Allreduce_init(out, in, 50, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+    MPI_Bcast_init(twice, 1, column, round % ranks, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+    MPI_Type_free(&column);
+    for (int i = 0; i < 3; i++) {
+        out[7] = twice[7] = rank * i + round;
+        MPI_Startall(2, requests);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        see(in, sizeof(int) * 50);
+        see(twice, sizeof(int) * 65);
+    }
+    MPI_Request_free(&requests[0]);
+    MPI_Request_free(&requests[1]);
+#else
+    (void)round;
+#endif
+}
+
+/* Replicas do not know that they are some; an error would. */
+static int is_hit(void)
+{
+    const char *openmpi = getenv("OMPI_COMM_WORLD_RANK"), *mpich = getenv("PMI_RANK");
+    return atoi(openmpi ? openmpi : mpich) == 2 * ranks - 1;
+}
+
+static void print(const char *how)
+{
+    for (int line = 0; line < 100; line++) {
+        printf("rank %d line %d", rank, line + 7 * (line == 60 && !strcmp(how, "print-wrong") && is_hit()));
+        MPI_Barrier(MPI_COMM_WORLD);
+        puts("");
+    }
+    fprintf(stderr, "rank %d is at the end\n", rank);
+    if (!strcmp(how, "print-more") && is_hit())
+        puts("and more");
+}
+
 static void all(void)
 {
     uint64_t sum;
@@ -253,6 +326,8 @@ static void all(void)
         matched(round);
         between_groups(round);
         neighbors(round);
+        duplicated(round);
+        started(round);
         double now = MPI_Wtime();
         see(&now, sizeof now);
     }
@@ -284,6 +359,8 @@ int main(int count, char **words)
         all();
     else if (!strcmp(what, "path"))
         path();
+    else if (!strncmp(what, "print", 5))
+        print(what);
     else if (!strcmp(what, "window")) {
         MPI_Win window;
         MPI_Win_create(in, sizeof in, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);

@@ -149,7 +149,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     (
         "crates/native-build/src",
-        &["kernel_module", "library", "program", "compiler", "wrappers", "header", "tool", "error"],
+        &["kernel_module", "library", "program", "cache", "compiler", "wrappers", "header", "tool", "error"],
     ),
     (
         "crates/preload/src",

@@ -18,8 +18,8 @@ use crate::header::{Function, Parameter, functions};
 enum Treatment {
     /// Written by hand; with Fortran's, if they are `paired`.
     Own { paired: bool },
-    /// Performed by the team, and its output compared; `later` at the end of its request.
-    Collective { later: bool },
+    /// Performed by the team, and its output compared.
+    Collective(Ends),
     /// Performed by the team; makes a communicator.
     Creates,
     /// Performed by the team.
@@ -30,13 +30,39 @@ enum Treatment {
     Refused,
 }
 
+/// When a collective operation ends, and its output is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ends {
+    /// When the call does.
+    Now,
+    /// With its request.
+    Later,
+    /// With its request, each time that the program starts it.
+    Persistent,
+}
+
+impl Ends {
+    /// Returns the name of the operation of this kind, as it is called when it ends at once.
+    fn operation(self, name: &str) -> String {
+        match self {
+            Self::Now => name.to_owned(),
+            Self::Later => {
+                let mut letters = name.chars().skip(1);
+                letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+            }
+            Self::Persistent => name.trim_end_matches("_init").to_owned(),
+        }
+    }
+}
+
 impl Treatment {
     fn named(name: &str) -> Self {
         match name {
             "own" => Self::Own { paired: false },
             "paired" => Self::Own { paired: true },
-            "collective" => Self::Collective { later: false },
-            "later" => Self::Collective { later: true },
+            "collective" => Self::Collective(Ends::Now),
+            "later" => Self::Collective(Ends::Later),
+            "persistent" => Self::Collective(Ends::Persistent),
             "creates" => Self::Creates,
             "team" => Self::Team,
             "local" => Self::Local,
@@ -57,6 +83,7 @@ const HANDLES: [(&str, &str, &str); 7] = [
 ];
 
 const COMM: &str = "MPI_Comm";
+const COUNT: &str = "MPI_Count";
 
 /// Returns the wrappers of the functions of a preprocessed `mpi.h`. `table` says what becomes of each; `descriptions`,
 /// the text of `collectives.h`, declares the functions that describe collective operations.
@@ -76,10 +103,14 @@ pub fn generate(header: &str, table: &str, descriptions: &str) -> String {
     let descriptions = companions(descriptions, "describe_");
     let mut written = Vec::new();
     for Function { name, parameters } in functions(header, "int", "MPI_") {
-        if !written.contains(&name) {
-            write(&mut out, &name, &parameters, treatment(&table, &name), descriptions.get(&name));
-            written.push(name);
+        if written.contains(&name) {
+            continue;
         }
+        match treatment(&table, &name) {
+            Treatment::Refused if is_large(&table, &name, &parameters) => write_large(&mut out, &name, &parameters),
+            treatment => write(&mut out, &name, &parameters, treatment, &descriptions),
+        }
+        written.push(name);
     }
     out
 }
@@ -91,12 +122,31 @@ fn treatment(table: &BTreeMap<&str, Treatment>, name: &str) -> Treatment {
     of(name).or_else(large).unwrap_or(Treatment::Refused)
 }
 
+/// Whether a function is that of a supported one with large counts, none of them in a list.
+fn is_large(table: &BTreeMap<&str, Treatment>, name: &str, parameters: &[Parameter]) -> bool {
+    let small = name.strip_suffix("_c").and_then(|name| table.get(name));
+    small.is_some_and(|&treatment| treatment != Treatment::Refused)
+        && parameters.iter().all(|one| one.kind == COUNT || !one.kind.contains(COUNT))
+}
+
+/// Large counts are passed on as small ones, which nearly all are.
+fn write_large(out: &mut String, name: &str, parameters: &[Parameter]) {
+    let given = names(parameters);
+    let _ = writeln!(out, "\nint MPI_{name}({})\n{{", declarations(parameters));
+    let _ = writeln!(out, "    if (teams.is_quiet)\n        return PMPI_{name}({given});");
+    let handed: Vec<String> = parameters
+        .iter()
+        .map(|one| if one.kind == COUNT { format!("small({}, \"MPI_{name}\")", one.name) } else { one.name.clone() })
+        .collect();
+    let _ = writeln!(out, "    return MPI_{}({});\n}}", name.trim_end_matches("_c"), handed.join(", "));
+}
+
 fn write(
     out: &mut String,
     name: &str,
     parameters: &[Parameter],
     treatment: Treatment,
-    description: Option<&Companion>,
+    descriptions: &BTreeMap<String, Companion>,
 ) {
     match treatment {
         Treatment::Local | Treatment::Own { paired: true } => {}
@@ -112,11 +162,12 @@ fn write(
             write_creation(out, name, parameters);
             write_fortran(out, name, parameters);
         }
-        Treatment::Collective { later } => {
+        Treatment::Collective(ends) => {
+            let description = descriptions.get(&ends.operation(name));
             let Some(described) = description.and_then(|own| Described::of(own, parameters)) else {
                 return write_refusal(out, name, parameters);
             };
-            write_collective(out, name, parameters, &described, later);
+            write_collective(out, name, parameters, &described, ends);
             write_fortran(out, name, parameters);
         }
     }
@@ -168,26 +219,32 @@ fn write_creation(out: &mut String, name: &str, parameters: &[Parameter]) {
 
 /// A blocking operation is performed as one that ends later: receives of this process may need us meanwhile. All ranks
 /// do so, since the two kinds do not match.
-fn write_collective(out: &mut String, name: &str, parameters: &[Parameter], described: &Described<'_>, later: bool) {
+fn write_collective(out: &mut String, name: &str, parameters: &[Parameter], described: &Described<'_>, ends: Ends) {
     write_head(out, name, parameters);
     let asked: String = described.asked.iter().map(|one| format!(", {}", one.name)).collect();
     let given = names(parameters);
     let comm = parameters.iter().find(|one| one.kind == COMM).map_or("", |one| &one.name);
     let _ = writeln!(out, "    struct transfer transfer = {{ 0 }};\n    MPI_Request native;");
     let _ = writeln!(out, "    describe_{}(&transfer{asked});", described.as_of);
-    let _ = writeln!(out, "    before_transfer(&transfer, \"MPI_{name}\", {comm});");
-    if later {
-        let Some((request, rest)) = parameters.split_last() else { return };
-        let _ = writeln!(out, "    int result = PMPI_{name}({}, &native);", names(rest));
-        let _ = writeln!(out, "    if (result == MPI_SUCCESS)");
-        let _ = writeln!(out, "        *{} = transfer_request(&transfer, native);", request.name);
-    } else {
-        let mut letters = name.chars();
-        let first = letters.next().map(|letter| letter.to_ascii_lowercase()).unwrap_or_default();
-        let _ = writeln!(out, "    int result = PMPI_I{first}{}({given}, &native);", letters.as_str());
-        let _ = writeln!(out, "    if (result == MPI_SUCCESS)");
-        let _ = writeln!(out, "        result = complete(&native, MPI_STATUS_IGNORE);");
-        let _ = writeln!(out, "    if (result == MPI_SUCCESS)\n        after_transfer(&transfer);");
+    let _ = writeln!(out, "    name_transfer(&transfer, \"MPI_{name}\", {comm});");
+    if ends != Ends::Persistent {
+        out.push_str("    before_transfer(&transfer);\n");
+    }
+    match (ends, parameters.split_last()) {
+        (Ends::Now, _) | (_, None) => {
+            let mut letters = name.chars();
+            let first = letters.next().map(|letter| letter.to_ascii_lowercase()).unwrap_or_default();
+            let _ = writeln!(out, "    int result = PMPI_I{first}{}({given}, &native);", letters.as_str());
+            let _ = writeln!(out, "    if (result == MPI_SUCCESS)");
+            let _ = writeln!(out, "        result = complete(&native, MPI_STATUS_IGNORE);");
+            let _ = writeln!(out, "    if (result == MPI_SUCCESS)\n        after_transfer(&transfer);");
+        }
+        (Ends::Later | Ends::Persistent, Some((request, rest))) => {
+            let kind = if ends == Ends::Later { "" } else { "persistent_" };
+            let _ = writeln!(out, "    int result = PMPI_{name}({}, &native);", names(rest));
+            let _ = writeln!(out, "    if (result == MPI_SUCCESS)");
+            let _ = writeln!(out, "        *{} = {kind}transfer_request(&transfer, native);", request.name);
+        }
     }
     out.push_str("    return result;\n}\n");
 }
@@ -272,10 +329,9 @@ fn converted(out: &mut String, back: &mut String, parameter: &Parameter) -> Stri
 mod tests {
     use super::*;
 
-    const TABLE: &str =
-        "# a line\nComm_size team\nComm_dup creates\nBcast collective\nIbcast later\nSend own\nWait paired\n";
-    const DESCRIPTIONS: &str = "void describe_Bcast(struct transfer *transfer, void *buffer, int count, MPI_Comm comm);\n\
-        #define describe_Ibcast describe_Bcast\n";
+    const TABLE: &str = "# a line\nComm_size team\nComm_dup creates\nBcast collective\nIbcast later\nBcast_init persistent\nSend own\nWait paired\n";
+    const DESCRIPTIONS: &str =
+        "void describe_Bcast(struct transfer *transfer, void *buffer, int count, MPI_Comm comm);\n";
 
     fn made(header: &str) -> String {
         generate(header, TABLE, DESCRIPTIONS)
@@ -300,6 +356,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_started_again_and_again_is_described_once() {
+        let made =
+            made("int MPI_Bcast_init(void *buffer, int count, MPI_Comm comm, MPI_Info info, MPI_Request *request);");
+        assert!(made.contains("    describe_Bcast(&transfer, buffer, count, comm);\n"), "{made}");
+        assert!(!made.contains("before_transfer"), "{made}");
+        assert!(made.contains("*request = persistent_transfer_request(&transfer, native);"), "{made}");
+    }
+
+    #[test]
     fn what_is_harmless_gets_the_communicator_of_the_team() {
         let made =
             made("int MPI_Comm_size(MPI_Comm comm, int *size); int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *newcomm);");
@@ -311,11 +376,18 @@ mod tests {
     #[test]
     fn what_is_not_in_the_table_ends_the_job() {
         let made =
-            made("int MPI_Put(const void *a, int n); int MPI_Send(int n); int MPI_Wait(int n); int MPI_Send_c(int n);");
+            made("int MPI_Put(const void *a, int n); int MPI_Send(int n); int MPI_Wait(int n); int MPI_Put_c(int n);");
         assert!(made.contains("stop_job(\"MPI_Put, which is not supported\");"), "{made}");
-        assert!(made.contains("stop_job(\"MPI_Send_c, which is not supported\");"), "{made}");
+        assert!(made.contains("stop_job(\"MPI_Put_c, which is not supported\");"), "{made}");
         assert!(made.contains("*error = MPI_Send(*n);") && !made.contains("int MPI_Send(int"), "{made}");
         assert!(!made.contains("Wait"), "{made}");
+    }
+
+    #[test]
+    fn large_counts_are_passed_on_as_small_ones() {
+        let made = made("int MPI_Send_c(const void *buf, MPI_Count count); int MPI_Bcast_c(const MPI_Count counts[]);");
+        assert!(made.contains("return MPI_Send(buf, small(count, \"MPI_Send_c\"));"), "{made}");
+        assert!(made.contains("stop_job(\"MPI_Bcast_c, which is not supported\");"), "{made}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A program that a command runs.
 
+use std::ops::ControlFlow;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
@@ -41,11 +42,25 @@ impl ChildProgram {
     /// it takes at most a twentieth of a CPU.
     ///
     /// A signal ends a pause and is passed on; one that comes just before a pause is passed on after it.
-    pub fn wait(mut self, pause: Duration, mut poll: impl FnMut()) -> Result<ExitStatus, Error> {
+    pub fn wait(self, pause: Duration, mut poll: impl FnMut()) -> Result<ExitStatus, Error> {
+        self.wait_or_end(pause, || {
+            poll();
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The same; asks the program to end whenever `poll` breaks.
+    pub fn wait_or_end(
+        mut self,
+        pause: Duration,
+        mut poll: impl FnMut() -> ControlFlow<()>,
+    ) -> Result<ExitStatus, Error> {
         let mut next = pause;
         while !self.process.has_ended(next) {
             let began = Instant::now();
-            poll();
+            if poll().is_break() {
+                self.process.terminate();
+            }
             next = (began.elapsed() * PAUSE_RATIO).clamp(pause, pause.max(LONGEST_PAUSE));
             self.signals.pending().for_each(|signal| self.process.pass_on(signal));
         }
@@ -86,5 +101,14 @@ mod tests {
         let (killed, polls) = run("sleep 0.1; kill -9 $$", Duration::from_millis(1));
         assert_eq!(killed, 137);
         assert!(polls > 1, "{polls}");
+    }
+
+    #[test]
+    fn a_program_ends_when_it_is_asked_to() {
+        let mut command = Command::new("sleep");
+        command.arg("1000");
+        let program = ChildProgram::start(command).unwrap();
+        let status = program.wait_or_end(Duration::from_millis(1), || ControlFlow::Break(())).unwrap();
+        assert_eq!(exit_code(status), 128 + 15);
     }
 }

@@ -3,10 +3,12 @@
 pub mod arguments;
 mod injection;
 mod library;
+mod output;
 mod reports;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::ops::ControlFlow;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::Command;
@@ -16,13 +18,14 @@ use rampart_native_build::{Compiler, Library};
 
 use self::arguments::{MpirunArguments, OnMismatch};
 use self::library::MpiKind;
+use self::output::JobOutput;
 use self::reports::JobReport;
 use crate::error::Error;
 use crate::output::text::count;
 use crate::process::program::{ChildProgram, exit_code};
 
-/// The pause between two polls: there is nothing to do meanwhile.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The pause between two looks at what the ranks print.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// The exit code of a job that replicas ended since they differ (`mpi/redmpi/events.c`).
 const STOPPED: u8 = 77;
@@ -40,8 +43,21 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     let library = Library::REDMPI.build(&compiler, &path)?;
     copy_input(&path)?;
     let command = command(arguments, kind, &launcher, &library, &path);
-    let status = ChildProgram::start(command)?.wait(PAUSE, || {})?;
-    let report = JobReport::read(&path)?;
+    let mut output = JobOutput::of(&path, arguments.n.get(), arguments.replicas);
+    let mut printed = Ok(());
+    let status = ChildProgram::start(command)?.wait_or_end(PAUSE, || {
+        if printed.is_ok() {
+            printed = output.pass_on();
+        }
+        let is_wrong = arguments.on_mismatch == OnMismatch::Stop && output.undecided().is_some();
+        if is_wrong || printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    let mut report = JobReport::read(&path)?;
+    printed.and_then(|()| output.finish(report.end())).map_err(Error::Unprinted)?;
+    report.outputs = output.mismatches().to_vec();
+    if arguments.on_mismatch == OnMismatch::Stop {
+        report.stop_for_output(output.undecided());
+    }
     show(arguments, &report);
     let code = exit_code(status);
     Ok(if code == STOPPED || report.stopped.is_some() { 1 } else { code })
@@ -110,6 +126,9 @@ fn show(arguments: &MpirunArguments, report: &JobReport) {
         count(report.messages() as u64),
         count(report.replaced)
     );
+    for line in report.output_lines() {
+        eprintln!("rampart: {line}");
+    }
     for (node, times) in report.erring_nodes() {
         eprintln!("rampart: node {node} had {} wrong", count(times as u64));
     }

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::output::{JobEnd, OutputMismatch};
 use crate::error::Error;
+use crate::output::text::count;
 
 /// A message that differed between replicas, as one of them saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub struct JobReport {
     pub replaced: u64,
     pub injected: u64,
     pub mismatches: Vec<ReplicaMismatch>,
+    /// Where replicas differed in what they printed.
+    pub outputs: Vec<OutputMismatch>,
     /// Why the job was stopped.
     pub stopped: Option<String>,
     /// The nodes of replicas, by rank and replica.
@@ -78,6 +82,29 @@ impl JobReport {
         }
     }
 
+    /// How the job ended.
+    pub fn end(&self) -> JobEnd {
+        match self.stopped {
+            Some(_) => JobEnd::Stopped,
+            None if self.began == self.ended => JobEnd::Complete,
+            None => JobEnd::CutOff,
+        }
+    }
+
+    /// Replicas of this rank printed different things, without a majority.
+    pub fn stop_for_output(&mut self, rank: Option<u32>) {
+        let why = |rank| format!("rank {rank}: replicas differ in what they print, and there is no majority");
+        self.stopped = self.stopped.take().or_else(|| rank.map(why));
+    }
+
+    /// A line for each replica that printed something else than the others.
+    pub fn output_lines(&self) -> impl Iterator<Item = String> {
+        self.outputs.iter().filter_map(|&OutputMismatch { rank, wrong, offset }| {
+            let (wrong, byte) = (wrong?, count(offset));
+            Some(format!("replica {wrong} of rank {rank} printed other things than the others from byte {byte} on"))
+        })
+    }
+
     /// Messages that differed: each of them was seen by several replicas.
     pub fn messages(&self) -> usize {
         let mut places: Vec<_> = self.mismatches.iter().map(|one| (one.rank, one.numbers.get("number"))).collect();
@@ -100,6 +127,11 @@ impl JobReport {
                 }
             }
         }
+        for one in &self.outputs {
+            if let Some(node) = one.wrong.and_then(|replica| self.nodes.get(&(one.rank, replica))) {
+                *nodes.entry(node.as_str()).or_insert(0) += 1;
+            }
+        }
         nodes
     }
 
@@ -116,6 +148,7 @@ impl JobReport {
             "injected": self.injected,
             "stopped": self.stopped,
             "erring_nodes": self.erring_nodes(),
+            "output_mismatches": self.outputs.iter().map(output_document).collect::<Vec<_>>(),
             "mismatches": self.mismatches.iter().map(ReplicaMismatch::document).collect::<Vec<_>>(),
         })
     }
@@ -138,6 +171,10 @@ impl ReplicaMismatch {
             "verdict": self.verdict,
         })
     }
+}
+
+fn output_document(one: &OutputMismatch) -> Value {
+    json!({ "rank": one.rank, "wrong_replica": one.wrong, "first_difference": one.offset })
 }
 
 /// The rank and the replica in the name of a file, `events.RANK.REPLICA`.
