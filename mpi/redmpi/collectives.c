@@ -76,21 +76,6 @@ void after_transfer(struct transfer *transfer)
     free_outputs(transfer);
 }
 
-/* The program may free its types before the operation ends. */
-static void keep_type_of(struct region *region)
-{
-    if (region->bytes && is_derived(region->type))
-        PMPI_Type_dup(region->type, &region->type);
-}
-
-static void drop_type_of(struct region *region)
-{
-    if (region->bytes && is_derived(region->type)) {
-        forget_type(region->type);
-        PMPI_Type_free(&region->type);
-    }
-}
-
 static struct request *request_for(const struct transfer *transfer, MPI_Request native)
 {
     struct request *request = new_request(REQUEST_COLLECTIVE);
@@ -185,13 +170,6 @@ static bool is_root(int root, MPI_Comm comm)
 static bool deals_with_root(int root, MPI_Comm comm)
 {
     return !is_between_groups(comm) || (root != MPI_ROOT && root != MPI_PROC_NULL);
-}
-
-static struct region region_of(const void *buffer, size_t count, MPI_Datatype type)
-{
-    struct region region = { .buffer = (void *)buffer, .type = type };
-    region.bytes = type == MPI_DATATYPE_NULL ? 0 : message_bytes(count, type);
-    return region;
 }
 
 static void gives(struct transfer *transfer, const void *buffer, size_t count, MPI_Datatype type)

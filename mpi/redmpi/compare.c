@@ -10,6 +10,27 @@
 
 const struct digest too_long = { .bytes = UINT64_MAX };
 
+struct region region_of(const void *buffer, size_t count, MPI_Datatype type)
+{
+    struct region region = { .buffer = (void *)buffer, .type = type };
+    region.bytes = type == MPI_DATATYPE_NULL ? 0 : message_bytes(count, type);
+    return region;
+}
+
+void keep_type_of(struct region *region)
+{
+    if (region->bytes && is_derived(region->type))
+        PMPI_Type_dup(region->type, &region->type);
+}
+
+void drop_type_of(struct region *region)
+{
+    if (region->bytes && is_derived(region->type)) {
+        forget_type(region->type);
+        PMPI_Type_free(&region->type);
+    }
+}
+
 struct packed pack_regions(const struct region *regions, int count)
 {
     if (count == 1)

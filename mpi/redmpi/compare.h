@@ -11,6 +11,12 @@ struct region {
     MPI_Datatype type;
 };
 
+struct region region_of(const void *buffer, size_t count, MPI_Datatype type);
+
+/* Keeps a duplicate of the type, since the program may free its own; and frees that. */
+void keep_type_of(struct region *region);
+void drop_type_of(struct region *region);
+
 /* What other teams say. */
 struct testimony {
     const struct envelope *envelopes;

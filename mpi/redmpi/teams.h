@@ -37,7 +37,7 @@ static inline MPI_Comm real_comm(MPI_Comm comm)
 }
 
 /* Tags of the messages between the replicas of a rank. */
-enum { TAG_NONE, TAG_DECISION, TAG_OUTPUT };
+enum { TAG_NONE, TAG_DECISION, TAG_OUTPUT, TAG_SHARED, TAG_TURN };
 
 /* What belongs to a communicator of the program. */
 struct shadow {

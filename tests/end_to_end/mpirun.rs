@@ -137,6 +137,22 @@ fn what_most_replicas_print_is_printed_once() {
     }
 }
 
+/// What is put into a window is mended before it leaves.
+#[test]
+fn what_one_replica_puts_wrong_is_replaced() {
+    for job in jobs() {
+        let (by_messages, _) = job.run(&["--replicas", "2"], "ring");
+        for flips in ["flip:at=9,rank=2,replica=1", "flip:odds=20,replica=0,seed=3"] {
+            let (output, document) = job.run(&["--replicas", "3", "--inject", flips], "windows");
+            assert_eq!((output.code, &output.out), (Some(0), &by_messages.out), "{flips}: {output:?}");
+            assert!(document["injected"].as_u64().unwrap() > 0, "{flips}: {document}");
+            assert_eq!(document["replaced"], document["injected"], "{flips}: {document}");
+            let first = &document["mismatches"][0];
+            assert!(first["what"] == "MPI_Put" || flips.contains("odds"), "{flips}: {document}");
+        }
+    }
+}
+
 /// The flip makes one replica do more or fewer rounds than the others.
 #[test]
 fn a_replica_that_does_other_things_is_noticed() {
@@ -158,9 +174,9 @@ fn a_replica_that_does_other_things_is_noticed() {
 #[test]
 fn what_cannot_have_replicas_is_refused_in_one_line() {
     for job in jobs() {
-        let (output, document) = job.run(&["--replicas", "2"], "window");
+        let (output, document) = job.run(&["--replicas", "2"], "file");
         assert_eq!(output.code, Some(1), "{output:?}");
-        assert!(document["stopped"].as_str().unwrap().contains("MPI_Win_create"), "{document}");
+        assert!(document["stopped"].as_str().unwrap().contains("MPI_File_open"), "{document}");
     }
     let rampart = Rampart::new();
     for (words, why) in [

@@ -62,6 +62,7 @@ impl Library {
         sources: &[
             ("agreement.c", include_str!("../../../mpi/redmpi/agreement.c")),
             ("agreement.h", include_str!("../../../mpi/redmpi/agreement.h")),
+            ("atomics.c", include_str!("../../../mpi/redmpi/atomics.c")),
             ("bindings.c", include_str!("../../../mpi/redmpi/bindings.c")),
             ("bindings.h", include_str!("../../../mpi/redmpi/bindings.h")),
             ("clocks.c", include_str!("../../../mpi/redmpi/clocks.c")),
@@ -101,10 +102,13 @@ impl Library {
             ("process.c", include_str!("../../../mpi/redmpi/process.c")),
             ("receives.c", include_str!("../../../mpi/redmpi/receives.c")),
             ("receives.h", include_str!("../../../mpi/redmpi/receives.h")),
+            ("remote.c", include_str!("../../../mpi/redmpi/remote.c")),
             ("requests.c", include_str!("../../../mpi/redmpi/requests.c")),
             ("requests.h", include_str!("../../../mpi/redmpi/requests.h")),
             ("teams.c", include_str!("../../../mpi/redmpi/teams.c")),
             ("teams.h", include_str!("../../../mpi/redmpi/teams.h")),
+            ("windows.c", include_str!("../../../mpi/redmpi/windows.c")),
+            ("windows.h", include_str!("../../../mpi/redmpi/windows.h")),
             ("xxhash.h", include_str!(env!("RAMPART_XXHASH"))),
         ],
     };

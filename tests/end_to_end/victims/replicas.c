@@ -1,10 +1,11 @@
 /* A program for replicas: what it does depends on its argument.
  *
  *   ring      computes round a ring, and prints the result
+ *   windows   the same, by one-sided communication
  *   all       many ways to send, receive and wait; what comes first, and the time, go into what is sent at the end
  *   path      how many rounds it does is in memory that it sends
  *   print     prints in each rank; "print-wrong" something else in replica 1 of the last rank, "print-more" more there
- *   window    uses what is not supported */
+ *   file      uses what is not supported */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -40,6 +41,31 @@ static void ring(void)
     }
     for (int i = 0; i < 500; i++)
         sum += a[i];
+    MPI_Reduce(&sum, &total, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("%.17g\n", total);
+}
+
+static void windows(void)
+{
+    static double a[500], b[500];
+    double *memory, sum = 0, total;
+    MPI_Win window;
+    MPI_Win_allocate(sizeof a, sizeof *a, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    for (int i = 0; i < 500; i++)
+        a[i] = rank + 0.25 * i;
+    MPI_Win_fence(0, window);
+    for (int round = 0; round < 30; round++) {
+        MPI_Put(a, 500, MPI_DOUBLE, after, 0, 500, MPI_DOUBLE, window);
+        MPI_Win_fence(0, window);
+        MPI_Get(b, 500, MPI_DOUBLE, rank, 0, 500, MPI_DOUBLE, window);
+        MPI_Win_fence(0, window);
+        for (int i = 0; i < 500; i++)
+            a[i] = 0.5 * (a[i] + b[i]) + 1e-3 * round;
+    }
+    for (int i = 0; i < 500; i++)
+        sum += a[i];
+    MPI_Win_free(&window);
     MPI_Reduce(&sum, &total, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0)
         printf("%.17g\n", total);
@@ -313,6 +339,51 @@ static void print(const char *how)
         puts("and more");
 }
 
+/* One-sided communication: between fences, under exclusive locks, and by atomic operations. Who comes first goes into
+ * what is sent at the end. */
+static void one_sided(int round)
+{
+    MPI_Win window;
+    int *memory, seen_last[4] = { 0 }, ticket, one = 1, taken, none = 0;
+    MPI_Win_allocate(sizeof(int) * 1000, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    memset(memory, 0, sizeof(int) * 1000);
+    MPI_Win_fence(0, window);
+    MPI_Put(out, 50 + round, MPI_INT, after, 10, 50 + round, MPI_INT, window);
+    MPI_Accumulate(out + rank, 30, MPI_INT, before, 200, 30, MPI_INT, MPI_SUM, window);
+    MPI_Win_fence(0, window);
+    MPI_Get(in, 100, MPI_INT, after, 0, 100, MPI_INT, window);
+    MPI_Win_fence(0, window);
+    see(in, sizeof(int) * 100);
+    see(memory, sizeof(int) * 300);
+    /* A list of who came, in the first rank's memory. */
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);
+    MPI_Get(&ticket, 1, MPI_INT, 0, 500, 1, MPI_INT, window);
+    MPI_Win_flush(0, window);
+    MPI_Put(&rank, 1, MPI_INT, 0, 501 + ticket, 1, MPI_INT, window);
+    ticket++;
+    MPI_Put(&ticket, 1, MPI_INT, 0, 500, 1, MPI_INT, window);
+    MPI_Win_unlock(0, window);
+    see(&ticket, sizeof ticket);
+    /* The same without a lock; and one of them wins. */
+    MPI_Win_lock_all(0, window);
+    MPI_Fetch_and_op(&one, &ticket, MPI_INT, 0, 600, MPI_SUM, window);
+    MPI_Win_flush(0, window);
+    MPI_Put(&rank, 1, MPI_INT, 0, 601 + ticket, 1, MPI_INT, window);
+    taken = rank + 1;
+    MPI_Compare_and_swap(&taken, &none, &seen_last[0], MPI_INT, ranks - 1, 700, window);
+    MPI_Get_accumulate(&taken, 1, MPI_INT, &seen_last[1], 1, MPI_INT, ranks - 1, 701, 1, MPI_INT, MPI_REPLACE, window);
+    MPI_Win_flush(ranks - 1, window);
+    MPI_Win_unlock_all(window);
+    see(&ticket, sizeof ticket);
+    see(seen_last, sizeof seen_last);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_fence(0, window);
+    MPI_Get(in, 300, MPI_INT, round % 2 ? 0 : ranks - 1, 500, 300, MPI_INT, window);
+    MPI_Win_fence(0, window);
+    see(in, sizeof(int) * 300);
+    MPI_Win_free(&window);
+}
+
 static void all(void)
 {
     uint64_t sum;
@@ -328,6 +399,7 @@ static void all(void)
         neighbors(round);
         duplicated(round);
         started(round);
+        one_sided(round);
         double now = MPI_Wtime();
         see(&now, sizeof now);
     }
@@ -357,13 +429,15 @@ int main(int count, char **words)
     before = (rank + ranks - 1) % ranks;
     if (!strcmp(what, "all"))
         all();
+    else if (!strcmp(what, "windows"))
+        windows();
     else if (!strcmp(what, "path"))
         path();
     else if (!strncmp(what, "print", 5))
         print(what);
-    else if (!strcmp(what, "window")) {
-        MPI_Win window;
-        MPI_Win_create(in, sizeof in, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    else if (!strcmp(what, "file")) {
+        MPI_File file;
+        MPI_File_open(MPI_COMM_WORLD, "none", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
     } else
         ring();
     MPI_Finalize();

@@ -65,7 +65,11 @@ fn names(parameters: &[Parameter]) -> String {
 
 /// Declares an argument for Fortran, which passes all by address.
 fn declared_in_fortran(parameter: &Parameter) -> String {
-    let kind = if parameter.kind.contains("void") { "void" } else { "MPI_Fint" };
+    let kind = match parameter.kind.as_str() {
+        kind if kind.contains("void") => "void",
+        kind if kind.starts_with("MPI_Aint") => "MPI_Aint",
+        _ => "MPI_Fint",
+    };
     format!("{kind} *{}", parameter.name)
 }
 

@@ -72,14 +72,16 @@ impl Treatment {
 }
 
 /// Types of handles, and the functions that convert between Fortran's and C's.
-const HANDLES: [(&str, &str, &str); 7] = [
+const HANDLES: [(&str, &str, &str); 9] = [
     ("MPI_Comm", "PMPI_Comm_f2c", "PMPI_Comm_c2f"),
     ("MPI_Datatype", "PMPI_Type_f2c", "PMPI_Type_c2f"),
+    ("MPI_Errhandler", "PMPI_Errhandler_f2c", "PMPI_Errhandler_c2f"),
     ("MPI_Group", "PMPI_Group_f2c", "PMPI_Group_c2f"),
     ("MPI_Info", "PMPI_Info_f2c", "PMPI_Info_c2f"),
     ("MPI_Message", "PMPI_Message_f2c", "PMPI_Message_c2f"),
     ("MPI_Op", "PMPI_Op_f2c", "PMPI_Op_c2f"),
     ("MPI_Request", "request_from_fortran", "request_to_fortran"),
+    ("MPI_Win", "PMPI_Win_f2c", "PMPI_Win_c2f"),
 ];
 
 const COMM: &str = "MPI_Comm";
@@ -319,7 +321,7 @@ fn converted(out: &mut String, back: &mut String, parameter: &Parameter) -> Stri
         }
     }
     match kind.as_str() {
-        "int" => format!("*{name}"),
+        "int" | "MPI_Aint" => format!("*{name}"),
         kind if kind.contains("void") => format!("buffer_from_fortran({name})"),
         _ => name.clone(),
     }
