@@ -25,7 +25,7 @@ static bool is_done(MPI_Request handle)
 {
     struct request *own = request_of(handle);
     int is_there = 1;
-    if (is_idle(handle))
+    if (is_idle(handle) || (own && own->is_checked))
         return true;
     advance_receives();
     if (own && own->kind == REQUEST_RECEIVE)
@@ -45,6 +45,23 @@ static void set_empty(MPI_Status *status)
     PMPI_Status_set_cancelled(status, 0);
 }
 
+/* Waits for one of ours, and compares what came of it: once, whether the program only looks or waits. */
+static int conclude(struct request *own, MPI_Status *status)
+{
+    if (!own->is_checked) {
+        own->result = own->kind == REQUEST_RECEIVE ? finish_receive(own, &own->status)
+                                                   : complete(&own->data, &own->status);
+        if (own->kind == REQUEST_COLLECTIVE && own->result == MPI_SUCCESS)
+            end_transfer_request(own);
+        if (own->kind == REQUEST_COMMUNICATOR && own->result == MPI_SUCCESS)
+            end_duplicate(own);
+        own->is_checked = own->is_active = true;
+    }
+    if (status != MPI_STATUS_IGNORE)
+        *status = own->status;
+    return own->result;
+}
+
 /* Waits for one, which the program then has no longer, unless it is persistent. */
 static int finish(MPI_Request *handle, MPI_Status *status)
 {
@@ -55,12 +72,8 @@ static int finish(MPI_Request *handle, MPI_Status *status)
     }
     if (!own)
         return complete(handle, status);
-    int result = own->kind == REQUEST_RECEIVE ? finish_receive(own, status) : complete(&own->data, status);
-    if (own->kind == REQUEST_COLLECTIVE && result == MPI_SUCCESS)
-        end_transfer_request(own);
-    if (own->kind == REQUEST_COMMUNICATOR && result == MPI_SUCCESS)
-        end_duplicate(own);
-    own->is_active = false;
+    int result = conclude(own, status);
+    own->is_checked = own->is_active = false;
     if (!own->is_persistent) {
         free_request(own);
         *handle = MPI_REQUEST_NULL;
@@ -296,11 +309,7 @@ int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
         return MPI_SUCCESS;
     for (unsigned looks = 0; !is_done(request); looks++)
         rest(looks);
-    if (!own || own->kind != REQUEST_RECEIVE)
-        return PMPI_Request_get_status(own ? own->data : request, flag, status);
-    if (status != MPI_STATUS_IGNORE)
-        *status = own->status;
-    return MPI_SUCCESS;
+    return own ? conclude(own, status) : PMPI_Request_get_status(request, flag, status);
 }
 
 int MPI_Request_free(MPI_Request *request)
@@ -308,13 +317,15 @@ int MPI_Request_free(MPI_Request *request)
     struct request *own = request_of(*request);
     if (!own)
         return PMPI_Request_free(request);
-    if (own->is_active && own->is_cancelled)
+    if (own->is_active && own->is_cancelled && !own->is_checked)
         finish_receive(own, MPI_STATUS_IGNORE);
+    if (own->is_checked)
+        own->is_active = false;
     if (own->is_active && own->kind != REQUEST_SEND)
         stop_job("MPI_Request_free of what goes on and is no send, which is not supported");
     if (own->is_active)
         PMPI_Request_free(&own->data);
-    if (own->kind == REQUEST_COLLECTIVE) {
+    if (own->kind == REQUEST_COLLECTIVE && own->is_persistent) {
         PMPI_Request_free(&own->data);
         forget_transfer_request(own);
     }

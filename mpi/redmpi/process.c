@@ -71,4 +71,6 @@ __attribute__((constructor)) static void begin_process(int count, char **argumen
     redirect(STDERR_FILENO, folder, "stderr", native);
     /* As on a terminal: what is printed is seen, line by line. */
     setvbuf(stdout, NULL, _IOLBF, 0);
+    /* Programs that this one starts are no replicas, and print where it wants. */
+    unsetenv("RAMPART_RANKS");
 }

@@ -3,19 +3,13 @@
 #include <string.h>
 
 #include "collectives.h"
-#include "decisions.h"
-#include "digest.h"
 #include "events.h"
-#include "receives.h"
 #include "requests.h"
 #include "teams.h"
 #include "windows.h"
 
-/* What may be a flag that the program waits for, in bytes: replica 0 decides which value it has. */
+/* What may be a flag that the program waits for, in bytes: such an access waits for its turn. */
 #define FLAG 16
-
-/* How often data are got again that differ from those of replica 0, since its team may be ahead. */
-#define TURNS 20000
 
 static struct transfer transfer_of(const struct window *window, const char *name, struct region region)
 {
@@ -45,14 +39,21 @@ void offer(const struct window *window, const char *name, const void *buffer, in
         compare_one(&transfer);
 }
 
-/* Who holds no lock is between fences, or the like: others may not write what it gets. */
-static bool is_open(const struct window *window, int target)
+void check_found(const struct window *window, const char *name, void *buffer, int count, MPI_Datatype type)
 {
-    return window->shared_locks && !window->is_exclusive[target];
+    struct transfer transfer = transfer_of(window, name, region_of(buffer, (size_t)count, type));
+    if (transfer.only.bytes)
+        compare_one(&transfer);
 }
 
-void remember_get(struct window *window, struct pending_get get)
+void remember_get(struct window *window, void *buffer, int count, MPI_Datatype type, int target, bool is_decided)
 {
+    if (!is_valid(window, count, type, target))
+        return;
+    struct pending_get get = { .target = target, .is_decided = is_decided };
+    get.region = region_of(buffer, (size_t)count, type);
+    if (!get.region.bytes)
+        return;
     if (window->used == window->room) {
         window->room = window->room ? 2 * window->room : 16;
         window->gets = realloc(window->gets, sizeof *window->gets * (size_t)window->room);
@@ -60,51 +61,7 @@ void remember_get(struct window *window, struct pending_get get)
             stop_job("no memory for what is got from a window");
     }
     keep_type_of(&get.region);
-    if (!get.is_decided && is_derived(get.type))
-        PMPI_Type_dup(get.type, &get.type);
     window->gets[window->used++] = get;
-}
-
-static void forget(struct pending_get *get)
-{
-    drop_type_of(&get->region);
-    if (!get->is_decided && is_derived(get->type)) {
-        forget_type(get->type);
-        PMPI_Type_free(&get->type);
-    }
-}
-
-static struct digest digest_of_region(const struct region *region)
-{
-    struct packed packed = pack(region->buffer, region->bytes, region->type);
-    struct digest digest = digest_of(packed.data, packed.bytes);
-    release_packed(&packed);
-    return digest;
-}
-
-static void get_again(const struct window *window, const struct pending_get *get)
-{
-    int origin = (int)(get->region.bytes / message_bytes(1, get->region.type));
-    PMPI_Get(get->region.buffer, origin, get->region.type, get->target, get->place, get->count, get->type,
-             window->native);
-    PMPI_Win_flush(get->target, window->native);
-}
-
-/* The team of replica 0 may be ahead: then its data will come. */
-static void wait_for_first(const struct window *window, const struct pending_get *get)
-{
-    struct digest first = { 0 };
-    if (decides())
-        first = digest_of_region(&get->region);
-    share_bytes(&first, sizeof first);
-    for (unsigned turn = 0; turn < TURNS && !decides(); turn++) {
-        struct digest own = digest_of_region(&get->region);
-        if (same_digest(&own, &first))
-            return;
-        advance_receives();
-        rest(turn);
-        get_again(window, get);
-    }
 }
 
 static void share_region(const struct region *region)
@@ -120,88 +77,81 @@ static void share_region(const struct region *region)
     free(bytes);
 }
 
-static void settle_one(const struct window *window, struct pending_get *get)
-{
-    if (get->is_decided || (get->is_open && get->region.bytes <= FLAG)) {
-        share_region(&get->region);
-        return;
-    }
-    /* After the last lock is given back, it cannot be got again. */
-    if (get->is_open && window->can_get_again)
-        wait_for_first(window, get);
-    struct transfer transfer = transfer_of(window, "MPI_Get", get->region);
-    compare_one(&transfer);
-}
-
 void settle(struct window *window, int target)
 {
     int kept = 0;
     for (int i = 0; i < window->used; i++) {
         struct pending_get *get = &window->gets[i];
-        if (target >= 0 && get->target != target) {
+        if (target != ALL_TARGETS && get->target != target) {
             window->gets[kept++] = *get;
             continue;
         }
-        settle_one(window, get);
-        forget(get);
+        struct transfer transfer = transfer_of(window, "MPI_Get", get->region);
+        if (get->is_decided)
+            share_region(&get->region);
+        else
+            compare_one(&transfer);
+        drop_type_of(&get->region);
     }
     window->used = kept;
+}
+
+/* Whether an access to an open target is ordered, since it may be one to a flag. */
+static bool is_flag(const struct window *window, int count, MPI_Datatype type, int target)
+{
+    return window && is_valid(window, count, type, target) && is_open(window, target) &&
+           message_bytes((size_t)count, type) <= FLAG;
 }
 
 int MPI_Put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
             MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win)
 {
-    struct window *window = teams.is_quiet ? NULL : window_of(win);
+    struct window *window = window_of(win);
+    bool is_ordered = is_flag(window, origin_count, origin_datatype, target_rank);
     if (window)
         offer(window, "MPI_Put", origin_addr, origin_count, origin_datatype, target_rank);
-    return PMPI_Put(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype,
-                    win);
+    if (is_ordered)
+        begin_access(window, target_rank);
+    int result = PMPI_Put(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
+                          target_datatype, win);
+    if (is_ordered)
+        end_access(window, target_rank);
+    return result;
+}
+
+int ended_request(int result, MPI_Request *request)
+{
+    return result == MPI_SUCCESS ? PMPI_Ibarrier(MPI_COMM_SELF, request) : result;
 }
 
 int MPI_Rput(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
              MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request)
 {
-    struct window *window = teams.is_quiet ? NULL : window_of(win);
+    struct window *window = window_of(win);
+    if (is_flag(window, origin_count, origin_datatype, target_rank))
+        return ended_request(MPI_Put(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
+                            target_datatype, win), request);
     if (window)
         offer(window, "MPI_Rput", origin_addr, origin_count, origin_datatype, target_rank);
     return PMPI_Rput(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
                      target_datatype, win, request);
 }
 
-int MPI_Accumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-                   MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win)
-{
-    struct window *window = teams.is_quiet ? NULL : window_of(win);
-    if (window)
-        offer(window, "MPI_Accumulate", origin_addr, origin_count, origin_datatype, target_rank);
-    return PMPI_Accumulate(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
-                           target_datatype, op, win);
-}
-
-int MPI_Raccumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-                    MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win,
-                    MPI_Request *request)
-{
-    struct window *window = teams.is_quiet ? NULL : window_of(win);
-    if (window)
-        offer(window, "MPI_Raccumulate", origin_addr, origin_count, origin_datatype, target_rank);
-    return PMPI_Raccumulate(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
-                            target_datatype, op, win, request);
-}
-
 int MPI_Get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
             int target_count, MPI_Datatype target_datatype, MPI_Win win)
 {
+    struct window *window = window_of(win);
+    bool is_ordered = is_flag(window, origin_count, origin_datatype, target_rank);
+    if (is_ordered)
+        begin_access(window, target_rank);
     int result = PMPI_Get(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
                           target_datatype, win);
-    struct window *window = teams.is_quiet || result != MPI_SUCCESS ? NULL : window_of(win);
-    if (!window || !is_valid(window, origin_count, origin_datatype, target_rank))
-        return result;
-    struct region region = region_of(origin_addr, (size_t)origin_count, origin_datatype);
-    if (region.bytes)
-        remember_get(window, (struct pending_get){ .region = region, .target = target_rank,
-                                                   .is_open = is_open(window, target_rank), .count = target_count,
-                                                   .type = target_datatype, .place = target_disp });
+    if (is_ordered) {
+        end_access(window, target_rank);
+        check_found(window, "MPI_Get", origin_addr, origin_count, origin_datatype);
+    } else if (window && result == MPI_SUCCESS) {
+        remember_get(window, origin_addr, origin_count, origin_datatype, target_rank, false);
+    }
     return result;
 }
 
@@ -209,8 +159,11 @@ int MPI_Get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype, i
 int MPI_Rget(void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
              int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request)
 {
-    struct window *window = teams.is_quiet ? NULL : window_of(win);
+    struct window *window = window_of(win);
     MPI_Request native;
+    if (is_flag(window, origin_count, origin_datatype, target_rank))
+        return ended_request(MPI_Get(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
+                            target_datatype, win), request);
     int result = PMPI_Rget(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
                            target_datatype, win, window ? &native : request);
     if (!window || result != MPI_SUCCESS)

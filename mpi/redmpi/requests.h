@@ -22,6 +22,7 @@ enum send_mode { SEND_STANDARD, SEND_SYNCHRONOUS, SEND_READY, SEND_BUFFERED };
 struct request {
     enum request_kind kind;
     bool is_persistent, is_active;
+    bool is_checked;   /* it has ended, and was compared; the program has still to wait for it */
     bool is_type_ours; /* the type is a duplicate, since the program may free its own */
     enum send_mode mode;
     void *buffer;

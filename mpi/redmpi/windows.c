@@ -2,6 +2,7 @@
 #include "windows.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "collectives.h"
 #include "communicators.h"
@@ -36,8 +37,9 @@ static void begin_window(MPI_Win native, MPI_Comm comm)
     window->is_exclusive = calloc((size_t)window->size, sizeof *window->is_exclusive);
     if (!window->is_exclusive)
         stop_job("no memory for a window");
-    PMPI_Win_allocate(2 * sizeof *tickets, sizeof *tickets, MPI_INFO_NULL, window->comm, &tickets, &window->tickets);
-    tickets[TICKET_NEXT] = tickets[TICKET_TURN] = 0;
+    PMPI_Win_allocate(TICKETS * sizeof *tickets, sizeof *tickets, MPI_INFO_NULL, window->comm, &tickets,
+                      &window->tickets);
+    memset(tickets, 0, TICKETS * sizeof *tickets);
     PMPI_Barrier(window->comm);
     PMPI_Win_lock_all(MPI_MODE_NOCHECK, window->tickets);
     if (window_key == MPI_KEYVAL_INVALID)
@@ -49,10 +51,13 @@ struct window *window_of(MPI_Win native)
 {
     void *value = NULL;
     int is_there = 0;
-    if (native == MPI_WIN_NULL || window_key == MPI_KEYVAL_INVALID)
+    if (teams.is_quiet || native == MPI_WIN_NULL)
         return NULL;
-    PMPI_Win_get_attr(native, window_key, &value, &is_there);
-    return is_there ? value : NULL;
+    if (window_key != MPI_KEYVAL_INVALID)
+        PMPI_Win_get_attr(native, window_key, &value, &is_there);
+    if (!is_there)
+        stop_job("a window that was made in a way that is not supported");
+    return value;
 }
 
 /* A window is made by all members at once, as a communicator is. The teams make it one after the other: Open MPI has
@@ -106,6 +111,20 @@ int MPI_Win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Com
     return made(result, *win, comm);
 }
 
+/* In Fortran, and there also for pointers of C, under a name of its own with Open MPI. */
+#define ALLOCATES(name, capitals, of_c)                                                                            \
+    FORTRAN(name, capitals, (MPI_Aint * size, MPI_Fint *disp_unit, MPI_Fint *info, MPI_Fint *comm, void *baseptr, \
+                             MPI_Fint *win, MPI_Fint *error))                                                      \
+    {                                                                                                              \
+        MPI_Win own = MPI_WIN_NULL;                                                                                \
+        *error = of_c(*size, *disp_unit, PMPI_Info_f2c(*info), PMPI_Comm_f2c(*comm), baseptr, &own);               \
+        *win = PMPI_Win_c2f(own);                                                                                  \
+    }
+ALLOCATES(mpi_win_allocate, MPI_WIN_ALLOCATE, MPI_Win_allocate)
+ALLOCATES(mpi_win_allocate_cptr, MPI_WIN_ALLOCATE_CPTR, MPI_Win_allocate)
+ALLOCATES(mpi_win_allocate_shared, MPI_WIN_ALLOCATE_SHARED, MPI_Win_allocate_shared)
+ALLOCATES(mpi_win_allocate_shared_cptr, MPI_WIN_ALLOCATE_SHARED_CPTR, MPI_Win_allocate_shared)
+
 int MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win *win)
 {
     if (teams.is_quiet)
@@ -118,7 +137,7 @@ int MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win *win)
 
 int MPI_Win_free(MPI_Win *win)
 {
-    struct window *window = teams.is_quiet ? NULL : window_of(*win);
+    struct window *window = window_of(*win);
     if (!window)
         return PMPI_Win_free(win);
     meet(window);
@@ -136,28 +155,69 @@ int MPI_Win_free(MPI_Win *win)
 
 int MPI_Win_fence(int assert, MPI_Win win)
 {
-    struct window *window = teams.is_quiet ? NULL : window_of(win);
+    struct window *window = window_of(win);
     if (!window)
         return PMPI_Win_fence(assert, win);
     meet(window);
     int result = PMPI_Win_fence(assert, win);
-    settle(window, -1);
+    settle(window, ALL_TARGETS);
+    return result;
+}
+
+/* The members of a group, by their ranks in the window; the caller frees them. */
+static int *members_of(const struct window *window, MPI_Group group, int *count)
+{
+    MPI_Group all;
+    PMPI_Group_size(group, count);
+    int *own = malloc(sizeof *own * 2 * ((size_t)*count + 1)), *ranks = own + *count;
+    if (!own)
+        stop_job("no memory for a window");
+    for (int i = 0; i < *count; i++)
+        own[i] = i;
+    PMPI_Comm_group(window->comm, &all);
+    PMPI_Group_translate_ranks(group, *count, own, all, ranks);
+    PMPI_Group_free(&all);
+    memmove(own, ranks, sizeof *own * (size_t)*count);
+    return own;
+}
+
+/* Who opens its window says so to those who wait for that: in MPI_Win_start, the MPI would wait without us. */
+int MPI_Win_post(MPI_Group group, int assert, MPI_Win win)
+{
+    struct window *window = window_of(win);
+    int count = 0, result = PMPI_Win_post(group, assert, win);
+    if (!window || result != MPI_SUCCESS)
+        return result;
+    int *members = members_of(window, group, &count);
+    for (int i = 0; i < count; i++) {
+        MPI_Request request;
+        PMPI_Isend(NULL, 0, MPI_BYTE, members[i], TAG_TURN, window->comm, &request);
+        PMPI_Request_free(&request);
+    }
+    free(members);
     return result;
 }
 
 int MPI_Win_start(MPI_Group group, int assert, MPI_Win win)
 {
+    struct window *window = window_of(win);
+    int count = 0, *members = window ? members_of(window, group, &count) : NULL;
     flush_decisions();
+    for (int i = 0; i < count; i++) {
+        MPI_Request request;
+        PMPI_Irecv(NULL, 0, MPI_BYTE, members[i], TAG_TURN, window->comm, &request);
+        complete(&request, MPI_STATUS_IGNORE);
+    }
+    free(members);
     return PMPI_Win_start(group, assert, win);
 }
 
 int MPI_Win_complete(MPI_Win win)
 {
-    struct window *window = teams.is_quiet ? NULL : window_of(win);
-    flush_decisions();
+    struct window *window = window_of(win);
     int result = PMPI_Win_complete(win);
     if (window)
-        settle(window, -1);
+        settle(window, ALL_TARGETS);
     return result;
 }
 
@@ -216,102 +276,111 @@ uint64_t add_to_ticket(const struct window *window, int target, enum ticket whic
     return before;
 }
 
-static void wait_for_turn(const struct window *window, int target, uint64_t ticket)
+static void wait_for_count(const struct window *window, int target, enum ticket which, uint64_t count)
 {
-    for (unsigned looks = 0; add_to_ticket(window, target, TICKET_TURN, 0) != ticket; looks++) {
+    for (unsigned looks = 0; add_to_ticket(window, target, which, 0) != count; looks++) {
         advance_receives();
         rest(looks);
     }
 }
 
-/* In all teams, processes get the locks of a target in the order of the first team: by tickets. Who wants those of all
- * targets takes one after the other, as all others do, so that nobody waits in a circle. */
-static void wait_for_turns(const struct window *window, int first, int count)
+void wait_for_turn(const struct window *window, int target, enum ticket next, enum ticket turn)
 {
-    uint64_t *own = calloc((size_t)count, sizeof *own);
-    if (!own)
-        stop_job("no memory for the locks of a window");
-    for (int i = 0; i < count && decides(); i++) {
-        own[i] = add_to_ticket(window, first + i, TICKET_NEXT, 1);
-        wait_for_turn(window, first + i, own[i]);
-    }
-    share_bytes(own, (int)sizeof *own * count);
-    for (int i = 0; i < count && !decides(); i++)
-        wait_for_turn(window, first + i, own[i]);
-    free(own);
+    uint64_t own = decides() ? add_to_ticket(window, target, next, 1) : 0;
+    share_bytes(&own, sizeof own);
+    wait_for_count(window, target, turn, own);
 }
 
-static void end_turns(const struct window *window, int first, int count)
+void begin_access(const struct window *window, int target)
 {
-    for (int i = 0; i < count; i++)
-        add_to_ticket(window, first + i, TICKET_TURN, 1);
+    wait_for_turn(window, target, ACCESS_NEXT, ACCESS_TURN);
+}
+
+void end_access(const struct window *window, int target)
+{
+    PMPI_Win_flush(target, window->native);
+    add_to_ticket(window, target, ACCESS_TURN, 1);
+}
+
+/* Who has an exclusive lock keeps the turn. The locks of the MPI itself are then free: it would wait without us. */
+static void take_lock(const struct window *window, int target, bool is_exclusive)
+{
+    wait_for_turn(window, target, LOCK_NEXT, LOCK_TURN);
+    if (is_exclusive) {
+        wait_for_count(window, target, READERS, 0);
+        return;
+    }
+    add_to_ticket(window, target, READERS, 1);
+    add_to_ticket(window, target, LOCK_TURN, 1);
+}
+
+static void give_lock_back(const struct window *window, int target, bool is_exclusive)
+{
+    if (is_exclusive)
+        add_to_ticket(window, target, LOCK_TURN, 1);
+    else
+        add_to_ticket(window, target, READERS, UINT64_MAX);
 }
 
 int MPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win)
 {
-    struct window *window = teams.is_quiet || rank < 0 ? NULL : window_of(win);
-    if (!window || rank >= window->size)
+    struct window *window = window_of(win);
+    bool is_exclusive = lock_type == MPI_LOCK_EXCLUSIVE;
+    if (!window || rank < 0 || rank >= window->size)
         return PMPI_Win_lock(lock_type, rank, assert, win);
-    wait_for_turns(window, rank, 1);
+    take_lock(window, rank, is_exclusive);
     int result = PMPI_Win_lock(lock_type, rank, assert, win);
-    if (result == MPI_SUCCESS && lock_type == MPI_LOCK_EXCLUSIVE) {
-        window->is_exclusive[rank] = true;
+    if (result != MPI_SUCCESS) {
+        give_lock_back(window, rank, is_exclusive);
         return result;
     }
-    /* The next one may have a shared lock as well. */
-    end_turns(window, rank, 1);
-    window->shared_locks += result == MPI_SUCCESS;
+    window->is_exclusive[rank] = is_exclusive;
+    window->shared_locks += !is_exclusive;
     return result;
 }
 
 int MPI_Win_unlock(int rank, MPI_Win win)
 {
-    struct window *window = teams.is_quiet || rank < 0 ? NULL : window_of(win);
-    flush_decisions();
+    struct window *window = window_of(win);
     int result = PMPI_Win_unlock(rank, win);
-    if (!window || rank >= window->size)
+    if (!window || rank < 0 || rank >= window->size || result != MPI_SUCCESS)
         return result;
     settle(window, rank);
-    if (window->is_exclusive[rank])
-        end_turns(window, rank, 1);
-    else
-        window->shared_locks--;
+    give_lock_back(window, rank, window->is_exclusive[rank]);
+    window->shared_locks -= !window->is_exclusive[rank];
     window->is_exclusive[rank] = false;
     return result;
 }
 
 int MPI_Win_lock_all(int assert, MPI_Win win)
 {
-    struct window *window = teams.is_quiet ? NULL : window_of(win);
-    if (!window)
-        return PMPI_Win_lock_all(assert, win);
-    wait_for_turns(window, 0, window->size);
+    struct window *window = window_of(win);
+    for (int target = 0; window && target < window->size; target++)
+        take_lock(window, target, false);
     int result = PMPI_Win_lock_all(assert, win);
-    end_turns(window, 0, window->size);
-    window->shared_locks += result == MPI_SUCCESS;
+    if (window)
+        window->shared_locks++;
     return result;
 }
 
 int MPI_Win_unlock_all(MPI_Win win)
 {
-    struct window *window = teams.is_quiet ? NULL : window_of(win);
-    flush_decisions();
+    struct window *window = window_of(win);
     int result = PMPI_Win_unlock_all(win);
-    if (window) {
-        settle(window, -1);
-        window->shared_locks--;
-    }
+    if (!window)
+        return result;
+    settle(window, ALL_TARGETS);
+    for (int target = 0; target < window->size; target++)
+        give_lock_back(window, target, false);
+    window->shared_locks--;
     return result;
 }
 
 static int flushed(MPI_Win win, int target, int result)
 {
-    struct window *window = teams.is_quiet ? NULL : window_of(win);
-    if (!window)
-        return result;
-    window->can_get_again = true;
-    settle(window, target);
-    window->can_get_again = false;
+    struct window *window = window_of(win);
+    if (window && target != MPI_PROC_NULL)
+        settle(window, target);
     return result;
 }
 
@@ -327,10 +396,10 @@ int MPI_Win_flush_local(int rank, MPI_Win win)
 
 int MPI_Win_flush_all(MPI_Win win)
 {
-    return flushed(win, -1, PMPI_Win_flush_all(win));
+    return flushed(win, ALL_TARGETS, PMPI_Win_flush_all(win));
 }
 
 int MPI_Win_flush_local_all(MPI_Win win)
 {
-    return flushed(win, -1, PMPI_Win_flush_local_all(win));
+    return flushed(win, ALL_TARGETS, PMPI_Win_flush_local_all(win));
 }

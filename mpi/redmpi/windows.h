@@ -5,11 +5,12 @@
  * lies; what it gets is compared when the program may use it. Why this way: a window need never be compared as a
  * whole, and no wrong byte is put into one.
  *
- * Who comes first would differ between teams. So replica 0 decides it: the order of locks, and what atomic operations
- * find; the others wait until their own window is in that state. */
+ * Who comes first would differ between teams. So replica 0 decides it, by tickets: locks, and under shared locks also
+ * atomic operations and accesses that may be flags, take their turns at each target in the order of the first team. */
 #ifndef RAMPART_WINDOWS_H
 #define RAMPART_WINDOWS_H
 
+#include <limits.h>
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,45 +21,62 @@
 struct pending_get {
     struct region region;
     int target;
-    bool is_open;    /* others may write meanwhile: neither between fences nor under an exclusive lock */
     bool is_decided; /* replica 0 decides what it is: it depends on who comes first */
-    /* To get it again, if it is not decided. */
-    int count;
-    MPI_Datatype type;
-    MPI_Aint place;
 };
+
+/* Counters in each process: the next ticket for a lock, and the one whose turn it is; who has a shared lock; and the
+ * tickets of accesses. They fill a line of the cache: MPICH 4.0 finds those of others at wrong places if they have
+ * 40 bytes. */
+enum ticket { LOCK_NEXT, LOCK_TURN, READERS, ACCESS_NEXT, ACCESS_TURN, TICKETS = 8 };
 
 struct window {
     MPI_Win native;
     MPI_Comm comm; /* a duplicate of its communicator */
     struct shadow *shadow;
     int size;
-    int shared_locks;   /* that are held, at any target */
-    bool can_get_again; /* the call that ends an access leaves it open */
+    int shared_locks; /* that are held, at any target */
     bool *is_exclusive; /* the lock held at a target */
-    /* Tickets for exclusive locks, a pair in each process: the next one, and the one whose turn it is. */
     MPI_Win tickets;
     struct pending_get *gets;
     int used, room;
 };
 
-/* The record of a window; ends the job if there is none. */
+/* The record of a window; null before the first and after the last call of MPI. */
 struct window *window_of(MPI_Win native);
+
+/* Adds to a counter of a target, and returns what it was. */
+uint64_t add_to_ticket(const struct window *window, int target, enum ticket which, uint64_t amount);
+
+/* Waits until it is this process's turn at a target, in the order of the first team. */
+void wait_for_turn(const struct window *window, int target, enum ticket next, enum ticket turn);
+
+/* Whether others may access the target meanwhile, and not only at the next fence or the like. */
+static inline bool is_open(const struct window *window, int target)
+{
+    return target >= 0 && target < window->size && window->shared_locks && !window->is_exclusive[target];
+}
+
+/* An access to an open target has its turn, and has had it. */
+void begin_access(const struct window *window, int target);
+void end_access(const struct window *window, int target);
 
 /* Compares what the program puts, before it leaves. */
 void offer(const struct window *window, const char *name, const void *buffer, int count, MPI_Datatype type, int target);
 
-/* The program may use this after the next call that ends the access. */
-void remember_get(struct window *window, struct pending_get get);
+/* Compares what was found by an access that has ended. */
+void check_found(const struct window *window, const char *name, void *buffer, int count, MPI_Datatype type);
 
-/* Compares what the program got from a target, or from all if it is negative. */
+/* The program may use this after the next call that ends the access. */
+void remember_get(struct window *window, void *buffer, int count, MPI_Datatype type, int target, bool is_decided);
+
+/* Compares what the program got from a target. */
+#define ALL_TARGETS INT_MIN
 void settle(struct window *window, int target);
+
+/* Makes a request of an operation that has ended with this result, and returns the result. */
+int ended_request(int result, MPI_Request *request);
 
 /* Replica 0 tells the others so many bytes. */
 void share_bytes(void *bytes, int length);
-
-/* Tickets of a target: adds to one, and returns what it was. */
-enum ticket { TICKET_NEXT, TICKET_TURN };
-uint64_t add_to_ticket(const struct window *window, int target, enum ticket which, uint64_t amount);
 
 #endif

@@ -111,7 +111,7 @@ fn two_replicas_that_differ_end_the_job_before_the_program_goes_on() {
 #[test]
 fn what_most_replicas_print_is_printed_once() {
     let expected: Vec<String> =
-        (0..4).flat_map(|rank| (0..100).map(move |line| format!("rank {rank} line {line}"))).collect();
+        (0..4).flat_map(|rank| (0..=100).map(move |line| format!("rank {rank} line {line}"))).collect();
     let sorted = |text: &str| {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         // Of each rank in its order.
@@ -124,7 +124,7 @@ fn what_most_replicas_print_is_printed_once() {
         assert_eq!(document["output_mismatches"], serde_json::json!([]), "{document}");
         assert_eq!(output.err.matches("rank 3 is at the end\n").count(), 1, "{output:?}");
         // Before line 60 there are ten lines of 14 bytes and fifty of 15; its number begins at byte 12.
-        for (how, offset) in [("print-wrong", 10 * 14 + 50 * 15 + 13), ("print-more", 10 * 14 + 90 * 15)] {
+        for (how, offset) in [("print-wrong", 10 * 14 + 50 * 15 + 13), ("print-more", 10 * 14 + 90 * 15 + 16)] {
             let (output, document) = job.run(&["--replicas", "3"], how);
             assert_eq!((output.code, sorted(&output.out)), (Some(0), expected.clone()), "{how}: {output:?}");
             let wrong = serde_json::json!([{ "rank": 3, "wrong_replica": 1, "first_difference": offset }]);

@@ -18,7 +18,7 @@ use rampart_native_build::{Compiler, Library};
 
 use self::arguments::{MpirunArguments, OnMismatch};
 use self::library::MpiKind;
-use self::output::JobOutput;
+use self::output::{JobOutput, Undecided};
 use self::reports::JobReport;
 use crate::error::Error;
 use crate::output::text::count;
@@ -26,9 +26,6 @@ use crate::process::program::{ChildProgram, exit_code};
 
 /// The pause between two looks at what the ranks print.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// The exit code of a job that replicas ended since they differ (`mpi/redmpi/events.c`).
-const STOPPED: u8 = 77;
 
 /// Runs the program and returns its exit code; 1 if the replicas ended it.
 pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
@@ -43,24 +40,27 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     let library = Library::REDMPI.build(&compiler, &path)?;
     copy_input(&path)?;
     let command = command(arguments, kind, &launcher, &library, &path);
-    let mut output = JobOutput::of(&path, arguments.n.get(), arguments.replicas);
+    let undecided = match arguments.on_mismatch {
+        OnMismatch::Stop => Undecided::Nothing,
+        OnMismatch::Continue => Undecided::First,
+    };
+    let mut output = JobOutput::of(&path, arguments.n.get(), arguments.replicas, undecided);
     let mut printed = Ok(());
     let status = ChildProgram::start(command)?.wait_or_end(PAUSE, || {
         if printed.is_ok() {
             printed = output.pass_on();
         }
-        let is_wrong = arguments.on_mismatch == OnMismatch::Stop && output.undecided().is_some();
+        let is_wrong = undecided == Undecided::Nothing && output.undecided().is_some();
         if is_wrong || printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     let mut report = JobReport::read(&path)?;
-    printed.and_then(|()| output.finish(report.end())).map_err(Error::Unprinted)?;
+    let stop_for = |output: &JobOutput| output.undecided().filter(|_| undecided == Undecided::Nothing);
+    report.stop_for_output(stop_for(&output));
+    printed.and_then(|()| output.finish(report.end(status.success()))).map_err(Error::Unprinted)?;
+    report.stop_for_output(stop_for(&output));
     report.outputs = output.mismatches().to_vec();
-    if arguments.on_mismatch == OnMismatch::Stop {
-        report.stop_for_output(output.undecided());
-    }
     show(arguments, &report);
-    let code = exit_code(status);
-    Ok(if code == STOPPED || report.stopped.is_some() { 1 } else { code })
+    Ok(if report.stopped.is_some() { 1 } else { exit_code(status) })
 }
 
 /// Copies standard input for the replicas of the first rank, if it is a file: the launcher hands it to one process

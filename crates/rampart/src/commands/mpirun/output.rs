@@ -52,6 +52,15 @@ pub struct OutputMismatch {
     pub offset: u64,
 }
 
+/// What is printed where no majority agrees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undecided {
+    /// Nothing more.
+    Nothing,
+    /// What the first replica prints.
+    First,
+}
+
 /// What all ranks print.
 pub struct JobOutput {
     streams: Vec<RankStream>,
@@ -60,10 +69,20 @@ pub struct JobOutput {
 
 impl JobOutput {
     /// The files of a job's folder.
-    pub fn of(folder: &Path, ranks: u32, replicas: u32) -> Self {
-        let kinds = [StreamKind::Output, StreamKind::Errors];
-        let stream = |kind, rank| RankStream::of(folder, kind, rank, ranks, replicas);
-        let streams = (0..ranks).flat_map(|rank| kinds.map(|kind| stream(kind, rank))).collect();
+    pub fn of(folder: &Path, ranks: u32, replicas: u32, undecided: Undecided) -> Self {
+        let kinds = [(StreamKind::Output, undecided), (StreamKind::Errors, Undecided::First)];
+        let path = |kind: StreamKind, native: u32| folder.join(format!("{}.{native}", kind.name()));
+        let stream = |rank, (kind, undecided)| RankStream {
+            kind,
+            rank,
+            undecided,
+            sources: (0..replicas).map(|replica| Source::of(replica, path(kind, replica * ranks + rank))).collect(),
+            needed: replicas as usize / 2 + 1,
+            passed_on: 0,
+            waiting: 0,
+            is_closed: false,
+        };
+        let streams = (0..ranks).flat_map(|rank| kinds.map(|kind| stream(rank, kind))).collect();
         Self { streams, mismatches: Vec::new() }
     }
 
@@ -71,7 +90,7 @@ impl JobOutput {
     /// do not mix.
     ///
     /// # Errors
-    /// If nobody takes the output.
+    /// If nobody takes the output, or it cannot be read.
     pub fn pass_on(&mut self) -> io::Result<()> {
         self.streams.iter_mut().try_for_each(|stream| stream.pass_on(Lines::Complete, &mut self.mismatches))
     }
@@ -79,7 +98,7 @@ impl JobOutput {
     /// Passes on the rest.
     ///
     /// # Errors
-    /// If nobody takes the output.
+    /// If nobody takes the output, or it cannot be read.
     pub fn finish(&mut self, end: JobEnd) -> io::Result<()> {
         for stream in &mut self.streams {
             stream.pass_on(Lines::All, &mut self.mismatches)?;
@@ -110,49 +129,59 @@ enum Lines {
 struct RankStream {
     kind: StreamKind,
     rank: u32,
+    undecided: Undecided,
+    /// Replicas that have not differed so far.
     sources: Vec<Source>,
     /// How many of the replicas must agree.
     needed: usize,
     passed_on: u64,
     /// Bytes of a line that was not complete at the last look.
     waiting: usize,
+    /// There was no majority: nothing more is passed on.
+    is_closed: bool,
 }
 
 /// What one replica prints.
 struct Source {
     replica: u32,
     path: PathBuf,
-    file: Option<File>,
+    /// Up to here it is what was passed on.
+    checked: u64,
 }
 
 impl Source {
-    /// What it has printed from a place on; nothing if it has not begun.
-    fn read(&mut self, place: u64) -> Vec<u8> {
-        if self.file.is_none() {
-            self.file = File::open(&self.path).ok();
-        }
+    const fn of(replica: u32, path: PathBuf) -> Self {
+        Self { replica, path, checked: 0 }
+    }
+
+    /// What it has printed from a place on; nothing if it has not begun. The file is opened each time, since a job has
+    /// more of them than a process may keep open.
+    fn read(&self, place: u64) -> io::Result<Vec<u8>> {
+        let file = match File::open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            opened => opened?,
+        };
         let mut chunk = vec![0; CHUNK];
-        let length = self.file.as_ref().and_then(|file| file.read_at(&mut chunk, place).ok()).unwrap_or(0);
+        let length = file.read_at(&mut chunk, place)?;
         chunk.truncate(length);
-        chunk
+        Ok(chunk)
     }
 }
 
 impl RankStream {
-    fn of(folder: &Path, kind: StreamKind, rank: u32, ranks: u32, replicas: u32) -> Self {
-        let path = |replica| folder.join(format!("{}.{}", kind.name(), replica * ranks + rank));
-        let sources = (0..replicas).map(|replica| Source { replica, path: path(replica), file: None }).collect();
-        Self { kind, rank, sources, needed: replicas as usize / 2 + 1, passed_on: 0, waiting: 0 }
-    }
-
     fn pass_on(&mut self, lines: Lines, mismatches: &mut Vec<OutputMismatch>) -> io::Result<()> {
-        loop {
-            let chunks: Vec<Vec<u8>> = self.sources.iter_mut().map(|one| one.read(self.passed_on)).collect();
+        while !self.is_closed {
+            self.check_late_ones(mismatches)?;
+            let votes = self
+                .sources
+                .iter()
+                .map(|one| if one.checked == self.passed_on { one.read(self.passed_on) } else { Ok(Vec::new()) });
+            let chunks: Vec<Vec<u8>> = votes.collect::<io::Result<_>>()?;
             let agreed = agreed(&chunks, self.needed);
             let complete = self.complete(agreed, lines);
             if complete.is_empty() {
                 if agreed.is_empty() && is_split(&chunks, self.needed) {
-                    self.follow_first(mismatches);
+                    self.decide(mismatches);
                     continue;
                 }
                 return Ok(());
@@ -164,6 +193,32 @@ impl RankStream {
                 return Ok(());
             }
         }
+        Ok(())
+    }
+
+    /// Those that print later than the majority must print the same.
+    fn check_late_ones(&mut self, mismatches: &mut Vec<OutputMismatch>) -> io::Result<()> {
+        let Some(example) = self.sources.iter().find(|one| one.checked == self.passed_on) else { return Ok(()) };
+        let mut differing = Vec::new();
+        let mut progress = Vec::new();
+        for source in self.sources.iter().filter(|one| one.checked < self.passed_on) {
+            let left = usize::try_from(self.passed_on - source.checked).unwrap_or(usize::MAX);
+            let (own, right) = (source.read(source.checked)?, example.read(source.checked)?);
+            let length = own.len().min(right.len()).min(left);
+            let common = common_prefix(&own[..length], &right);
+            progress.push((source.replica, common as u64));
+            if common < length {
+                differing.push((source.replica, source.checked + common as u64));
+            }
+        }
+        for (replica, more) in progress {
+            self.sources.iter_mut().filter(|one| one.replica == replica).for_each(|one| one.checked += more);
+        }
+        for (replica, offset) in differing {
+            self.note(Some(replica), offset, mismatches);
+            self.sources.retain(|one| one.replica != replica);
+        }
+        Ok(())
     }
 
     /// Whole lines, or all where a piece of one has waited, or is large.
@@ -185,53 +240,64 @@ impl RankStream {
         }
     }
 
+    fn note(&self, wrong: Option<u32>, offset: u64, mismatches: &mut Vec<OutputMismatch>) {
+        if self.kind == StreamKind::Output {
+            mismatches.push(OutputMismatch { rank: self.rank, wrong, offset });
+        }
+    }
+
     /// Those that have printed something else are no longer asked.
     fn leave_out(&mut self, chunks: &[Vec<u8>], printed: &[u8], mismatches: &mut Vec<OutputMismatch>) {
-        let mut chunks = chunks.iter();
-        self.sources.retain(|source| {
-            let chunk = chunks.next().expect("a chunk for each");
+        let (mut kept, before) = (Vec::new(), std::mem::take(&mut self.sources));
+        for (mut source, chunk) in before.into_iter().zip(chunks) {
             let common = common_prefix(chunk, printed);
-            let differs = common < chunk.len().min(printed.len());
-            if differs && self.kind == StreamKind::Output {
-                let offset = self.passed_on + common as u64;
-                mismatches.push(OutputMismatch { rank: self.rank, wrong: Some(source.replica), offset });
+            if common < chunk.len().min(printed.len()) {
+                self.note(Some(source.replica), self.passed_on + common as u64, mismatches);
+                continue;
             }
-            !differs
-        });
+            source.checked += common as u64;
+            kept.push(source);
+        }
+        self.sources = kept;
     }
 
     /// There is no majority any longer.
-    fn follow_first(&mut self, mismatches: &mut Vec<OutputMismatch>) {
-        if self.kind == StreamKind::Output {
-            mismatches.push(OutputMismatch { rank: self.rank, wrong: None, offset: self.passed_on });
+    fn decide(&mut self, mismatches: &mut Vec<OutputMismatch>) {
+        self.note(None, self.passed_on, mismatches);
+        match self.undecided {
+            Undecided::Nothing => self.is_closed = true,
+            Undecided::First => self.follow(0),
         }
+    }
+
+    fn follow(&mut self, place: usize) {
+        self.sources.swap(0, place);
         self.sources.truncate(1);
         self.needed = 1;
     }
 
-    /// Some have printed more than the majority.
+    /// Some have printed more than the majority, or less.
     fn finish(&mut self, end: JobEnd, mismatches: &mut Vec<OutputMismatch>) -> io::Result<()> {
-        let rest: Vec<usize> = self.sources.iter_mut().map(|one| one.read(self.passed_on).len()).collect();
-        let with_more = rest.iter().filter(|&&length| length > 0).count();
-        let is_right = end == JobEnd::Complete && rest.len() - with_more >= self.needed;
-        if with_more == 0 || self.kind == StreamKind::Output && end == JobEnd::Stopped {
+        if self.is_closed || self.kind == StreamKind::Output && end == JobEnd::Stopped {
             return Ok(());
         }
-        if is_right {
-            let wrong = self.sources.iter().zip(&rest).filter(|(_, length)| **length > 0).map(|(one, _)| one.replica);
-            if self.kind == StreamKind::Output {
-                let (rank, offset) = (self.rank, self.passed_on);
-                mismatches.extend(wrong.map(|wrong| OutputMismatch { rank, wrong: Some(wrong), offset }));
+        let rest = |one: &Source| if one.checked == self.passed_on { one.read(self.passed_on) } else { Ok(Vec::new()) };
+        let rest = self.sources.iter().map(rest).collect::<io::Result<Vec<_>>>()?;
+        let at_end = |(one, rest): (&Source, &Vec<u8>)| one.checked == self.passed_on && rest.is_empty();
+        let is_majority_at_end = self.sources.iter().zip(&rest).filter(|&one| at_end(one)).count() >= self.needed;
+        if end == JobEnd::Complete && is_majority_at_end {
+            for (source, rest) in self.sources.iter().zip(&rest) {
+                if !at_end((source, rest)) {
+                    self.note(Some(source.replica), source.checked, mismatches);
+                }
             }
             return Ok(());
         }
         if end == JobEnd::Complete {
-            self.follow_first(mismatches);
+            self.decide(mismatches);
         } else {
-            let longest = (0..rest.len()).max_by_key(|&place| (rest[place], rest.len() - place)).unwrap_or(0);
-            self.sources.swap(0, longest);
-            self.sources.truncate(1);
-            self.needed = 1;
+            let longest = (0..rest.len()).max_by_key(|&place| (rest[place].len(), rest.len() - place));
+            longest.into_iter().for_each(|place| self.follow(place));
         }
         self.pass_on(Lines::All, mismatches)
     }
@@ -315,7 +381,7 @@ mod tests {
         for (replica, text) in texts.iter().enumerate() {
             std::fs::write(folder.path().join(format!("stdout.{replica}")), text).unwrap();
         }
-        let output = JobOutput::of(folder.path(), 1, 3);
+        let output = JobOutput::of(folder.path(), 1, 3, Undecided::First);
         (folder, output)
     }
 
@@ -349,6 +415,31 @@ mod tests {
         output.finish(JobEnd::Complete).unwrap();
         assert_eq!(output.undecided(), Some(0));
         assert_eq!((output.mismatches()[0].offset, output.streams[0].passed_on), (4, 6));
+    }
+
+    #[test]
+    fn without_a_majority_nothing_more_is_printed_if_the_job_is_to_stop() {
+        let (folder, _) = written(["one\nA\n", "one\nB\n", "one\nC\n"]);
+        let mut output = JobOutput::of(folder.path(), 1, 3, Undecided::Nothing);
+        output.finish(JobEnd::CutOff).unwrap();
+        assert_eq!((output.undecided(), output.streams[0].passed_on), (Some(0), 4));
+    }
+
+    #[test]
+    fn who_prints_later_must_print_the_same_and_as_much() {
+        let (folder, mut output) = written(["one\ntwo\n", "one\ntwo\n", ""]);
+        output.pass_on().unwrap();
+        assert_eq!((output.mismatches(), output.streams[0].passed_on), (&[][..], 8));
+        let late = folder.path().join("stdout.2");
+        std::fs::write(&late, "one\nt").unwrap();
+        output.pass_on().unwrap();
+        assert_eq!(output.streams[0].sources[2].checked, 5);
+        std::fs::write(&late, "one\ntWo\n").unwrap();
+        output.pass_on().unwrap();
+        assert_eq!(output.mismatches(), [OutputMismatch { rank: 0, wrong: Some(2), offset: 5 }]);
+        let (_folder, mut output) = written(["one\ntwo\n", "one\ntwo\n", "one\n"]);
+        output.finish(JobEnd::Complete).unwrap();
+        assert_eq!(output.mismatches(), [OutputMismatch { rank: 0, wrong: Some(2), offset: 4 }]);
     }
 
     #[test]

@@ -82,11 +82,11 @@ impl JobReport {
         }
     }
 
-    /// How the job ended.
-    pub fn end(&self) -> JobEnd {
+    /// How the job ended, of which the launcher says whether all is well.
+    pub fn end(&self, is_well: bool) -> JobEnd {
         match self.stopped {
             Some(_) => JobEnd::Stopped,
-            None if self.began == self.ended => JobEnd::Complete,
+            None if is_well && self.began == self.ended => JobEnd::Complete,
             None => JobEnd::CutOff,
         }
     }
