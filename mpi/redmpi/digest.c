@@ -92,20 +92,39 @@ static size_t elements(const struct type_facts *facts, size_t bytes)
     return facts->size ? (bytes + facts->size - 1) / facts->size : 0;
 }
 
+/* MPICH does not pack what begins at MPI_BOTTOM, which is a null pointer. So the type begins before the buffer, by as
+ * much as the buffer is moved. */
+static MPI_Datatype moved_type(MPI_Datatype type, MPI_Aint place)
+{
+    MPI_Datatype moved;
+    MPI_Aint back = -place;
+    PMPI_Type_create_hindexed(1, &(int){ 1 }, &back, type, &moved);
+    PMPI_Type_commit(&moved);
+    return moved;
+}
+
 /* So many elements between a buffer of their type and one piece of memory, in pieces. */
 static void carry(const struct type_facts *facts, char *buffer, size_t count, char *piece, bool is_packing)
 {
     size_t most = PIECE / facts->size ? PIECE / facts->size : 1;
+    MPI_Datatype type = facts->type;
+    bool is_moved = !buffer;
+    if (is_moved) {
+        buffer = (char *)(uintptr_t)PIECE;
+        type = moved_type(type, PIECE);
+    }
     while (count) {
         int now = (int)(count < most ? count : most), position = 0, bytes = (int)(facts->size * (size_t)now);
-        int result = is_packing ? PMPI_Pack(buffer, now, facts->type, piece, bytes, &position, MPI_COMM_SELF)
-                                : PMPI_Unpack(piece, bytes, &position, buffer, now, facts->type, MPI_COMM_SELF);
+        int result = is_packing ? PMPI_Pack(buffer, now, type, piece, bytes, &position, MPI_COMM_SELF)
+                                : PMPI_Unpack(piece, bytes, &position, buffer, now, type, MPI_COMM_SELF);
         if (result != MPI_SUCCESS)
             stop_job("a message of a type that the MPI cannot pack");
         buffer += facts->extent * now;
         piece += bytes;
         count -= (size_t)now;
     }
+    if (is_moved)
+        PMPI_Type_free(&type);
 }
 
 struct packed pack(const void *buffer, size_t bytes, MPI_Datatype type)
