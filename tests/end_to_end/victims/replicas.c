@@ -330,9 +330,8 @@ static int is_hit(void)
 static void print(const char *how)
 {
     for (int line = 0; line < 100; line++) {
-        printf("rank %d line %d", rank, line + 7 * (line == 60 && !strcmp(how, "print-wrong") && is_hit()));
+        printf("rank %d line %d\n", rank, line + 7 * (line == 60 && !strcmp(how, "print-wrong") && is_hit()));
         MPI_Barrier(MPI_COMM_WORLD);
-        puts("");
     }
     /* The last line comes from a program that this one starts. */
     char line[8] = "";

@@ -16,6 +16,10 @@ use std::path::{Path, PathBuf};
 /// What is looked at at once.
 const CHUNK: usize = 64 << 10;
 
+/// So many looks a line that is not complete waits for its end, so that those of several ranks do not mix: about a
+/// second.
+const PATIENCE: u32 = 20;
+
 /// Standard output or standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamKind {
@@ -80,14 +84,14 @@ impl JobOutput {
             needed: replicas as usize / 2 + 1,
             passed_on: 0,
             waiting: 0,
+            looks: 0,
             is_closed: false,
         };
         let streams = (0..ranks).flat_map(|rank| kinds.map(|kind| stream(rank, kind))).collect();
         Self { streams, mismatches: Vec::new() }
     }
 
-    /// Passes on what most replicas have printed. Lines that are not complete wait once, so that those of several ranks
-    /// do not mix.
+    /// Passes on what most replicas have printed. Lines that are not complete wait for a while.
     ///
     /// # Errors
     /// If nobody takes the output, or it cannot be read.
@@ -135,8 +139,9 @@ struct RankStream {
     /// How many of the replicas must agree.
     needed: usize,
     passed_on: u64,
-    /// Bytes of a line that was not complete at the last look.
+    /// Bytes of a line that was not complete at the last look, and the looks since they came.
     waiting: usize,
+    looks: u32,
     /// There was no majority: nothing more is passed on.
     is_closed: bool,
 }
@@ -224,9 +229,11 @@ impl RankStream {
     /// Whole lines, or all where a piece of one has waited, or is large.
     fn complete<'a>(&mut self, agreed: &'a [u8], lines: Lines) -> &'a [u8] {
         let end = agreed.iter().rposition(|&byte| byte == b'\n').map_or(0, |place| place + 1);
-        let has_waited = end == 0 && (agreed.len() == self.waiting || agreed.len() == CHUNK);
-        if lines == Lines::All || has_waited {
+        let is_still = end == 0 && agreed.len() == self.waiting;
+        self.looks = if is_still { self.looks + 1 } else { 0 };
+        if lines == Lines::All || self.looks == PATIENCE || agreed.len() == CHUNK && end == 0 {
             self.waiting = 0;
+            self.looks = 0;
             return agreed;
         }
         self.waiting = agreed.len() - end;
@@ -443,15 +450,17 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_complete_waits_once() {
+    fn a_line_that_is_not_complete_waits_for_a_while() {
         let (folder, mut output) = written(["one\nTell me: "; 3]);
         output.pass_on().unwrap();
         assert_eq!(output.streams[0].passed_on, 4);
         for replica in 0..3 {
             std::fs::write(folder.path().join(format!("stdout.{replica}")), "one\nTell me: a").unwrap();
         }
-        output.pass_on().unwrap();
-        assert_eq!(output.streams[0].passed_on, 4, "it still grows");
+        for _ in 0..PATIENCE {
+            output.pass_on().unwrap();
+            assert_eq!(output.streams[0].passed_on, 4, "it grew a moment ago");
+        }
         output.pass_on().unwrap();
         assert_eq!(output.streams[0].passed_on, 14);
     }
