@@ -2,7 +2,7 @@
  *
  * What they find depends on who comes first. Under a shared lock, each takes its turn, in the order of the first team.
  * Under an exclusive lock nobody else comes. Between fences, the MPI may perform operations as late as at the fence:
- * there, what replica 0 has found is told to the others. */
+ * there, all replicas take the results of replica 0. */
 #include "requests.h"
 #include "teams.h"
 #include "windows.h"
@@ -51,8 +51,9 @@ int MPI_Raccumulate(const void *origin_addr, int origin_count, MPI_Datatype orig
 {
     struct window *window = window_of(win);
     if (window && is_open(window, target_rank))
-        return ended_request(MPI_Accumulate(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
-                                   target_datatype, op, win), request);
+        return ended_request(MPI_Accumulate(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                                            target_count, target_datatype, op, win),
+                             request);
     if (window)
         offer(window, "MPI_Raccumulate", origin_addr, origin_count, origin_datatype, target_rank);
     return PMPI_Raccumulate(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,

@@ -25,7 +25,7 @@ static void check_same(MPI_Comm comm)
         stop_job("a communicator has other ranks in each team, since these lie on nodes in different ways");
 }
 
-void before_new_communicator(MPI_Comm comm)
+void meet(MPI_Comm comm)
 {
     MPI_Request request;
     flush_decisions();

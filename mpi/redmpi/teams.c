@@ -101,19 +101,25 @@ static void *room_for(int ints)
     return room;
 }
 
-/* The ranks in the team of a group's members; frees the group. */
-static int *ranks_of(MPI_Group *group, int *size)
+int *ranks_in(MPI_Comm comm, MPI_Group group, int *size)
 {
-    MPI_Group team;
-    PMPI_Group_size(*group, size);
+    MPI_Group all;
+    PMPI_Group_size(group, size);
     int *own = room_for(*size), *ranks = room_for(*size);
     for (int i = 0; i < *size; i++)
         own[i] = i;
-    PMPI_Comm_group(teams.team, &team);
-    PMPI_Group_translate_ranks(*group, *size, own, team, ranks);
-    PMPI_Group_free(&team);
-    PMPI_Group_free(group);
+    PMPI_Comm_group(comm, &all);
+    PMPI_Group_translate_ranks(group, *size, own, all, ranks);
+    PMPI_Group_free(&all);
     free(own);
+    return ranks;
+}
+
+/* The ranks in the team of a group's members; frees the group. */
+static int *ranks_of(MPI_Group *group, int *size)
+{
+    int *ranks = ranks_in(teams.team, *group, size);
+    PMPI_Group_free(group);
     return ranks;
 }
 

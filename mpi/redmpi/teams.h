@@ -49,6 +49,9 @@ struct shadow {
     int users;  /* requests that need it, and the communicator itself */
 };
 
+/* The ranks in a communicator of a group's members; the caller frees them. */
+int *ranks_in(MPI_Comm comm, MPI_Group group, int *size);
+
 /* Makes the shadow of a new communicator. All of its members call this. */
 void shadow_begin(MPI_Comm comm);
 

@@ -15,15 +15,6 @@
 /* The attribute of a window that is our record of it. */
 static int window_key = MPI_KEYVAL_INVALID;
 
-/* Receives go on until all members are here; while the MPI waits for them, they do not. */
-static void meet(const struct window *window)
-{
-    MPI_Request request;
-    flush_decisions();
-    PMPI_Ibarrier(window->comm, &request);
-    complete(&request, MPI_STATUS_IGNORE);
-}
-
 static void begin_window(MPI_Win native, MPI_Comm comm)
 {
     struct window *window = calloc(1, sizeof *window);
@@ -65,7 +56,7 @@ struct window *window_of(MPI_Win native)
 static void wait_for_team(MPI_Comm comm)
 {
     MPI_Request request;
-    before_new_communicator(comm);
+    meet(comm);
     if (teams.replica == 0)
         return;
     PMPI_Irecv(NULL, 0, MPI_BYTE, teams.replica - 1, TAG_TURN, teams.column, &request);
@@ -91,24 +82,27 @@ int MPI_Win_create(void *base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_
     return made(result, *win, comm);
 }
 
-int MPI_Win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win)
+typedef int allocation(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win);
+
+static int allocate(allocation *of_mpi, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr,
+                    MPI_Win *win)
 {
     if (teams.is_quiet)
-        return PMPI_Win_allocate(size, disp_unit, info, comm, baseptr, win);
+        return of_mpi(size, disp_unit, info, comm, baseptr, win);
     comm = real_comm(comm);
     wait_for_team(comm);
-    int result = PMPI_Win_allocate(size, disp_unit, info, comm, baseptr, win);
+    int result = of_mpi(size, disp_unit, info, comm, baseptr, win);
     return made(result, *win, comm);
+}
+
+int MPI_Win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win)
+{
+    return allocate(PMPI_Win_allocate, size, disp_unit, info, comm, baseptr, win);
 }
 
 int MPI_Win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win)
 {
-    if (teams.is_quiet)
-        return PMPI_Win_allocate_shared(size, disp_unit, info, comm, baseptr, win);
-    comm = real_comm(comm);
-    wait_for_team(comm);
-    int result = PMPI_Win_allocate_shared(size, disp_unit, info, comm, baseptr, win);
-    return made(result, *win, comm);
+    return allocate(PMPI_Win_allocate_shared, size, disp_unit, info, comm, baseptr, win);
 }
 
 /* In Fortran, and there also for pointers of C, under a name of its own with Open MPI. */
@@ -140,7 +134,7 @@ int MPI_Win_free(MPI_Win *win)
     struct window *window = window_of(*win);
     if (!window)
         return PMPI_Win_free(win);
-    meet(window);
+    meet(window->comm);
     PMPI_Win_delete_attr(*win, window_key);
     int result = PMPI_Win_free(win);
     PMPI_Win_unlock_all(window->tickets);
@@ -158,27 +152,10 @@ int MPI_Win_fence(int assert, MPI_Win win)
     struct window *window = window_of(win);
     if (!window)
         return PMPI_Win_fence(assert, win);
-    meet(window);
+    meet(window->comm);
     int result = PMPI_Win_fence(assert, win);
     settle(window, ALL_TARGETS);
     return result;
-}
-
-/* The members of a group, by their ranks in the window; the caller frees them. */
-static int *members_of(const struct window *window, MPI_Group group, int *count)
-{
-    MPI_Group all;
-    PMPI_Group_size(group, count);
-    int *own = malloc(sizeof *own * 2 * ((size_t)*count + 1)), *ranks = own + *count;
-    if (!own)
-        stop_job("no memory for a window");
-    for (int i = 0; i < *count; i++)
-        own[i] = i;
-    PMPI_Comm_group(window->comm, &all);
-    PMPI_Group_translate_ranks(group, *count, own, all, ranks);
-    PMPI_Group_free(&all);
-    memmove(own, ranks, sizeof *own * (size_t)*count);
-    return own;
 }
 
 /* Who opens its window says so to those who wait for that: in MPI_Win_start, the MPI would wait without us. */
@@ -188,7 +165,7 @@ int MPI_Win_post(MPI_Group group, int assert, MPI_Win win)
     int count = 0, result = PMPI_Win_post(group, assert, win);
     if (!window || result != MPI_SUCCESS)
         return result;
-    int *members = members_of(window, group, &count);
+    int *members = ranks_in(window->comm, group, &count);
     for (int i = 0; i < count; i++) {
         MPI_Request request;
         PMPI_Isend(NULL, 0, MPI_BYTE, members[i], TAG_TURN, window->comm, &request);
@@ -201,7 +178,7 @@ int MPI_Win_post(MPI_Group group, int assert, MPI_Win win)
 int MPI_Win_start(MPI_Group group, int assert, MPI_Win win)
 {
     struct window *window = window_of(win);
-    int count = 0, *members = window ? members_of(window, group, &count) : NULL;
+    int count = 0, *members = window ? ranks_in(window->comm, group, &count) : NULL;
     flush_decisions();
     for (int i = 0; i < count; i++) {
         MPI_Request request;

@@ -435,7 +435,8 @@ static void test_programs(void) {
         moved += can && had;
         others_moved += !can && had;
     }
-    printf("blocks %lu movable %lu moved %lu short %lu others %lu\n", blocks, movable, moved, refused_short, others_moved);
+    printf("blocks %lu movable %lu moved %lu short %lu others %lu\n", blocks, movable, moved, refused_short,
+        others_moved);
 }
 
 static void user(void) {

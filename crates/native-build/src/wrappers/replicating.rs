@@ -212,7 +212,7 @@ fn write_creation(out: &mut String, name: &str, parameters: &[Parameter]) {
         out.push_str("    flush_decisions();\n");
     } else {
         let of = parameters.iter().find(|one| one.kind == COMM).map_or("", |one| &one.name);
-        let _ = writeln!(out, "    before_new_communicator({of});");
+        let _ = writeln!(out, "    meet({of});");
     }
     let _ = writeln!(out, "    int result = PMPI_{name}({});", names(parameters));
     let _ = writeln!(out, "    if (result == MPI_SUCCESS)\n        after_new_communicator(*{made});");
