@@ -122,7 +122,7 @@ int gettimeofday(struct timeval *restrict time, void *restrict zone)
 {
     REAL(gettimeofday);
     int result = real(time, zone);
-    if (!result && time && is_shared(CALLER))
+    if (!result && is_shared(CALLER))
         share(time, sizeof *time);
     return result;
 }

@@ -26,7 +26,8 @@ impl Job {
         let source = rampart.folder().join(name);
         std::fs::write(&source, program).unwrap();
         let mut command = Command::new(compiler);
-        let built = command.args(["-w", "-o"]).arg(rampart.folder().join("program")).arg(&source).status().ok()?;
+        // Others can call the functions of the program, by -rdynamic.
+        let built = command.args(["-w", "-rdynamic", "-o"]).arg(rampart.folder().join("program")).arg(&source).status().ok()?;
         assert!(built.success(), "{compiler} builds the program");
         Some(Self { rampart })
     }

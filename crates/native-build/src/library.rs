@@ -13,12 +13,16 @@ const TRACE_CALLS: &str = include_str!("../../../mpi/trace/calls.h");
 const COLLECTIVES: &str = include_str!("../../../mpi/redmpi/collectives.h");
 const FUNCTIONS: &str = include_str!("../../../mpi/redmpi/functions.txt");
 
+/// The file that says which functions of a library others can call.
+const EXPORTED: &str = "exported.map";
+
 /// The compiler's options.
 const OPTIONS: [&str; 9] =
     ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g0", "-fno-lto", "-fPIC", "-shared", "-pthread", "-Wl,-z,lazy"];
 
-/// The names of Fortran's functions, and its calls with requests, for all libraries.
-const FORTRAN: [(&str, &str); 2] = [
+/// The names of Fortran's functions, its calls with requests, and what a library shows, for all libraries.
+const SHARED: [(&str, &str); 3] = [
+    (EXPORTED, include_str!("../../../mpi/exported.map")),
     ("fortran.h", include_str!("../../../mpi/fortran/fortran.h")),
     ("requests_fortran.c", include_str!("../../../mpi/fortran/requests_fortran.c")),
 ];
@@ -114,7 +118,7 @@ impl Library {
     };
 
     fn all_sources(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        self.sources.iter().copied().chain(FORTRAN)
+        self.sources.iter().copied().chain(SHARED)
     }
 
     /// Builds the library in a folder, or copies it there if the same was built before.
@@ -159,7 +163,9 @@ impl Library {
         let sources = names.filter(|name| name.ends_with(".c"));
         let sources: Vec<OsString> = sources.map(|name| folder.join(name).into_os_string()).collect();
         let mut words: Vec<&OsStr> = OPTIONS.map(OsStr::new).to_vec();
-        words.extend(["-I".as_ref(), folder.as_os_str(), "-o".as_ref(), library.as_ref()]);
+        let mut exported = OsString::from("-Wl,--version-script=");
+        exported.push(folder.join(EXPORTED));
+        words.extend([exported.as_os_str(), "-I".as_ref(), folder.as_os_str(), "-o".as_ref(), library.as_ref()]);
         words.extend(sources.iter().map(OsString::as_os_str));
         compiler.run(self.what, &words)?;
         Ok(library)

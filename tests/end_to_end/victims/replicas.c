@@ -15,6 +15,11 @@
 #define BIG 60000
 #define ROUNDS 4
 
+/* Functions that the library which compares replicas has, too, and must not take from here. */
+void compare(void) { abort(); }
+void pack_regions(void) { abort(); }
+void record_step(void) { abort(); }
+
 static int rank, ranks, after, before;
 static uint64_t seen = 14695981039346656037u;
 static int out[BIG], in[8 * BIG];
