@@ -1,10 +1,7 @@
 /* The clocks of the C library, which one replica reads for all [Fiala15, 3.3.3], and its random numbers.
  *
- * The MPI reads clocks too, at any moment. The address of the caller shows whether a call is the MPI's or the
- * program's. Only the thread that initialized MPI calls in an order that replicas share; other threads read the clock
- * themselves. */
-#include <dlfcn.h>
-#include <link.h>
+ * The MPI reads clocks too, at any moment, and gets its own. Only the thread that initialized MPI calls in an order that
+ * replicas share; other threads read the clock themselves. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,69 +13,9 @@
 #include <sys/times.h>
 #include <time.h>
 
+#include "callers.h"
 #include "decisions.h"
 #include "teams.h"
-
-/* Beginnings of the names of libraries that belong to an MPI; the first one is this library. */
-static const char *const of_mpi[] = { "librampart-", "libmpi", "libopen-",  "libpmi", "libpmix",   "libevent",
-                                      "libhwloc",    "mca_",   "pmix_mca_", "prte_",  "libprrte",  "libuc",
-                                      "libfabric",   "libpsm", "librdmacm", "libmlx", "libibverbs", "libhcoll",
-                                      "libocoms",    "libsharp", "libcxi",  "libefa", "libslurm" };
-
-/* The code of these libraries. */
-#define MOST_RANGES 256
-static struct {
-    uintptr_t begin, end;
-} ranges[MOST_RANGES];
-static int range_count;
-static unsigned long long loaded; /* libraries, when the ranges were found */
-
-static bool is_of_mpi(const char *path)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    for (size_t i = 0; i < sizeof of_mpi / sizeof *of_mpi; i++) {
-        if (!strncmp(name, of_mpi[i], strlen(of_mpi[i])))
-            return true;
-    }
-    return false;
-}
-
-static int add_ranges(struct dl_phdr_info *info, size_t size, void *unused)
-{
-    (void)size, (void)unused;
-    loaded = info->dlpi_adds;
-    for (int i = 0; i < info->dlpi_phnum && is_of_mpi(info->dlpi_name); i++) {
-        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-        if (part->p_type != PT_LOAD || !(part->p_flags & PF_X) || range_count == MOST_RANGES)
-            continue;
-        ranges[range_count].begin = info->dlpi_addr + part->p_vaddr;
-        ranges[range_count++].end = info->dlpi_addr + part->p_vaddr + part->p_memsz;
-    }
-    return 0;
-}
-
-/* Stops at the first library: how many were loaded so far is the same for all. */
-static int see_loaded(struct dl_phdr_info *info, size_t size, void *result)
-{
-    (void)size;
-    *(unsigned long long *)result = info->dlpi_adds;
-    return 1;
-}
-
-static bool comes_from_mpi(const void *caller)
-{
-    unsigned long long now = 0;
-    dl_iterate_phdr(see_loaded, &now);
-    if (now != loaded) {
-        range_count = 0;
-        dl_iterate_phdr(add_ranges, NULL);
-    }
-    for (int i = 0; i < range_count; i++) {
-        if ((uintptr_t)caller >= ranges[i].begin && (uintptr_t)caller < ranges[i].end)
-            return true;
-    }
-    return false;
-}
 
 /* Whether what this call returns is the same for all replicas. */
 static bool is_shared(const void *caller)
@@ -100,14 +37,6 @@ static void share(void *bytes, size_t size)
         memcpy((char *)bytes + i, decision.numbers, now);
     }
 }
-
-/* The function of the C library that has the name of this one. */
-#define REAL(name)                                  \
-    static __typeof__(&name) real;                  \
-    if (!real)                                      \
-        real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
-
-#define CALLER __builtin_return_address(0)
 
 int clock_gettime(clockid_t clock, struct timespec *time)
 {

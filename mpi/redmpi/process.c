@@ -11,6 +11,8 @@
 #include <sys/personality.h>
 #include <unistd.h>
 
+#include "files.h"
+
 /* The native rank of this process; -1 if it is none of the job: a launcher, or a program that it starts. */
 static int native_rank(void)
 {
@@ -60,11 +62,16 @@ static void place_memory_alike(char **arguments)
 __attribute__((constructor)) static void begin_process(int count, char **arguments)
 {
     const char *folder = getenv("RAMPART_REDMPI"), *ranks = getenv("RAMPART_RANKS");
+    const char *team = getenv("RAMPART_TEAM"), *rank = getenv("RAMPART_RANK");
     int native = native_rank();
     (void)count;
+    /* A program that a replica has started sees the files of its team. */
+    if (folder && !ranks && team && rank)
+        begin_files(folder, atoi(team), atoi(rank));
     if (!folder || !ranks || atoi(ranks) <= 0 || native < 0)
         return;
     place_memory_alike(arguments);
+    begin_files(folder, native / atoi(ranks), native % atoi(ranks));
     if (native % atoi(ranks) == 0)
         read_copy(folder);
     redirect(STDOUT_FILENO, folder, "stdout", native);

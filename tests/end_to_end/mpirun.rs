@@ -1,5 +1,8 @@
 //! Replicas of real MPI programs, for each MPI that is installed.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -7,6 +10,7 @@ use serde_json::Value;
 use crate::harness::{CommandOutput, Rampart};
 
 const PROGRAM: &str = include_str!("victims/replicas.c");
+const WRITER: &str = include_str!("victims/files.c");
 const IN_FORTRAN: &str = include_str!("victims/ring.f90");
 
 /// C and Fortran compilers, as Debian names them.
@@ -27,17 +31,19 @@ impl Job {
         std::fs::write(&source, program).unwrap();
         let mut command = Command::new(compiler);
         // Others can call the functions of the program, by -rdynamic.
-        let built = command.args(["-w", "-rdynamic", "-o"]).arg(rampart.folder().join("program")).arg(&source).status().ok()?;
+        let built =
+            command.args(["-w", "-rdynamic", "-o"]).arg(rampart.folder().join("program")).arg(&source).status().ok()?;
         assert!(built.success(), "{compiler} builds the program");
         Some(Self { rampart })
     }
 
-    /// Runs replicas of four ranks.
+    /// Runs replicas of four ranks, in a folder of their own.
     fn run(&self, options: &[&str], argument: &str) -> (CommandOutput, Value) {
         let program = self.rampart.folder().join("program");
         let head = ["mpirun", "-n", "4", "--json"];
         let words = [&head, options, &["--", program.to_str().unwrap(), argument]].concat();
         let mut command = self.rampart.command(&words);
+        command.current_dir(self.rampart.folder());
         let output = CommandOutput::from(command.envs(SETTINGS).output().expect("the binary runs"));
         let begin = output.err.rfind("{\n  \"compared\"").unwrap_or_else(|| panic!("no document: {output:?}"));
         let document = serde_json::from_str(&output.err[begin..]).unwrap_or_else(|error| panic!("{error}: {output:?}"));
@@ -136,6 +142,77 @@ fn what_most_replicas_print_is_printed_once() {
             assert!(document["stopped"].as_str().unwrap().contains("what they print"), "{document}");
         }
     }
+}
+
+/// The file that replica 1 writes wrong, without a message of it [Fiala15, 3.3.2.2.1].
+#[test]
+fn files_are_those_of_most_replicas() {
+    for [compiler, _] in LIBRARIES {
+        let Some(job) = Job::built(compiler, "program.c", WRITER) else { continue };
+        let work = job.rampart.folder().join("work");
+        let read = |name: &str| std::fs::read_to_string(work.join(name)).unwrap_or_else(|_| "nothing".to_owned());
+        for (replicas, how) in [("3", ""), ("3", "wrong"), ("2", "wrong"), ("3", "cut")] {
+            prepare_work(&work);
+            let (output, document) = job.run(&["--replicas", replicas], how);
+            let undecided = replicas == "2";
+            let code = if how == "cut" { 7 } else { i32::from(undecided) };
+            let printed = if how == "cut" { "" } else { "right\n" };
+            assert_eq!((output.code, output.out.as_str()), (Some(code), printed), "{output:?}");
+            for (name, expected) in [
+                ("before", "as it was\nand more\n"),
+                ("old", "nothing"),
+                ("gone/only", "nothing"),
+                ("new/state", "complete"),
+                ("new/moved", "moved\n"),
+                ("moved", "again\n"),
+                ("link", "complete"),
+                ("by-child", "complete"),
+                ("short", "shor"),
+                ("untouched", "untouched\n"),
+                ("turns", "part of rank 0\npart of rank 1\npart of rank 2\npart of rank 3\n"),
+                ("shared", "part of rank 0\npart of rank 1\npart of rank 2\npart of rank 3\n"),
+                ("log", if how == "cut" { "one\ntwo\n" } else { "nothing" }),
+            ] {
+                assert_eq!(read(name), expected, "{name} {replicas} {how}");
+            }
+            let text = "c".repeat(3999);
+            let right = text.clone() + if how == "cut" { "" } else { "the end\n" };
+            let mismatches = document["file_mismatches"].as_array().unwrap();
+            assert_eq!(mismatches.len(), usize::from(how == "wrong"), "{document}");
+            if let Some(one) = mismatches.first() {
+                assert_eq!(
+                    (&one["first_difference"], one["kept"].as_array().unwrap().len()),
+                    (&1234.into(), if undecided { 2 } else { 0 })
+                );
+                assert_eq!(one["wrong_replicas"], if undecided { Value::Null } else { serde_json::json!([1]) });
+            }
+            if undecided {
+                assert_eq!((read("rank.2"), read("rank.2.replica-0")), ("nothing".to_owned(), right), "{document}");
+                assert_eq!(read("rank.2.replica-1").chars().filter(|&one| one != 'c').count(), 1 + "the end\n".len());
+            } else {
+                assert_eq!(read("rank.2"), right, "{how}: {document}");
+            }
+            let left = std::fs::read_dir(&work).unwrap().count();
+            assert_eq!(left, 14 + usize::from(undecided) + usize::from(how == "cut"), "nothing else is there");
+        }
+    }
+}
+
+/// What the program expects to find.
+fn prepare_work(work: &Path) {
+    _ = std::fs::remove_dir_all(work);
+    std::fs::create_dir_all(work.join("gone")).unwrap();
+    for (name, text) in [
+        ("before", "as it was\n"),
+        ("old", "old\n"),
+        ("moved", "moved\n"),
+        ("gone/only", "only\n"),
+        ("untouched", "untouched\n"),
+        ("short", "shorter\n"),
+    ] {
+        std::fs::write(work.join(name), text).unwrap();
+    }
+    std::fs::set_permissions(work.join("before"), Permissions::from_mode(0o640)).unwrap();
 }
 
 /// What is put into a window is mended before it leaves.

@@ -144,6 +144,16 @@ pub enum Error {
     Input(#[source] io::Error),
     /// what the program prints cannot be passed on: {0}
     Unprinted(#[source] io::Error),
+    /// {path} cannot be put in place: {cause}; what the replicas wrote is in {folder}
+    Misplaced {
+        /// The file.
+        path: PathBuf,
+        /// The job's folder, which is kept.
+        folder: PathBuf,
+        /// The reason.
+        #[source]
+        cause: io::Error,
+    },
     /// the job's folder {path} cannot be used: {cause}
     Job {
         /// The folder, or a file in it.

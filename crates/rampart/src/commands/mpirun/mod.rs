@@ -1,6 +1,7 @@
 //! `rampart mpirun`: runs replicas of each rank of an MPI program, and compares what they receive [Fiala15, chapter 3].
 
 pub mod arguments;
+mod files;
 mod injection;
 mod library;
 mod output;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use rampart_native_build::{Compiler, Library};
 
 use self::arguments::{MpirunArguments, OnMismatch};
+use self::files::JobFiles;
 use self::library::MpiKind;
 use self::output::{JobOutput, Undecided};
 use self::reports::JobReport;
@@ -56,11 +58,19 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     let mut report = JobReport::read(&path)?;
     let stop_for = |output: &JobOutput| output.undecided().filter(|_| undecided == Undecided::Nothing);
     report.stop_for_output(stop_for(&output));
-    printed.and_then(|()| output.finish(report.end(status.success()))).map_err(Error::Unprinted)?;
+    let end = report.end(status.success());
+    report.files = match JobFiles::of(&path, arguments.replicas, end, undecided).settle() {
+        Ok(mismatches) => mismatches,
+        Err(files::Misplaced { path, cause }) => {
+            return Err(Error::Misplaced { path, folder: folder.keep(), cause });
+        }
+    };
+    printed.and_then(|()| output.finish(end)).map_err(Error::Unprinted)?;
     report.stop_for_output(stop_for(&output));
     report.outputs = output.mismatches().to_vec();
     show(arguments, &report);
-    Ok(if report.stopped.is_some() { 1 } else { exit_code(status) })
+    let is_undecided = undecided == Undecided::Nothing && report.files.iter().any(|one| one.wrong.is_none());
+    Ok(if report.stopped.is_some() || is_undecided { 1 } else { exit_code(status) })
 }
 
 /// Copies standard input for the replicas of the first rank, if it is a file: the launcher hands it to one process
@@ -126,7 +136,7 @@ fn show(arguments: &MpirunArguments, report: &JobReport) {
         count(report.messages() as u64),
         count(report.replaced)
     );
-    for line in report.output_lines() {
+    for line in report.output_lines().chain(report.file_lines()) {
         eprintln!("rampart: {line}");
     }
     for (node, times) in report.erring_nodes() {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::files::FileMismatch;
 use super::output::{JobEnd, OutputMismatch};
 use crate::error::Error;
 use crate::output::text::count;
@@ -37,6 +38,8 @@ pub struct JobReport {
     pub mismatches: Vec<ReplicaMismatch>,
     /// Where replicas differed in what they printed.
     pub outputs: Vec<OutputMismatch>,
+    /// Files that they wrote differently.
+    pub files: Vec<FileMismatch>,
     /// Why the job was stopped.
     pub stopped: Option<String>,
     /// The nodes of replicas, by rank and replica.
@@ -105,6 +108,25 @@ impl JobReport {
         })
     }
 
+    /// A line for each file that teams wrote differently.
+    pub fn file_lines(&self) -> impl Iterator<Item = String> {
+        self.files.iter().map(|one| {
+            let path = shown(&one.path);
+            let place = one.offset.map_or_else(String::new, |offset| format!(" from byte {} on", count(offset)));
+            match &one.wrong {
+                Some(wrong) => {
+                    let wrong: Vec<String> = wrong.iter().map(u32::to_string).collect();
+                    let (noun, wrong) = (if wrong.len() == 1 { "replica" } else { "replicas" }, wrong.join(", "));
+                    format!("{path}: {noun} {wrong} wrote something else{place}; the file is that of the others")
+                }
+                None if one.kept.is_empty() => format!("{path}: replicas wrote different things{place}"),
+                None => format!(
+                    "{path}: replicas wrote different things{place}, and there is no majority: see {path}.replica-*"
+                ),
+            }
+        })
+    }
+
     /// Messages that differed: each of them was seen by several replicas.
     pub fn messages(&self) -> usize {
         let mut places: Vec<_> = self.mismatches.iter().map(|one| (one.rank, one.numbers.get("number"))).collect();
@@ -149,6 +171,7 @@ impl JobReport {
             "stopped": self.stopped,
             "erring_nodes": self.erring_nodes(),
             "output_mismatches": self.outputs.iter().map(output_document).collect::<Vec<_>>(),
+            "file_mismatches": self.files.iter().map(file_document).collect::<Vec<_>>(),
             "mismatches": self.mismatches.iter().map(ReplicaMismatch::document).collect::<Vec<_>>(),
         })
     }
@@ -175,6 +198,22 @@ impl ReplicaMismatch {
 
 fn output_document(one: &OutputMismatch) -> Value {
     json!({ "rank": one.rank, "wrong_replica": one.wrong, "first_difference": one.offset })
+}
+
+fn file_document(one: &FileMismatch) -> Value {
+    json!({
+        "path": one.path,
+        "wrong_replicas": one.wrong,
+        "first_difference": one.offset,
+        "kept": one.kept,
+    })
+}
+
+/// A path as the user would name it.
+fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    let path = here.ok().and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path);
+    path.display().to_string()
 }
 
 /// The rank and the replica in the name of a file, `events.RANK.REPLICA`.
