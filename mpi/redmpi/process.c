@@ -1,5 +1,7 @@
 /* What is done when a process begins, before the program does.
  *
+ * Files are those of a team from now on (see files.h).
+ *
  * What replicas print goes to files, from which `rampart mpirun` passes on what most of them agree on. A program may
  * print before it begins with MPI, so a process learns its rank from what launchers tell it.
  *

@@ -149,7 +149,7 @@ fn what_most_replicas_print_is_printed_once() {
 fn files_are_those_of_most_replicas() {
     for [compiler, _] in LIBRARIES {
         let Some(job) = Job::built(compiler, "program.c", WRITER) else { continue };
-        let work = job.rampart.folder().join("work");
+        let work = job.rampart.folder().join("made");
         let read = |name: &str| std::fs::read_to_string(work.join(name)).unwrap_or_else(|_| "nothing".to_owned());
         for (replicas, how) in [("3", ""), ("3", "wrong"), ("2", "wrong"), ("3", "cut")] {
             prepare_work(&work);
