@@ -154,6 +154,13 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
+    /// {path} is no map of ranks: {why}
+    Map {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
     /// the job's folder {path} cannot be used: {cause}
     Job {
         /// The folder, or a file in it.
