@@ -17,6 +17,7 @@ mod hostile;
 mod march;
 mod median;
 mod peers;
+mod redmpi;
 mod scale;
 mod slowdown;
 mod soak;
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 /// A bench: its name, its purpose, and its function.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 17] = [
+const BENCHES: [Bench; 18] = [
     (
         "banks",
         "[tables|LLFREE [ORDER]] page allocators beside tables 4.2 and 6.1 of Panwar15, and, unless `tables`, LLFree, if the folder of its source is given, with an order only that; or `guests`: what pools take offline on guests; or `figures [draw|NAME...]`: simulations and figures of its chapters 2 and 5, in docs/figures/banks",
@@ -64,6 +65,11 @@ const BENCHES: [Bench; 17] = [
         hostile::run,
     ),
     ("march", "speed of march tests beside this machine's limit, memtester and stressapptest", march::run),
+    (
+        "redmpi",
+        "[LIST] [pairs=N] [mpi=NAME] what replicas cost LAMMPS, or the programs of a list (NAME RANKS PROGRAM [ARGUMENT...]), beside tables 3.4 to 3.12 of Fiala15: 11 pairs, openmpi",
+        redmpi::run,
+    ),
     (
         "scale",
         "[LOGGOPSIM TXT2BIN] events a second and memory of the simulator, beside LogGOPSim if it is named",

@@ -162,6 +162,7 @@ fn files_are_those_of_most_replicas() {
                 ("before", "as it was\nand more\n"),
                 ("old", "nothing"),
                 ("gone/only", "nothing"),
+                ("deleted", "nothing"),
                 ("new/state", "complete"),
                 ("new/moved", "moved\n"),
                 ("moved", "again\n"),
@@ -171,6 +172,7 @@ fn files_are_those_of_most_replicas() {
                 ("untouched", "untouched\n"),
                 ("turns", "part of rank 0\npart of rank 1\npart of rank 2\npart of rank 3\n"),
                 ("shared", "part of rank 0\npart of rank 1\npart of rank 2\npart of rank 3\n"),
+                ("collective", "aabbccddeeffgghh"),
                 ("log", if how == "cut" { "one\ntwo\n" } else { "nothing" }),
             ] {
                 assert_eq!(read(name), expected, "{name} {replicas} {how}");
@@ -193,7 +195,7 @@ fn files_are_those_of_most_replicas() {
                 assert_eq!(read("rank.2"), right, "{how}: {document}");
             }
             let left = std::fs::read_dir(&work).unwrap().count();
-            assert_eq!(left, 14 + usize::from(undecided) + usize::from(how == "cut"), "nothing else is there");
+            assert_eq!(left, 15 + usize::from(undecided) + usize::from(how == "cut"), "nothing else is there");
         }
     }
 }
@@ -205,6 +207,7 @@ fn prepare_work(work: &Path) {
     for (name, text) in [
         ("before", "as it was\n"),
         ("old", "old\n"),
+        ("deleted", "deleted\n"),
         ("moved", "moved\n"),
         ("gone/only", "only\n"),
         ("untouched", "untouched\n"),
@@ -298,7 +301,7 @@ fn what_cannot_have_replicas_is_refused_in_one_line() {
     for job in jobs() {
         let (output, document) = job.run(&["--replicas", "2"], "file");
         assert_eq!(output.code, Some(1), "{output:?}");
-        assert!(document["stopped"].as_str().unwrap().contains("MPI_File_open"), "{document}");
+        assert!(document["stopped"].as_str().unwrap().contains("MPI_File_write_shared"), "{document}");
     }
     let rampart = Rampart::new();
     for (words, why) in [

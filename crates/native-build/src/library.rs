@@ -103,6 +103,7 @@ impl Library {
             ("history.h", include_str!("../../../mpi/redmpi/history.h")),
             ("injector.c", include_str!("../../../mpi/redmpi/injector.c")),
             ("injector.h", include_str!("../../../mpi/redmpi/injector.h")),
+            ("io.c", include_str!("../../../mpi/redmpi/io.c")),
             ("life.c", include_str!("../../../mpi/redmpi/life.c")),
             ("life.h", include_str!("../../../mpi/redmpi/life.h")),
             ("life_fortran.c", include_str!("../../../mpi/redmpi/life_fortran.c")),

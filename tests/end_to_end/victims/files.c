@@ -106,6 +106,34 @@ static void share(void)
     CHECK(strlen(content("made/turns")) == ranks * strlen(line) && strlen(content("made/shared")) == ranks * strlen(line));
 }
 
+/* By MPI: each rank writes every fourth pair of letters of a file, reads it all again, and one is deleted. */
+static void by_mpi(void)
+{
+    char own[4], all[16], first[4] = "";
+    MPI_File file;
+    MPI_Datatype pair, pairs;
+    MPI_Request request;
+    for (int i = 0; i < 4; i++)
+        own[i] = 'a' + rank + 4 * (i / 2);
+    MPI_Type_contiguous(2, MPI_CHAR, &pair);
+    MPI_Type_create_resized(pair, 0, 2 * ranks, &pairs);
+    MPI_Type_commit(&pairs);
+    CHECK(!MPI_File_open(MPI_COMM_WORLD, "made/collective", MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &file));
+    CHECK(!MPI_File_set_view(file, 2 * rank, MPI_CHAR, pairs, "native", MPI_INFO_NULL));
+    CHECK(!MPI_File_write_all(file, own, 4, MPI_CHAR, MPI_STATUS_IGNORE) && !MPI_File_sync(file));
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(!MPI_File_set_view(file, 0, MPI_CHAR, MPI_CHAR, "native", MPI_INFO_NULL));
+    CHECK(!MPI_File_iread_at(file, 0, all, 16, MPI_CHAR, &request) && !MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK(!memcmp(all, "aabbccddeeffgghh", 16) && !MPI_File_close(&file));
+    CHECK(!MPI_File_open(MPI_COMM_WORLD, "made/untouched", MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
+    CHECK(!MPI_File_read_at_all(file, 2, first, 3, MPI_CHAR, MPI_STATUS_IGNORE) && !strcmp(first, "tou"));
+    CHECK(!MPI_File_close(&file) && MPI_File_open(MPI_COMM_SELF, "made/none", MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
+    if (rank == 1) {
+        CHECK(!MPI_File_delete("made/deleted", MPI_INFO_NULL) && access("made/deleted", F_OK));
+        CHECK(MPI_File_delete("made/deleted", MPI_INFO_NULL) != MPI_SUCCESS);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
@@ -118,6 +146,7 @@ int main(int argc, char **argv)
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK(!strcmp(content("made/new/state"), "complete") && !strcmp(content("made/old"), "nothing"));
     share();
+    by_mpi();
     memset(text, 'a' + rank, sizeof text - 1);
     text[sizeof text - 1] = 0;
     if (rank == 2 && replica() == 1 && !strcmp(how, "wrong"))

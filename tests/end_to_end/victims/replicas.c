@@ -447,7 +447,8 @@ int main(int count, char **words)
         print(what);
     else if (!strcmp(what, "file")) {
         MPI_File file;
-        MPI_File_open(MPI_COMM_WORLD, "none", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+        MPI_File_open(MPI_COMM_WORLD, "shared", MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &file);
+        MPI_File_write_shared(file, &rank, 1, MPI_INT, MPI_STATUS_IGNORE);
     } else
         ring();
     MPI_Finalize();
