@@ -27,7 +27,8 @@ impl Job {
         std::fs::write(&source, program).unwrap();
         let mut command = Command::new(compiler);
         // Others can call the functions of the program, by -rdynamic.
-        let built = command.args(["-w", "-rdynamic", "-o"]).arg(rampart.folder().join("program")).arg(&source).status().ok()?;
+        let built =
+            command.args(["-w", "-rdynamic", "-o"]).arg(rampart.folder().join("program")).arg(&source).status().ok()?;
         assert!(built.success(), "{compiler} builds the program");
         Some(Self { rampart })
     }

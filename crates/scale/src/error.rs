@@ -152,6 +152,9 @@ pub enum Error {
         /// The number given.
         number: u8,
     },
+    /// a job needs at least one node; work, checkpoints and a mean time between failures above 0; and a share of
+    /// communication from 0 to 1: name such
+    NoSuchJob,
     /// no detour was recorded: lower the threshold, or record for longer
     NoDetours,
     /// the recorded detours come every {seconds:.0} s on average: at most 18,446,744 s can be simulated
