@@ -147,7 +147,7 @@ pub enum Error {
         /// The mean time between errors.
         apart: Time,
     },
-    /// figure {number} is none of the simulated ones: name one of 3 to 7
+    /// figure {number} is none that can be repeated: name one of 3 to 7, or 3.1
     NoSuchFigure {
         /// The number given.
         number: u8,

@@ -1,4 +1,4 @@
-//! A job with one replica of each rank, with two, and so on: which is the fastest, and which takes the fewest node-hours.
+//! A job with one, two or three replicas of each rank: which is the fastest, and which takes the fewest node-hours.
 //!
 //! Wrong results count too. A job without replicas does not notice that a bit flipped in its memory; who wants to know
 //! runs it twice and compares, and who wants the right result runs it a third time if the two differ. Two replicas
@@ -48,7 +48,7 @@ impl Assurance {
 pub struct ReplicaComparison {
     /// The job.
     pub job: ReplicatedJob,
-    /// With 1, 2 and more replicas; `None` where the job never ends.
+    /// With 1, 2 and 3 replicas; `None` where the job never ends.
     pub completions: Vec<(Degree, Option<Completion>)>,
 }
 

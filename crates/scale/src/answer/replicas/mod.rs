@@ -1,4 +1,4 @@
-//! How long a job takes on nodes that fail, with one, two or more replicas of each rank.
+//! How long a job takes on nodes that fail, with one, two or three replicas of each rank.
 //!
 //! **Problem.** On many nodes some node fails every few hours, and a job spends its time on checkpoints, on work that it
 //! lost, and on restarts. Replicas avoid most of that, and take as many times the nodes. Which is cheaper?
@@ -48,8 +48,8 @@ impl Degree {
     pub const DUAL: Self = Self(2);
     /// Triple redundancy (3x), which corrects one.
     pub const TRIPLE: Self = Self(3);
-    /// The most replicas, as many as `rampart mpirun` starts.
-    pub const MOST: u8 = 5;
+    /// The most replicas, as many as [Fiala15, fig. 3.1] compares.
+    pub const MOST: u8 = 3;
 
     /// So many replicas, if that is 1 to [`Self::MOST`].
     #[must_use]
