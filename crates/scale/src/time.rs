@@ -150,11 +150,11 @@ impl Hours {
 }
 
 impl fmt::Display for Hours {
-    /// In minutes below an hour, in years above ten years, else in hours.
+    /// In minutes below an hour, in years from two years on, else in hours.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             hours if hours < 1.0 => write!(f, "{:.1} min", 60.0 * hours),
-            hours if hours > 10.0 * Self::YEAR.0 => write!(f, "{:.1} years", hours / Self::YEAR.0),
+            hours if hours >= 2.0 * Self::YEAR.0 => write!(f, "{:.1} years", hours / Self::YEAR.0),
             hours => write!(f, "{hours:.1} h"),
         }
     }
@@ -243,8 +243,8 @@ mod tests {
 
     #[test]
     fn hours_are_shown_in_a_unit_that_fits() {
-        let shown = [Hours::from_minutes(5.0), Hours::new(128.0), Hours::from_years(50.0)].map(|time| time.to_string());
-        assert_eq!(shown, ["5.0 min", "128.0 h", "50.0 years"]);
+        let shown = [Hours::from_minutes(5.0), Hours::new(9000.0), Hours::from_years(5.0)].map(|time| time.to_string());
+        assert_eq!(shown, ["5.0 min", "9000.0 h", "5.0 years"]);
         assert_eq!((Hours::new(30.0).per(Hours::new(20.0)), Hours::new(30.0).times(2.0)), (1.5, Hours::new(60.0)));
     }
 

@@ -36,7 +36,7 @@ const OTHER_QUESTIONS: [&str; 17] = [
 #[derive(Debug, Args)]
 #[command(next_help_heading = "With --replicas: nodes that fail, and a job with 1, 2 or 3 replicas of each rank")]
 pub struct ReplicaArguments {
-    /// Compare a job with 1 to N replicas of each rank, on --nodes times as many nodes [default: 3]
+    /// Compare a job with 1 to N replicas of each rank, each on --nodes more nodes [without N: 3]
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "3", conflicts_with_all = OTHER_QUESTIONS,
         value_parser = clap::value_parser!(u8).range(1..=i64::from(Degree::MOST)))]
     pub replicas: Option<u8>,

@@ -8,8 +8,8 @@ use crate::output::chart::{COLOURS, Failure};
 /// The size of a drawing, in pixels; the page scales it.
 const SIZE: (u32, u32) = (920, 340);
 
-/// Draws a line for each number of replicas, and a vertical one at each of `lines`, with its name. Times beyond three
-/// times the running time with most replicas are cut off.
+/// Draws a line for each number of replicas, and a vertical one at each of `lines`, with its name. Times beyond twice
+/// the running time with most replicas are cut off.
 pub fn svg(curve: &ReplicaCurve, lines: &[(String, u32)]) -> String {
     let mut text = String::new();
     draw(curve, lines, &mut text).expect("a drawing into memory succeeds");
@@ -19,7 +19,7 @@ pub fn svg(curve: &ReplicaCurve, lines: &[(String, u32)]) -> String {
 fn draw(curve: &ReplicaCurve, lines: &[(String, u32)], text: &mut String) -> Result<(), Failure> {
     let (Some(first), Some(last)) = (curve.points.first(), curve.points.last()) else { return Ok(()) };
     let slowest = curve.degrees.last().map_or(0.0, |degree| curve.job.running(*degree).get());
-    let end = 3.0 * slowest;
+    let end = 2.0 * slowest;
     let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
     let mut chart = ChartBuilder::on(&root)
         .margin(8)
@@ -34,6 +34,7 @@ fn draw(curve: &ReplicaCurve, lines: &[(String, u32)], text: &mut String) -> Res
         .x_desc("nodes without replicas")
         .y_desc("hours to completion")
         .x_label_formatter(&|nodes| crate::output::text::count(nodes.round() as u64))
+        .y_label_formatter(&|hours| format!("{hours:.0}"))
         .label_style(("sans-serif", 13))
         .axis_desc_style(("sans-serif", 14))
         .draw()?;

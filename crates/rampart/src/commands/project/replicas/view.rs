@@ -46,9 +46,14 @@ pub fn crossovers(job: ReplicatedJob, most: Degree) -> Vec<(Degree, Degree, Repl
 pub fn crossover_text(job: ReplicatedJob, most: Degree) -> String {
     let mut text = String::new();
     for (fewer, more, cost, nodes) in crossovers(job, most) {
-        let what = if cost == ReplicaCost::Time { "faster" } else { "fewer node-hours" };
-        let from = nodes.map_or_else(|| "on no number".to_owned(), |nodes| format!("from {}", count(nodes.into())));
-        let _ = writeln!(text, "crossover   {}x {what} than {}x {from} of nodes on", more.get(), fewer.get());
+        let (more, fewer) = (more.get(), fewer.get());
+        let what = if cost == ReplicaCost::Time { "is faster" } else { "takes fewer node-hours" };
+        let _ = match nodes {
+            Some(nodes) => {
+                writeln!(text, "crossover   {more}x {what} than {fewer}x from {} nodes on", count(nodes.into()))
+            }
+            None => writeln!(text, "crossover   none up to 2^30 nodes where {more}x {what} than {fewer}x"),
+        };
     }
     text
 }
