@@ -33,7 +33,7 @@ pub struct ProjectArguments {
 /// Commands of `rampart project`.
 #[derive(Debug, Subcommand)]
 pub enum ProjectCommand {
-    /// Repeat a figure of Ferreira et al. 2021, or figure 3.1 and the tables of Fiala 2015, beside the claims of its text
+    /// Repeat a figure of Ferreira et al. 2021, or figure 3.1 and tables of Fiala 2015, beside the claims of its text
     Sweep(SweepArguments),
     /// Measure the network of this machine's MPI between two ranks, for `--network`
     Calibrate(CalibrateArguments),

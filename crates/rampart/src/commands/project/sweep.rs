@@ -1,5 +1,5 @@
-//! `rampart project sweep`: simulates a figure of \[Ferreira21\], and checks its claims. [`replicas::figure`] does so for
-//! the one of \[Fiala15\].
+//! `rampart project sweep`: simulates a figure of \[Ferreira21\], and checks its claims. [`replicas::figure`] does so
+//! for the one of \[Fiala15\].
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,7 +1,7 @@
 //! How long a job takes on nodes that fail, with one, two or three replicas of each rank.
 //!
-//! **Problem.** On many nodes some node fails every few hours, and a job spends its time on checkpoints, on work that it
-//! lost, and on restarts. Replicas avoid most of that, and take as many times the nodes. Which is cheaper?
+//! **Problem.** On many nodes some node fails every few hours, and a job spends its time on checkpoints, on work that
+//! it lost, and on restarts. Replicas avoid most of that, and take as many times the nodes. Which is cheaper?
 //! **Idea.** Three steps: a replicated job communicates more ([`ReplicatedJob::running`]); it fails only when all
 //! replicas of a rank have failed ([`reliability`]); and checkpoints at the best interval then give the time to
 //! completion ([`completion`]). **Why this way.** \[Fiala15, 3.1.1\] draws its figure 3.1 with the model of

@@ -5,8 +5,8 @@
 //! until t with probability R(t) = (1 - (1 - exp(-t / θ))^r)^n. A job is renewed when it fails or when it ends, after
 //! h hours. So it fails once in ∫R / (1 - R(h)) hours, where the integral goes from 0 to h. **Why this way.** The
 //! number is right at both ends: for a job that fails many times, and for one that hardly fails. There it approaches
-//! -h / ln R(h), the mean time of \[Elliott12\]. In between, where a job fails about once, it counts up to a quarter too
-//! many failures, which the time to completion hardly shows.
+//! -h / ln R(h), the mean time of \[Elliott12\]. In between, where a job fails about once, it counts up to a quarter
+//! too many failures, which the time to completion hardly shows.
 
 use super::{Degree, ReplicatedJob};
 use crate::time::Hours;

@@ -2,9 +2,9 @@
 //!
 //! **Problem.** The model replaces a job with replicas, whose risk grows until it restarts, by one that fails at a
 //! constant rate. **Idea.** Simulate the job itself: each node fails at its own rate; a rank is lost with its last
-//! replica; then the job restarts on good nodes from its last checkpoint. **Why this way.** While k nodes are alive, the
-//! next failure comes after an exponential time with mean θ / k and hits each of them alike. So a run takes one draw or
-//! two per failure and per segment, and not one per node.
+//! replica; then the job restarts on good nodes from its last checkpoint. **Why this way.** While k nodes are alive,
+//! the next failure comes after an exponential time with mean θ / k and hits each of them alike. So a run takes a few
+//! draws per failure and one per segment, and not one per node.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
