@@ -86,7 +86,7 @@ fn a_figure_is_swept_drawn_and_written_down() {
 #[test]
 fn what_cannot_be_projected_is_refused_in_one_line() {
     let rampart = Rampart::new();
-    let refused: [(&[&str], &str); 8] = [
+    let refused: [(&[&str], &str); 18] = [
         (&["project"], "--mtbce"),
         (&["project", "--system", "sumit"], "summit"),
         (&["project", "--system", "summit", "--workload", "linpack"], "hpcg"),
@@ -94,12 +94,96 @@ fn what_cannot_be_projected_is_refused_in_one_line() {
         (&["project", "--mtbce", "10ms", "--nodes", "4", "--reporting", "firmware"], "leave no time"),
         (&["project", "--from-errors", "/nowhere", "--dimm", "A1"], "/nowhere"),
         (&["project", "sweep", "--figure", "2"], "3 to 7"),
+        (&["project", "sweep", "--figure", "3.2"], "3.1 of Fiala 2015"),
+        (&["project", "sweep", "--figure", "3.1", "--seeds", "4"], "leave out"),
+        (&["project", "sweep", "--figure", "3.1", "--workload", "milc"], "leave out"),
+        (&["project", "--node-mtbf", "5years"], "--replicas"),
+        (&["project", "--replicas", "4"], "1..=3"),
+        (&["project", "--replicas", "--system", "summit"], "--system"),
+        (&["project", "--replicas", "--job", "0s"], "the time is 0"),
+        (&["project", "--replicas", "--node-mtbf", "20000years"], "10,000 years"),
+        (&["project", "--replicas", "--communication", "120%"], "from 0 to 1"),
+        (&["project", "--replicas", "--nodes", "0"], "1..=16777216"),
         (&["project", "sweep", "--figure", "4", "--workload", "linpack"], "hpcg"),
     ];
     for (arguments, expected) in refused {
         let output = rampart.run(arguments);
         assert_eq!((output.code, output.err.lines().count(), output.out.as_str()), (Some(2), 1, ""), "{output:?}");
         assert!(output.err.contains(expected), "{output:?}");
+    }
+}
+
+/// [Fiala15, 3.1.1]: on all of Jaguar, a job is fastest without replicas; to detect errors, with two of each rank.
+#[test]
+fn replicas_of_a_job_on_failing_nodes_are_compared() {
+    let rampart = Rampart::new();
+    let asked = ["project", "--replicas", "--nodes", "18688", "--simulate", "--seeds", "20", "--json"];
+    let json = rampart.json(&asked);
+    let completions = json["completions"].as_array().unwrap();
+    assert_eq!(completions.len(), 3, "{json}");
+    let hours = |replicas: usize| completions[replicas - 1]["hours"].as_f64().unwrap();
+    assert!(145.0 < hours(1) && hours(1) < hours(2) && hours(2) < 155.0 && hours(3) < 180.0, "{json}");
+    for one in completions {
+        let simulated = one["simulated"]["hours"].as_f64().unwrap();
+        assert!((simulated / one["hours"].as_f64().unwrap() - 1.0).abs() < 0.02, "{one}");
+        let shares: f64 = one["shares"].as_object().unwrap().values().map(|share| share.as_f64().unwrap()).sum();
+        assert!((shares - 1.0).abs() < 1e-9, "{one}");
+    }
+    assert_eq!(completions[2]["nodes"], 3 * 18_688);
+    let best = ["fastest", "fewest_node_hours", "fastest_to_detect", "fastest_to_correct"];
+    assert_eq!(best.map(|which| json[which].as_u64()), [1, 1, 2, 3].map(Some), "{json}");
+    let crossover = json["crossovers"][0]["nodes"].as_u64().unwrap();
+    assert!((18_689..100_000).contains(&crossover), "{json}");
+    assert_eq!(rampart.run(&asked).out, rampart.run(&asked).out, "a seed is one result");
+}
+
+#[test]
+fn a_comparison_of_replicas_is_told_in_words_drawn_and_written_down() {
+    let rampart = Rampart::new();
+    let file = |name: &str| rampart.folder().join(name).to_str().unwrap().to_owned();
+    let (html, csv) = (file("replicas.html"), file("replicas.csv"));
+    let more = ["--node-mtbf", "30d", "--nodes", "1000000", "--html", &html, "--csv", &csv];
+    let output = rampart.run(&[&["project", "--replicas", "2"][..], &more].concat());
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
+    for expected in
+        ["never ends", "fastest     2x: ", "note        2x fails so often", "crossover   2x is faster than 1x from"]
+    {
+        assert!(output.out.contains(expected), "{expected}: {output:?}");
+    }
+    let csv = fs::read_to_string(csv).unwrap();
+    assert_eq!(csv.lines().next(), Some("nodes,replicas,hours,node_hours"));
+    assert_eq!(csv.lines().count(), 1 + 2 * 97);
+    assert!(csv.lines().any(|line| line == "1000000,1,,"), "a job that never ends has no hours: {csv}");
+    let html = fs::read_to_string(html).unwrap();
+    for expected in ["<svg", "2 replicas (2x)", "hours to completion", "1,000,000 nodes", "never ends"] {
+        assert!(html.contains(expected), "{expected}: {html}");
+    }
+    assert!(!html.contains("3 replicas"), "{html}");
+}
+
+#[test]
+fn figure_3_1_is_repeated_with_each_statement_and_table_beside_ours() {
+    let rampart = Rampart::new();
+    let file = |name: &str| rampart.folder().join(name).to_str().unwrap().to_owned();
+    let (html, csv) = (file("figure.html"), file("figure.csv"));
+    let asked = ["project", "sweep", "--figure", "3.1"];
+    let json = rampart.json(&[&asked[..], &["--json", "--html", &html, "--csv", &csv]].concat());
+    let length = |what: &str| json[what].as_array().unwrap().len();
+    assert_eq!(["rows", "claims", "reliability", "shares"].map(length), [7, 19, 5, 7], "{json}");
+    let agreeing = json["claims"].as_array().unwrap().iter().filter(|claim| claim["agrees"] == true).count();
+    assert_eq!(agreeing, 13, "docs/replicas.md says so: {json}");
+    let output = rampart.run(&asked);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
+    assert_eq!(output.out.lines().filter(|line| line.starts_with("agrees ")).count(), agreeing, "{output:?}");
+    assert!(
+        ["are assumed", "23.5 h", "ASCI White", "35 / 34.4"].iter().all(|part| output.out.contains(part)),
+        "{output:?}"
+    );
+    assert_eq!(fs::read_to_string(csv).unwrap().lines().count(), 1 + 3 * 97);
+    let html = fs::read_to_string(html).unwrap();
+    assert_eq!((html.matches("<svg").count(), html.matches("class=bad").count()), (1, 19 - agreeing), "{html}");
+    for expected in ["3 replicas (3x)", "\nA\n", "\nB\n", "\nC\n", "hours to completion"] {
+        assert!(html.contains(expected), "{expected}: {html}");
     }
 }
 

@@ -223,6 +223,8 @@ pub enum Error {
     Scale(#[from] rampart_scale::Error),
     /// no errors are named: give a --system, an --mtbce, or --from-errors and a --dimm
     NoErrorsNamed,
+    /// figure 3.1 is computed, not simulated: leave out --workload, --whole, --seeds, --errors and --seed
+    NothingSimulated,
     /// {path} cannot be simulated: {why}
     Schedule {
         /// The file.

@@ -7,7 +7,7 @@ use rampart_march::execute::Method;
 use rampart_march::named::ChoiceError;
 use rampart_march::{AddressSequence, MarchChoice};
 use rampart_memory::Bytes;
-use rampart_scale::time::Time;
+use rampart_scale::time::{Hours, Time};
 
 /// The address sequences of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -123,9 +123,52 @@ pub fn simulated_time(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A time of up to 10,000 years, such as `50years`.
+pub fn long_time(text: &str) -> Result<Hours, String> {
+    match long_time_or_none(text)? {
+        Hours::ZERO => Err("the time is 0: give at least 1ms, such as 10min, 128h or 50years".to_owned()),
+        time => Ok(time),
+    }
+}
+
+/// A time of up to 10,000 years, or 0.
+pub fn long_time_or_none(text: &str) -> Result<Hours, String> {
+    const LONGEST: Hours = Hours::from_years(10_000.0);
+    let shortest = Duration::from_millis(1);
+    let too_long = || "more than 10,000 years: give less".to_owned();
+    match humantime::parse_duration(text) {
+        Ok(time) if time > Duration::ZERO && time < shortest => Err("less than 1ms: give more".to_owned()),
+        Ok(time) => Some(Hours::new(time.as_secs_f64() / 3600.0)).filter(|time| *time <= LONGEST).ok_or_else(too_long),
+        Err(humantime::DurationError::NumberOverflow) => Err(too_long()),
+        Err(error) => Err(format!("{error}: write a time such as 10min, 128h or 50years")),
+    }
+}
+
+/// A share from 0 to 1, as `20%` or `0.2`.
+pub fn share(text: &str) -> Result<f64, String> {
+    let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    let share = number.parse().ok().map(|number: f64| number / whole).filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("{text} is no share from 0 to 1: write it as 20% or 0.2"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_times_and_shares_are_read_or_refused_with_a_reason() {
+        let hours = |text| long_time(text).map(|time| time.get().round());
+        assert_eq!(["128h", "90min", "50years"].map(hours), [Ok(128.0), Ok(2.0), Ok(438_300.0)]);
+        assert_eq!((long_time_or_none("0s"), long_time_or_none("1h")), (Ok(Hours::ZERO), Ok(Hours::new(1.0))));
+        for (text, expected) in
+            [("0s", "is 0"), ("1us", "less than 1ms"), ("10001years", "10,000"), ("99999999999999999999y", "10,000")]
+        {
+            assert!(long_time(text).unwrap_err().contains(expected), "{text}: {:?}", long_time(text));
+        }
+        assert!(long_time("soon").is_err() && long_time_or_none("-1h").is_err());
+        assert_eq!(["20%", "0.2", "0", "100%"].map(share), [Ok(0.2), Ok(0.2), Ok(0.0), Ok(1.0)]);
+        assert!(["1.1", "101%", "-1%", "nan", "", "much"].iter().all(|text| share(text).is_err()));
+    }
 
     #[test]
     fn a_time_that_does_not_fit_is_refused_with_the_longest_that_does() {

@@ -147,11 +147,14 @@ pub enum Error {
         /// The mean time between errors.
         apart: Time,
     },
-    /// figure {number} is none of the simulated ones: name one of 3 to 7
+    /// figure {number} is none that can be repeated: name one of 3 to 7, or 3.1
     NoSuchFigure {
         /// The number given.
         number: u8,
     },
+    /// a job needs at least one node; work, checkpoints and a mean time between failures above 0; and a share of
+    /// communication from 0 to 1: name such
+    NoSuchJob,
     /// no detour was recorded: lower the threshold, or record for longer
     NoDetours,
     /// the recorded detours come every {seconds:.0} s on average: at most 18,446,744 s can be simulated

@@ -9,7 +9,7 @@
 //!
 //! | room | owns |
 //! |---|---|
-//! | [`answer`] | what errors cost a workload on a system ([`project`](mod@project)), and any program ([`slowdown`](mod@slowdown)); which detours errors caused ([`attribution`]); how much [`memory`] an answer takes |
+//! | [`answer`] | what errors cost a workload on a system ([`project`](mod@project)), and any program ([`slowdown`](mod@slowdown)); what failing nodes cost a job with [`replicas`]; which detours errors caused ([`attribution`]); how much [`memory`] an answer takes |
 //! | [`simulator`] | the simulation, event by event ([`engine`]), or round by round, skipping repeated rounds ([`lockstep`]) |
 //! | [`programs`] | where operations come from: [`schedule`]s, [`goal`] files, programs expanded as they run ([`rounds`]), [`collective`]s, [`pattern`]s, the nine workloads ([`workload`]), recorded programs ([`trace`]) |
 //! | [`model`] | what a rank does ([`operation`]), the [`network`] and its [`calibration`], the [`system`]s, [`detour`]s and recorded [`noise`] |
@@ -19,7 +19,7 @@
 //! | [`time`] | simulated time and prices per byte, exact |
 //!
 //! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `libm` (a logarithm that is the
-//! same on every machine).
+//! same on every machine), `rand` and `rand_chacha` (failures of nodes from a seed).
 
 #![forbid(unsafe_code)]
 
@@ -32,7 +32,7 @@ pub mod simulator;
 pub mod statistics;
 pub mod time;
 
-pub use answer::{attribution, memory, project, slowdown};
+pub use answer::{attribution, memory, project, replicas, slowdown};
 pub use model::{calibration, detour, network, noise, operation, system};
 pub use programs::{collective, goal, pattern, rounds, schedule, trace, workload};
 pub use simulator::{engine, lockstep};
@@ -50,6 +50,6 @@ pub use rounds::{RankProgram, RankStep, RoundSchedule};
 pub use schedule::Schedule;
 pub use statistics::parallel_runs::ParallelRuns;
 pub use system::{Reporting, System};
-pub use time::{PerByte, Time};
+pub use time::{Hours, PerByte, Time};
 pub use trace::MpiTrace;
 pub use workload::Workload;

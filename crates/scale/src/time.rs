@@ -101,6 +101,65 @@ impl fmt::Display for Time {
     }
 }
 
+/// A length of time in hours, at least 0: for what lasts longer than a [`Time`] can be, such as the mean time between
+/// failures of a node.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Hours(f64);
+
+impl Hours {
+    /// No time.
+    pub const ZERO: Self = Self(0.0);
+    /// A year of 365.25 days.
+    pub const YEAR: Self = Self(8766.0);
+
+    /// From hours.
+    #[must_use]
+    pub const fn new(hours: f64) -> Self {
+        Self(hours)
+    }
+
+    /// From minutes.
+    #[must_use]
+    pub const fn from_minutes(minutes: f64) -> Self {
+        Self(minutes / 60.0)
+    }
+
+    /// From years of 365.25 days.
+    #[must_use]
+    pub const fn from_years(years: f64) -> Self {
+        Self(years * Self::YEAR.0)
+    }
+
+    /// The number of hours.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+
+    /// So many times as long.
+    #[must_use]
+    pub const fn times(self, factor: f64) -> Self {
+        Self(self.0 * factor)
+    }
+
+    /// The number of `other` that fit into this, with fractions.
+    #[must_use]
+    pub const fn per(self, other: Self) -> f64 {
+        self.0 / other.0
+    }
+}
+
+impl fmt::Display for Hours {
+    /// In minutes below an hour, in years from two years on, else in hours.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            hours if hours < 1.0 => write!(f, "{:.1} min", 60.0 * hours),
+            hours if hours >= 2.0 * Self::YEAR.0 => write!(f, "{:.1} years", hours / Self::YEAR.0),
+            hours => write!(f, "{hours:.1} h"),
+        }
+    }
+}
+
 /// The price of a byte: attoseconds (10^-18 s), up to 18 s per byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PerByte(u64);
@@ -180,6 +239,13 @@ mod tests {
         for seconds in [18_446_745.0, 30_000_000.0, f64::INFINITY, f64::NAN, -1.0] {
             assert_eq!(Time::checked_secs_f64(seconds), None, "{seconds}");
         }
+    }
+
+    #[test]
+    fn hours_are_shown_in_a_unit_that_fits() {
+        let shown = [Hours::from_minutes(5.0), Hours::new(9000.0), Hours::from_years(5.0)].map(|time| time.to_string());
+        assert_eq!(shown, ["5.0 min", "9000.0 h", "5.0 years"]);
+        assert_eq!((Hours::new(30.0).per(Hours::new(20.0)), Hours::new(30.0).times(2.0)), (1.5, Hours::new(60.0)));
     }
 
     #[test]

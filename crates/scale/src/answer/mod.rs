@@ -3,4 +3,5 @@
 pub mod attribution;
 pub mod memory;
 pub mod project;
+pub mod replicas;
 pub mod slowdown;

@@ -11,6 +11,7 @@ use rampart_scale::operation::Rank;
 use rampart_scale::system::System;
 use rampart_scale::time::Time;
 
+use super::replicas::arguments::ReplicaArguments;
 use crate::error::Error;
 use crate::parsing::{simulated_time, time};
 
@@ -24,12 +25,15 @@ pub struct ProjectArguments {
     /// The one question
     #[command(flatten)]
     pub question: QuestionArguments,
+    /// The other question
+    #[command(flatten)]
+    pub replicas: ReplicaArguments,
 }
 
 /// Commands of `rampart project`.
 #[derive(Debug, Subcommand)]
 pub enum ProjectCommand {
-    /// Repeat a figure of Ferreira et al. 2021, beside the claims of its text
+    /// Repeat a figure of Ferreira et al. 2021, or figure 3.1 and tables of Fiala 2015, beside the claims of its text
     Sweep(SweepArguments),
     /// Measure the network of this machine's MPI between two ranks, for `--network`
     Calibrate(CalibrateArguments),
@@ -122,12 +126,28 @@ pub struct CalibrateArguments {
     pub launcher: Vec<OsString>,
 }
 
+/// A figure that can be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FigureChoice {
+    /// One of \[Ferreira21\], by its number.
+    Slowdown(u8),
+    /// [Fiala15, fig. 3.1].
+    Replicas,
+}
+
+/// The number of a figure.
+fn figure_choice(text: &str) -> Result<FigureChoice, String> {
+    let number = || text.parse().map(FigureChoice::Slowdown);
+    let known = if text == "3.1" { Ok(FigureChoice::Replicas) } else { number() };
+    known.map_err(|_| "figures are 3 to 7 of Ferreira et al. 2021, and 3.1 of Fiala 2015".to_owned())
+}
+
 /// Options of `rampart project sweep`.
 #[derive(Debug, Args)]
 pub struct SweepArguments {
-    /// The number of the figure, from 3 to 7
-    #[arg(long, value_name = "N")]
-    pub figure: u8,
+    /// The number of the figure: 3 to 7 of Ferreira et al. 2021, or 3.1 of Fiala 2015
+    #[arg(long, value_name = "N", value_parser = figure_choice)]
+    pub figure: FigureChoice,
     /// Draw the figure as an HTML page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
@@ -141,18 +161,26 @@ pub struct SweepArguments {
     /// ranks]
     #[arg(long)]
     pub whole: bool,
-    /// How many runs of each bar
-    #[arg(long, value_name = "K", default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=1000))]
-    pub seeds: u64,
-    /// How many errors each run should have
-    #[arg(long, value_name = "N", default_value_t = rampart_scale::project::ERRORS_A_RUN, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    pub errors: u64,
-    /// The seed of the errors
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    pub seed: u64,
+    /// How many runs of each bar [default: 8]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(2..=1000))]
+    pub seeds: Option<u64>,
+    /// How many errors each run should have [default: 32]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub errors: Option<u64>,
+    /// The seed of the errors [default: 1]
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
     /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+impl SweepArguments {
+    /// Whether there are options that only a simulated figure has.
+    pub fn is_about_simulation(&self) -> bool {
+        let numbers = [self.seeds, self.errors, self.seed];
+        self.whole || !self.workload.is_empty() || numbers.iter().any(Option::is_some)
+    }
 }
 
 /// Who logs errors.

@@ -1,4 +1,4 @@
-//! `rampart project`: projects the cost of memory errors for a program on many nodes.
+//! `rampart project`: projects the cost of memory errors for a program on many nodes, and that of failing nodes.
 
 pub mod arguments;
 mod bars;
@@ -6,6 +6,7 @@ mod calibrate;
 mod capacity;
 mod chart;
 mod comparison;
+pub mod replicas;
 mod schedule;
 mod sweep;
 mod traced;
@@ -50,6 +51,9 @@ pub fn run(arguments: &ProjectArguments) -> Result<u8, Error> {
         Some(ProjectCommand::Sweep(arguments)) => sweep::run(arguments)?,
         Some(ProjectCommand::Calibrate(arguments)) => calibrate::run(arguments)?,
         None if arguments.question.list => list(arguments.question.json)?,
+        None if let Some(most) = arguments.replicas.most() => {
+            replicas::run(&arguments.question, &arguments.replicas, most)?;
+        }
         None => ask(&arguments.question)?,
     }
     Ok(0)

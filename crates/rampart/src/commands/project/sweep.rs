@@ -1,4 +1,5 @@
-//! `rampart project sweep`: simulates a figure of \[Ferreira21\], and checks its claims.
+//! `rampart project sweep`: simulates a figure of \[Ferreira21\], and checks its claims. [`replicas::figure`] does so
+//! for the one of \[Fiala15\].
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,21 +7,24 @@ use std::fs;
 use rampart_scale::ParallelRuns;
 use rampart_scale::project::claims::FigureClaim;
 use rampart_scale::project::figure::{Figure, FigureSetting};
-use rampart_scale::project::{PreparedProgram, Projection};
+use rampart_scale::project::{ERRORS_A_RUN, PreparedProgram, Projection};
 use rampart_scale::workload::Workload;
 use rampart_scale::{Error as ScaleError, LogGops};
 use serde_json::{Value, json};
 
-use super::arguments::SweepArguments;
+use super::arguments::{FigureChoice, SweepArguments};
 use super::bars::{Bar, BarGroup};
 use super::capacity::{program, threads};
-use super::chart;
+use super::{chart, replicas};
 use crate::error::Error;
 use crate::output::html;
 use crate::output::progress::StepProgress;
 use crate::output::text;
 use crate::output::text::percent;
 use crate::process::signals;
+
+/// The number of runs of a bar.
+const SEEDS: u64 = 8;
 
 /// A simulated figure.
 pub struct DrawnFigure {
@@ -34,7 +38,11 @@ pub struct DrawnFigure {
 
 /// Simulates the figure, shows the values, and writes the requested files.
 pub fn run(arguments: &SweepArguments) -> Result<(), Error> {
-    let drawn = DrawnFigure::simulated(arguments)?;
+    let number = match arguments.figure {
+        FigureChoice::Replicas => return replicas::figure::run(arguments),
+        FigureChoice::Slowdown(number) => number,
+    };
+    let drawn = DrawnFigure::simulated(number, arguments)?;
     if arguments.json {
         text::print_json(&drawn.document())?;
     } else {
@@ -49,9 +57,10 @@ pub fn run(arguments: &SweepArguments) -> Result<(), Error> {
 }
 
 impl DrawnFigure {
-    fn simulated(arguments: &SweepArguments) -> Result<Self, Error> {
-        let figure = Figure::new(arguments.figure)?;
-        let settings = figure.settings(arguments.seed)?;
+    fn simulated(number: u8, arguments: &SweepArguments) -> Result<Self, Error> {
+        let figure = Figure::new(number)?;
+        let settings = figure.settings(arguments.seed.unwrap_or(1))?;
+        let (seeds, errors) = (arguments.seeds.unwrap_or(SEEDS), arguments.errors.unwrap_or(ERRORS_A_RUN));
         let stop = signals::stop_flag()?;
         let parallel = ParallelRuns { threads: threads(), stop: &stop, done: &|_| {} };
         let mut groups: Vec<BarGroup> =
@@ -70,7 +79,7 @@ impl DrawnFigure {
                         PreparedProgram::new(&program, &LogGops::cray_xc40())?
                     }
                 };
-                let cost = match program.ask(&group.setting.errors, arguments.seeds, arguments.errors, &parallel) {
+                let cost = match program.ask(&group.setting.errors, seeds, errors, &parallel) {
                     Ok(projection) => Some((Projection::cost(&projection), projection.uncertainty())),
                     Err(ScaleError::NoTimeLeft { .. } | ScaleError::TooLong) => None,
                     Err(error) => return Err(error.into()),
