@@ -1,6 +1,6 @@
 //! `redmpi`: what replicas cost, beside [Fiala15, tables 3.4 to 3.12].
 //!
-//! **Problem.** The paper compares a plain job with a job of r replicas on r times the cores. Here are two CPUs, on
+//! **Problem.** Fiala15 compares a plain job with a job of r replicas on r times the cores. Here are two CPUs, on
 //! which r times as many processes take r times as long. **Idea.** r plain jobs at once use the same processes, cores
 //! and caches as a job of r replicas. What that job takes more is what comparing costs. **Why this way.** It holds on
 //! any number of CPUs. Pairs take turns, since others use the machine.

@@ -1,4 +1,4 @@
-/* Messages of several sizes between two ranks, there and back, and the time of each. Prints a line for each size: bytes,
+/* Messages of several sizes between two ranks, there and back, and the time of each. Prints a line for each size: bytes
  * and microseconds one way. */
 #include <mpi.h>
 #include <stdio.h>

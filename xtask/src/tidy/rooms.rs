@@ -26,6 +26,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "slowdown",
             "scale",
             "trace",
+            "redmpi",
             "turns",
             "soak",
             "peers",
