@@ -154,6 +154,8 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
+    /// {0}
+    Replicas(String),
     /// the job's folder {path} cannot be used: {cause}
     Job {
         /// The folder, or a file in it.

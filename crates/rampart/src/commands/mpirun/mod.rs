@@ -5,7 +5,12 @@ mod files;
 mod injection;
 mod library;
 mod output;
+mod pages;
+mod propagation_page;
+mod report_page;
 mod reports;
+mod study;
+mod taint;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,11 +22,13 @@ use std::time::Duration;
 
 use rampart_native_build::{Compiler, Library};
 
-use self::arguments::{MpirunArguments, OnMismatch};
+use self::arguments::MpirunArguments;
 use self::files::JobFiles;
 use self::library::MpiKind;
 use self::output::{JobOutput, Undecided};
+use self::pages::Pages;
 use self::reports::JobReport;
+use self::study::PropagationStudy;
 use crate::error::Error;
 use crate::output::text::count;
 use crate::process::program::{ChildProgram, exit_code};
@@ -31,6 +38,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Runs the program and returns its exit code; 1 if the replicas ended it.
 pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
+    let pages = Pages::prepare(arguments)?;
     let program = arguments.program.first().expect("a program is required");
     let kind = MpiKind::of(program)?;
     let launcher = arguments.launcher.clone().unwrap_or_else(|| launcher_of(kind));
@@ -40,12 +48,11 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     let folder = tempfile::Builder::new().prefix(".rampart-mpirun-").tempdir_in(".").map_err(here)?;
     let path = folder.path().canonicalize().map_err(here)?;
     let library = Library::REDMPI.build(&compiler, &path)?;
+    let counter = arguments.counted().map(|name| Library::build_counter(&compiler, &path, name)).transpose()?;
     copy_input(&path)?;
-    let command = command(arguments, kind, &launcher, &library, &path);
-    let undecided = match arguments.on_mismatch {
-        OnMismatch::Stop => Undecided::Nothing,
-        OnMismatch::Continue => Undecided::First,
-    };
+    let mut command = command(arguments, kind, &launcher, &path);
+    preload(&mut command, counter.as_deref(), &library);
+    let undecided = if arguments.wish().is_none() { Undecided::Nothing } else { Undecided::First };
     let mut output = JobOutput::of(&path, arguments.n.get(), arguments.replicas, undecided);
     let mut printed = Ok(());
     let status = ChildProgram::start(command)?.wait_or_end(PAUSE, || {
@@ -68,7 +75,12 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     printed.and_then(|()| output.finish(end)).map_err(Error::Unprinted)?;
     report.stop_for_output(stop_for(&output));
     report.outputs = output.mismatches().to_vec();
-    show(arguments, &report);
+    let study = arguments.propagation.as_ref().map(|_| PropagationStudy::of(&report, arguments.counted()));
+    show(arguments, &report, study.as_ref());
+    pages.write(arguments, &report, study.as_ref(), status)?;
+    if let Some(study) = study {
+        return Ok(u8::from(study.has_failed(&report)));
+    }
     let is_undecided = undecided == Undecided::Nothing && report.files.iter().any(|one| one.wrong.is_none());
     Ok(if report.stopped.is_some() || is_undecided { 1 } else { exit_code(status) })
 }
@@ -93,13 +105,16 @@ fn launcher_of(kind: MpiKind) -> OsString {
     names.into_iter().find(can_run).unwrap_or(names[names.len() - 1]).into()
 }
 
-fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, library: &Path, folder: &Path) -> Command {
+/// Preloads these libraries in their order, before those that the user has preloaded.
+fn preload(command: &mut Command, counter: Option<&Path>, library: &Path) {
+    let others = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty());
+    let ours = counter.into_iter().chain([library]).map(|one| one.as_os_str().to_owned());
+    let all: Vec<OsString> = ours.chain(others).collect();
+    command.env("LD_PRELOAD", all.join(OsStr::new(":")));
+}
+
+fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, folder: &Path) -> Command {
     let ranks = arguments.n.get();
-    let mut preload = library.as_os_str().to_owned();
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-        preload.push(OsStr::new(":"));
-        preload.push(others);
-    }
     let mut command = Command::new(launcher);
     command.arg("-n").arg((ranks * arguments.replicas).to_string());
     if kind == MpiKind::OpenMpi {
@@ -107,10 +122,13 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, library
         command.arg("--oversubscribe");
     }
     command.args(&arguments.launcher_option).args(&arguments.program);
-    command.env("LD_PRELOAD", preload).env("RAMPART_REDMPI", folder);
+    command.env("RAMPART_REDMPI", folder);
     command.env("RAMPART_REPLICAS", arguments.replicas.to_string()).env("RAMPART_RANKS", ranks.to_string());
-    if arguments.on_mismatch == OnMismatch::Continue {
-        command.env("RAMPART_ON_MISMATCH", "continue");
+    if let Some(wish) = arguments.wish() {
+        command.env("RAMPART_ON_MISMATCH", wish);
+    }
+    if let Some(function) = arguments.counted() {
+        command.env("RAMPART_STEP", function);
     }
     if let Some(injection) = &arguments.inject {
         command.env("RAMPART_INJECT", injection.to_string());
@@ -118,13 +136,19 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, library
     command
 }
 
-fn show(arguments: &MpirunArguments, report: &JobReport) {
+fn show(arguments: &MpirunArguments, report: &JobReport, study: Option<&PropagationStudy>) {
     let (ranks, replicas) = (arguments.n.get(), arguments.replicas);
     if arguments.json {
-        eprintln!("{:#}", report.document(ranks, replicas));
+        let mut document = report.document(ranks, replicas);
+        if let Some(study) = study {
+            document["propagation"] = study.document(report);
+        }
+        eprintln!("{document:#}");
         return;
     }
-    if let Some(why) = &report.stopped {
+    if let Some(why) = report.stopped.as_ref().filter(|_| study.is_some() && report.has_diverged) {
+        eprintln!("rampart: replicas left their common path: {why}");
+    } else if let Some(why) = &report.stopped {
         eprintln!("rampart: the job was stopped: {why}");
     } else if report.began == 0 {
         eprintln!("rampart: the program did not begin with MPI: nothing was compared");
@@ -136,6 +160,10 @@ fn show(arguments: &MpirunArguments, report: &JobReport) {
         count(report.messages() as u64),
         count(report.replaced)
     );
+    if let Some(study) = study {
+        eprintln!("rampart: {}", study.summary(ranks));
+        study.remarks().for_each(|line| eprintln!("rampart: {line}"));
+    }
     for line in report.output_lines().chain(report.file_lines()) {
         eprintln!("rampart: {line}");
     }
