@@ -21,7 +21,8 @@ const HEAD: &str = "/* Generated from mpi.h by rampart. */
 pub fn generate(header: &str, name: &str) -> Option<String> {
     let short = name.strip_prefix("MPI_")?;
     let is_fixed = |one: &Function| one.parameters.iter().all(|parameter| !parameter.name.is_empty());
-    let Function { parameters, .. } = functions(header, "int", "MPI_").find(|one| one.name == short && is_fixed(one))?;
+    let Function { parameters, .. } =
+        functions(header, "int", "MPI_").find(|one| one.name == short && is_fixed(one))?;
     let mut out = HEAD.to_owned();
     let declared = declarations(&parameters);
     let _ = writeln!(out, "\nint {name}({declared})\n{{\n    static int (*next)({declared});");
@@ -42,7 +43,10 @@ pub fn generate(header: &str, name: &str) -> Option<String> {
 }
 
 fn write_count(out: &mut String, symbol: &str) {
-    let _ = writeln!(out, "    if (!next)\n        next = dlsym(RTLD_NEXT, \"{symbol}\");\n    rampart_timestep(__builtin_return_address(0));");
+    let _ = writeln!(
+        out,
+        "    if (!next)\n        next = dlsym(RTLD_NEXT, \"{symbol}\");\n    rampart_timestep(__builtin_return_address(0));"
+    );
 }
 
 #[cfg(test)]

@@ -42,23 +42,27 @@ fn top(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(0.0, f64::max).max(f64::MIN_POSITIVE) * 1.05
 }
 
+/// A number of an axis, rounded to a thousandth, without trailing zeros.
+pub fn tick(value: f64) -> String {
+    ((value * 1000.0).round() / 1000.0).to_string()
+}
+
 /// Draws the axes with their names.
 fn axes<'a>(
     area: &Canvas<'a>,
     (over, across): (&str, Range<f64>),
     (measure, up): (&str, Range<f64>),
 ) -> Result<Axes<'a>, Failure> {
-    let mut chart = ChartBuilder::on(area)
-        .margin(8)
-        .x_label_area_size(40)
-        .y_label_area_size(64)
-        .build_cartesian_2d(across, up)?;
+    let mut chart =
+        ChartBuilder::on(area).margin(8).x_label_area_size(40).y_label_area_size(64).build_cartesian_2d(across, up)?;
     chart
         .configure_mesh()
         .disable_x_mesh()
         .light_line_style(TRANSPARENT)
         .x_desc(over)
         .y_desc(measure)
+        .x_label_formatter(&|value| tick(*value))
+        .y_label_formatter(&|value| tick(*value))
         .label_style(("sans-serif", 13))
         .axis_desc_style(("sans-serif", 14))
         .draw()?;
@@ -192,6 +196,11 @@ fn strength(sum: u64, most: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_an_axis_are_as_short_as_they_can_be() {
+        assert_eq!([200_000.0, 1.0, 1.1 + 1e-12, 0.005].map(tick), ["200000", "1", "1.1", "0.005"]);
+    }
 
     #[test]
     fn each_value_has_a_bar_until_there_are_too_many() {

@@ -36,6 +36,9 @@ use crate::process::program::{ChildProgram, exit_code};
 /// The pause between two looks at what the ranks print.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// A job that ended with no word of its replicas.
+const UNFINISHED: &str = "the job did not come to its end: an error can have crashed the program";
+
 /// Runs the program and returns its exit code; 1 if the replicas ended it.
 pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     let pages = Pages::prepare(arguments)?;
@@ -162,6 +165,9 @@ fn show(arguments: &MpirunArguments, report: &JobReport, study: Option<&Propagat
     );
     if let Some(study) = study {
         eprintln!("rampart: {}", study.summary(ranks));
+        if report.stopped.is_none() && report.ended < report.began {
+            eprintln!("rampart: {UNFINISHED}");
+        }
         study.remarks().for_each(|line| eprintln!("rampart: {line}"));
     }
     for line in report.output_lines().chain(report.file_lines()) {

@@ -3,10 +3,10 @@
 use std::process::ExitStatus;
 
 use super::arguments::MpirunArguments;
+use super::propagation_page;
 use super::report_page::{EndedJob, of_job};
 use super::reports::JobReport;
 use super::study::PropagationStudy;
-use super::propagation_page;
 use crate::error::Error;
 use crate::output::file::Output;
 use crate::process::program::describe_end;
@@ -28,7 +28,8 @@ impl Pages {
                 return Err(Error::Replicas(format!("--inject: {why}")));
             }
             if arguments.propagation.is_some() && flip.replica().is_none() {
-                let why = "--propagation: --inject must name a replica, as in flip:at=3,replica=1; the others stay right";
+                let why =
+                    "--propagation: --inject must name a replica, as in flip:at=3,replica=1; the others stay right";
                 return Err(Error::Replicas(why.to_owned()));
             }
         }

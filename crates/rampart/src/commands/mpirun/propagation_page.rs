@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::UNFINISHED;
 use super::report_page::{EndedJob, head, index, more};
 use super::study::PropagationStudy;
 use super::taint::{Taint, TaintKind};
@@ -37,8 +38,7 @@ pub fn of_study(job: &EndedJob<'_>, study: &PropagationStudy) -> String {
         }
         Some(why) => _ = writeln!(body, "<p class=bad>The job was stopped: {}</p>", escape(why)),
         None if job.report.ended < job.report.began => {
-            let line = format!("The job did not come to its end ({}): an error can have crashed it.", job.ended);
-            let _ = writeln!(body, "<p class=bad>{}</p>", escape(&line));
+            let _ = writeln!(body, "<p class=bad>{}</p>", escape(&format!("{UNFINISHED}: {}", job.ended)));
         }
         None => body.push_str("<p class=good>All replicas made the same calls until the end.</p>\n"),
     }
@@ -110,7 +110,12 @@ fn drawings(body: &mut String, study: &PropagationStudy, ranks: u32) {
     let chart = Chart { measure: "ranks", over, length, max: Some(f64::from(ranks) * 1.05), lines };
     figure(body, &names, &chart.svg(), "");
     let lines = vec![("corrupt messages", messages)];
-    figure(body, &["corrupt messages that all ranks received"], &Chart { measure: "messages", over, length, max: None, lines }.svg(), "");
+    figure(
+        body,
+        &["corrupt messages that all ranks received"],
+        &Chart { measure: "messages", over, length, max: None, lines }.svg(),
+        "",
+    );
     let across = (if parts.steps == parts.count { over } else { "part of the run" }, index(parts.count));
     let map = HeatMap { across, up: ("rank", ranks as usize), counts };
     figure(body, &[], &map.svg(), "Corrupt messages by rank; the stronger, the more");

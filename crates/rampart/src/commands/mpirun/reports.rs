@@ -310,10 +310,11 @@ mod tests {
             report.see(0, replica, &format!("begin node{replica}"));
             report.see(1, replica, &format!("begin node{replica}"));
         }
-        let line =
-            |verdict| {
-                format!("mismatch message comm 1 peer 0 sender 1 tag 7 bytes 80 offset 3 number 9 step 2 wrong 0x2 {verdict}")
-            };
+        let line = |verdict| {
+            format!(
+                "mismatch message comm 1 peer 0 sender 1 tag 7 bytes 80 offset 3 number 9 step 2 wrong 0x2 {verdict}"
+            )
+        };
         report.see(0, 1, &line("replaced"));
         report.see(0, 2, &line("right"));
         report.see(0, 1, "end compared 10 differed 1 replaced 1 steps 4");

@@ -25,6 +25,12 @@ pub enum StepSource {
 }
 
 impl StepSource {
+    /// A moment of a rank.
+    fn at(&self, step: u64) -> String {
+        let noun = if matches!(self, Self::Calls(_)) { "step" } else { "its message" };
+        format!("{noun} {}", count(step))
+    }
+
     /// One step, as the name of an axis.
     pub const fn noun(&self) -> &'static str {
         match self {
@@ -94,21 +100,20 @@ impl PropagationStudy {
         let Some(last) = self.propagation.taints.last() else { return "no bit was flipped".to_owned() };
         let [injected, direct, indirect] = self.kinds();
         let tainted = self.propagation.taints.len();
-        let flips = if self.flips == 1 { "1 flip".to_owned() } else { format!("{} flips", count(self.flips as u64)) };
+        let flips = plural(self.flips as u64, "flip");
         format!(
             "{flips}: {tainted} of {ranks} ranks are tainted ({injected} injected, {direct} directly, {indirect} \
-             indirectly), the last one at {} {}, by {} corrupt messages",
-            self.source.noun(),
-            count(last.step),
-            count(self.propagation.messages())
+             indirectly), the last one at {}, by {}",
+            self.source.at(last.step),
+            plural(self.propagation.messages(), "corrupt message")
         )
     }
 
     /// What else is to be known, a line each.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
         let differ = || {
-            let messages = count(self.unexplained as u64);
-            format!("{messages} messages differed that no flip explains: the program differs between replicas by itself")
+            let messages = plural(self.unexplained as u64, "message");
+            format!("{messages} differed that no flip explains: the program differs between replicas by itself")
         };
         let without = "the flip was to come later than the program sent anything, or in a rank that sends nothing";
         [
@@ -144,12 +149,18 @@ impl PropagationStudy {
             "corrupt_messages": self.propagation.messages(),
             "unexplained_messages": self.unexplained,
             "left_common_path": report.has_diverged,
+            "came_to_its_end": report.began == report.ended,
             "taints": self.propagation.taints.iter().map(taint_document).collect::<Vec<_>>(),
             "corrupt": corrupt.iter().map(|(&(step, rank), messages)| {
                 json!({ "step": step, "rank": rank, "messages": messages })
             }).collect::<Vec<_>>(),
         })
     }
+}
+
+/// A count and its noun.
+fn plural(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 fn taint_document(one: &Taint) -> Value {
@@ -184,8 +195,10 @@ mod tests {
     }
 
     const FLIP: &str = "injected message 3 to 2 tag 7 bytes 80 bit 24 compared 4 step 2";
-    const FIRST: &str = "mismatch message comm 1 peer 0 sender 1 tag 7 bytes 80 offset 3 number 5 step 2 wrong 0 undecided";
-    const NEXT: &str = "mismatch message comm 1 peer 0 sender 2 tag 7 bytes 80 offset 3 number 8 step 3 wrong 0 undecided";
+    const FIRST: &str =
+        "mismatch message comm 1 peer 0 sender 1 tag 7 bytes 80 offset 3 number 5 step 2 wrong 0 undecided";
+    const NEXT: &str =
+        "mismatch message comm 1 peer 0 sender 2 tag 7 bytes 80 offset 3 number 8 step 3 wrong 0 undecided";
 
     #[test]
     fn what_two_replicas_report_is_one_corrupt_message() {
@@ -198,7 +211,10 @@ mod tests {
         assert_eq!(study.summary(4), words);
         let document = study.document(&report);
         assert_eq!(document["taints"][2], json!({"rank": 3, "how": "indirectly", "step": 3, "message": 8, "from": 2}));
-        assert_eq!(document["taints"][0], json!({"rank": 1, "how": "injected", "step": 2, "message": null, "from": null}));
+        assert_eq!(
+            document["taints"][0],
+            json!({"rank": 1, "how": "injected", "step": 2, "message": null, "from": null})
+        );
         assert_eq!(document["corrupt"][1], json!({"step": 3, "rank": 3, "messages": 1}));
         assert_eq!((&document["steps"], &document["step"]), (&json!(3), &json!("MPI_Pcontrol")));
     }
@@ -212,8 +228,11 @@ mod tests {
         let steps: Vec<(u32, u64)> = study.propagation.taints.iter().map(|one| (one.rank, one.step)).collect();
         assert_eq!(steps, [(1, 4), (2, 5)]);
         assert!(study.remarks().next().unwrap().contains("does not call MPI_Barrier"));
-        assert!(study.summary(4).contains("message of the rank 5"));
-        assert_eq!((&study.document(&report)["step"], &study.document(&report)["steps"]), (&json!("message"), &json!(null)));
+        assert!(study.summary(4).contains("at its message 5"));
+        assert_eq!(
+            (&study.document(&report)["step"], &study.document(&report)["steps"]),
+            (&json!("message"), &json!(null))
+        );
     }
 
     #[test]
