@@ -1,10 +1,10 @@
 //! Which ranks an error has reached, when, and from where [Fiala15, 3.7.1].
 //!
-//! **Problem.** Without correction, a flip in one rank changes what it sends, and then what others send. Who was reached
-//! first is not in one place: each process reports only which of its own messages differed. **Idea.** A rank is tainted
-//! from its first flip or its first corrupt message on, and what it has compared until then says which of these came
-//! first. It is tainted *directly* if that message came from a rank that a flip tainted, else *indirectly*. **Why this
-//! way.** That needs no clock, and no order among processes but the steps that the program itself counts.
+//! **Problem.** Without correction, a flip in one rank changes what it sends, and then what others send. Who was
+//! reached first is not in one place: each process reports only which of its own messages differed. **Idea.** A rank
+//! is tainted from its first flip or its first corrupt message on, and what it has compared until then says which of
+//! these came first. It is tainted *directly* if that message came from a rank that a flip tainted, else *indirectly*.
+//! **Why this way.** That needs no clock, and no order among processes but the steps that the program itself counts.
 //!
 //! Pure: flips and messages in, ranks and steps out.
 
