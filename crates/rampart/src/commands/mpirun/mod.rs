@@ -26,7 +26,7 @@ use self::arguments::MpirunArguments;
 use self::files::JobFiles;
 use self::library::MpiKind;
 use self::output::{JobOutput, Undecided};
-use self::pages::Pages;
+use self::pages::JobPages;
 use self::reports::JobReport;
 use self::study::PropagationStudy;
 use crate::error::Error;
@@ -41,7 +41,7 @@ const UNFINISHED: &str = "the job did not come to its end: an error can have cra
 
 /// Runs the program and returns its exit code; 1 if the replicas ended it.
 pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
-    let pages = Pages::prepare(arguments)?;
+    let pages = JobPages::prepare(arguments)?;
     let program = arguments.program.first().expect("a program is required");
     let kind = MpiKind::of(program)?;
     let launcher = arguments.launcher.clone().unwrap_or_else(|| launcher_of(kind));

@@ -12,12 +12,12 @@ use crate::output::file::Output;
 use crate::process::program::describe_end;
 
 /// Files that are written when the job has ended.
-pub struct Pages {
+pub struct JobPages {
     report: Option<Output>,
     propagation: Option<Output>,
 }
 
-impl Pages {
+impl JobPages {
     /// Checks that they can be written, and that the job can have what they show.
     ///
     /// # Errors
@@ -157,7 +157,7 @@ mod tests {
     fn a_study_needs_a_replica_that_is_not_hit_and_each_page_its_own_file() {
         let refused = |words: &[&str]| {
             let all = [words, &["--", "program"]].concat();
-            Pages::prepare(&arguments(&all)).err().map(|error| error.to_string()).unwrap_or_default()
+            JobPages::prepare(&arguments(&all)).err().map(|error| error.to_string()).unwrap_or_default()
         };
         let folder = tempfile::tempdir().unwrap();
         let page = folder.path().join("page");
