@@ -1,7 +1,7 @@
 /* The clocks of the C library, which one replica reads for all [Fiala15, 3.3.3], and its random numbers.
  *
- * The MPI reads clocks too, at any moment, and gets its own. Only the thread that initialized MPI calls in an order that
- * replicas share; other threads read the clock themselves. */
+ * The MPI reads clocks too, at any moment, and gets its own. Only the thread that initialized MPI calls in an order
+ * that replicas share; other threads read the clock themselves. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -105,7 +105,7 @@ static void tidy(char *path)
     *end = 0;
 }
 
-/* Takes links out of it, as far as it exists outside of the team's folders; the rest can only have those of the team. */
+/* Takes links out of it, as far as it exists outside of the team's folders. The rest can only have the team's. */
 static bool resolve(char *path, enum last_link last)
 {
     char head[PATH_MAX], found[PATH_MAX], out[PATH_MAX];

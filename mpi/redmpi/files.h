@@ -7,9 +7,9 @@
  * [Fiala15, 2.4, sphere of replication; 3.3.2.2.1]
  *
  * This is the overlay of Linux (overlayfs) in a process: a file that is opened for writing is copied up to the team's
- * *upper* folder first, and one that is removed leaves a *whiteout*, a file of its name after `.wh.`, in another folder.
- * Paths in both are those of the file, from the root on. Why not overlayfs itself: mounting needs privileges or user namespaces,
- * which clusters forbid, and several nodes cannot share an upper folder.
+ * *upper* folder first, and one that is removed leaves a *whiteout*, a file of its name after `.wh.`, in another
+ * folder. Paths in both are those of the file, from the root on. Why not overlayfs itself: mounting needs privileges or
+ * user namespaces, which clusters forbid, and several nodes cannot share an upper folder.
  *
  * Only regular files, folders and links are treated so. Devices, pipes, and all of /dev, /proc and /sys are as they
  * are. So is what the MPI itself opens. */

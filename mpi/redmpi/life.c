@@ -1,5 +1,6 @@
 /* The beginning and the end of a process, and what one replica decides of the time. */
 #include <mpi.h>
+#include <stdlib.h>
 
 #include "connections.h"
 #include "decisions.h"
@@ -22,7 +23,8 @@ void begin_replica(void)
     char node[MPI_MAX_PROCESSOR_NAME];
     int length;
     PMPI_Get_processor_name(node, &length);
-    tell("begin %s", node);
+    const char *named = getenv("RAMPART_NODE");
+    tell("begin %s", named ? named : node);
     begin_timesteps();
     begin_injector();
     begin_connections();

@@ -1,5 +1,7 @@
 /* What is done when a process begins, before the program does.
  *
+ * Files are those of a team from now on (see files.h).
+ *
  * What replicas print goes to files, from which `rampart mpirun` passes on what most of them agree on. A program may
  * print before it begins with MPI, so a process learns its rank from what launchers tell it.
  *
@@ -12,6 +14,7 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "map.h"
 
 /* The native rank of this process; -1 if it is none of the job: a launcher, or a program that it starts. */
 static int native_rank(void)
@@ -26,10 +29,10 @@ static int native_rank(void)
 }
 
 /* The output of a replica goes to a file of the job's folder. */
-static void redirect(int stream, const char *folder, const char *name, int native)
+static void redirect(int stream, const char *folder, const char *name, int place)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s/%s.%d", folder, name, native);
+    snprintf(path, sizeof path, "%s/%s.%d", folder, name, place);
     int file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
     if (file < 0)
         return;
@@ -62,7 +65,7 @@ static void place_memory_alike(char **arguments)
 __attribute__((constructor)) static void begin_process(int count, char **arguments)
 {
     const char *folder = getenv("RAMPART_REDMPI"), *ranks = getenv("RAMPART_RANKS");
-    const char *team = getenv("RAMPART_TEAM"), *rank = getenv("RAMPART_RANK");
+    const char *team = getenv("RAMPART_TEAM"), *rank = getenv("RAMPART_RANK"), *replicas = getenv("RAMPART_REPLICAS");
     int native = native_rank();
     (void)count;
     /* A program that a replica has started sees the files of its team. */
@@ -71,11 +74,13 @@ __attribute__((constructor)) static void begin_process(int count, char **argumen
     if (!folder || !ranks || atoi(ranks) <= 0 || native < 0)
         return;
     place_memory_alike(arguments);
-    begin_files(folder, native / atoi(ranks), native % atoi(ranks));
-    if (native % atoi(ranks) == 0)
+    begin_map(folder, atoi(ranks), replicas ? atoi(replicas) : 0);
+    struct seat seat = seat_of(native, atoi(ranks));
+    begin_files(folder, seat.replica, seat.rank);
+    if (seat.rank == 0)
         read_copy(folder);
-    redirect(STDOUT_FILENO, folder, "stdout", native);
-    redirect(STDERR_FILENO, folder, "stderr", native);
+    redirect(STDOUT_FILENO, folder, "stdout", seat.replica * atoi(ranks) + seat.rank);
+    redirect(STDERR_FILENO, folder, "stderr", seat.replica * atoi(ranks) + seat.rank);
     /* As on a terminal: what is printed is seen, line by line. */
     setvbuf(stdout, NULL, _IOLBF, 0);
     /* Programs that this one starts are no replicas, and print where it wants. */

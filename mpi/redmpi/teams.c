@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "events.h"
+#include "map.h"
 
 struct teams teams = { .is_quiet = true };
 
@@ -19,12 +20,6 @@ static int number_in(const char *name)
 {
     const char *text = getenv(name);
     return text ? atoi(text) : 0;
-}
-
-/* The native rank of a rank of a team [Fiala15, figure 3.6]. */
-static int native_rank(int rank, int replica)
-{
-    return rank + replica * teams.ranks;
 }
 
 struct shadow *shadow_hold(struct shadow *shadow)
@@ -68,8 +63,9 @@ void begin_teams(void)
     if (size % teams.replicas)
         stop_job("%d processes cannot be %d replicas each", size, teams.replicas);
     teams.ranks = size / teams.replicas;
-    teams.rank = native % teams.ranks;
-    teams.replica = native / teams.ranks;
+    struct seat seat = seat_of(native, teams.ranks);
+    teams.rank = seat.rank;
+    teams.replica = seat.replica;
     PMPI_Comm_split(MPI_COMM_WORLD, teams.replica, teams.rank, &teams.team);
     PMPI_Comm_split(MPI_COMM_WORLD, teams.rank, teams.replica, &teams.column);
     PMPI_Comm_set_name(teams.team, "MPI_COMM_WORLD");
@@ -153,7 +149,7 @@ static MPI_Group replicas_of(const int *ranks, int size)
     int *natives = room_for(size * teams.replicas);
     for (int replica = 0; replica < teams.replicas; replica++)
         for (int i = 0; i < size; i++)
-            natives[replica * size + i] = native_rank(ranks[i], replica);
+            natives[replica * size + i] = native_of(ranks[i], replica, teams.ranks);
     PMPI_Comm_group(MPI_COMM_WORLD, &world);
     PMPI_Group_incl(world, size * teams.replicas, natives, &all);
     PMPI_Group_free(&world);

@@ -2,7 +2,7 @@
  *
  * A job of r replicas and n virtual ranks has r * n native ranks (processes). Those with the same replica number are a
  * team: it runs the program as if it were alone. Rank v of team k is process k * n + v [Fiala15, figure 3.6]; figure
- * 3.5 there numbers them otherwise. A map file can name others.
+ * 3.5 there numbers them otherwise. A map can name others (see map.h).
  *
  * Each communicator of the program belongs to a team. Its shadow has the members of all teams, team by team; digests
  * travel on it, so that they never meet a message of the program. The shadow of an intercommunicator has both groups of

@@ -155,7 +155,7 @@ fn what_most_replicas_print_is_printed_once() {
 fn files_are_those_of_most_replicas() {
     for [compiler, _] in LIBRARIES {
         let Some(job) = Job::built(compiler, "program.c", WRITER) else { continue };
-        let work = job.rampart.folder().join("work");
+        let work = job.rampart.folder().join("made");
         let read = |name: &str| std::fs::read_to_string(work.join(name)).unwrap_or_else(|_| "nothing".to_owned());
         for (replicas, how) in [("3", ""), ("3", "wrong"), ("2", "wrong"), ("3", "cut")] {
             prepare_work(&work);
@@ -219,6 +219,50 @@ fn prepare_work(work: &Path) {
         std::fs::write(work.join(name), text).unwrap();
     }
     std::fs::set_permissions(work.join("before"), Permissions::from_mode(0o640)).unwrap();
+}
+
+/// Starts what a launcher wants to have started on a node, on this one, which has the name of that one then.
+const AGENT: &str = "#!/bin/sh
+while [ \"${1#-}\" != \"$1\" ]; do shift; done
+export RAMPART_NODE=node-$1; shift; exec sh -c \"$*\"
+";
+
+/// [Fiala15, 3.3.1]: so an error of one node hits one replica of a rank only.
+#[test]
+fn replicas_of_a_rank_are_on_different_nodes_where_there_is_a_choice() {
+    let Some(job) = Job::built("mpicc.mpich", "program.c", PROGRAM) else {
+        println!("skipped: no MPI (mpicc.mpich)");
+        return;
+    };
+    let agent = job.rampart.folder().join("agent");
+    std::fs::write(&agent, AGENT).unwrap();
+    std::fs::set_permissions(&agent, Permissions::from_mode(0o755)).unwrap();
+    let run = |hosts: &str, more: &[&str]| {
+        let option = |option: &str| format!("--launcher-option={option}");
+        let agent = agent.to_str().unwrap();
+        let options = ["-launcher", "rsh", "-launcher-exec", agent, "-hosts", hosts].map(option);
+        let options: Vec<&str> = options.iter().map(String::as_str).chain(more.iter().copied()).collect();
+        job.run(&options, "ring")
+    };
+    // Processes 0 and 1 are on the first node, 2 and 3 on the second, 6 and 7 on the first again.
+    let hosts = "127.0.0.2:2,127.0.0.3:2,127.0.0.4:2";
+    let (output, document) = run(hosts, &["--inject", "flip:odds=20,replica=1,seed=3"]);
+    assert_eq!((output.code, &document["crowded_nodes"]), (Some(0), &serde_json::json!({})), "{output:?}");
+    let erring = document["erring_nodes"].as_object().unwrap();
+    assert_eq!(erring.keys().collect::<Vec<_>>(), ["node-127.0.0.3"], "{document}");
+    let (_, document) = run("127.0.0.2:6,127.0.0.3:6", &[]);
+    assert!(document["crowded_nodes"].as_object().unwrap().len() == 2, "{document}");
+    // By this map, the first process is replica 2 of rank 3.
+    let map: String = (0..12).rev().map(|place| format!("{} {}\n", place % 4, place / 4)).collect();
+    std::fs::write(job.rampart.folder().join("map"), map).unwrap();
+    let (output, document) = run(hosts, &["--map", "map", "--inject", "flip:at=7,rank=3,replica=2"]);
+    assert_eq!((output.code, &document["injected"]), (Some(0), &1.into()), "{output:?}");
+    // What replica 2 of rank 0 adds up in the end is wrong, too.
+    assert_eq!(
+        document["erring_nodes"],
+        serde_json::json!({ "node-127.0.0.2": 24, "node-127.0.0.3": 1 }),
+        "{document}"
+    );
 }
 
 /// What is put into a window is mended before it leaves.

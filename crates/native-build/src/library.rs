@@ -112,6 +112,8 @@ impl Library {
             ("life.c", include_str!("../../../mpi/redmpi/life.c")),
             ("life.h", include_str!("../../../mpi/redmpi/life.h")),
             ("life_fortran.c", include_str!("../../../mpi/redmpi/life_fortran.c")),
+            ("map.c", include_str!("../../../mpi/redmpi/map.c")),
+            ("map.h", include_str!("../../../mpi/redmpi/map.h")),
             ("matched.c", include_str!("../../../mpi/redmpi/matched.c")),
             ("messages.c", include_str!("../../../mpi/redmpi/messages.c")),
             ("probes.c", include_str!("../../../mpi/redmpi/probes.c")),

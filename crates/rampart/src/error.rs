@@ -156,6 +156,13 @@ pub enum Error {
     },
     /// {0}
     Replicas(String),
+    /// {path} is no map of ranks: {why}
+    Map {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
     /// the job's folder {path} cannot be used: {cause}
     Job {
         /// The folder, or a file in it.

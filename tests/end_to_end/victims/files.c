@@ -1,6 +1,6 @@
-/* A program whose ranks write files, in the folder "work" of the current one. It checks what it sees of them, and
- * prints "right". With "wrong", replica 1 of rank 2 writes a wrong byte into work/rank.2; with "cut", the job ends in
- * the middle, and replica 0 has written more into work/log than the others. */
+/* A program whose ranks write files, in the folder "made" of the current one. It checks what it sees of them, and
+ * prints "right". With "wrong", replica 1 of rank 2 writes a wrong byte into made/rank.2; with "cut", the job ends in
+ * the middle, and replica 0 has written more into made/log than the others. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -55,55 +55,55 @@ static void write_text(const char *path, const char *how, const char *text)
 static void change(void)
 {
     struct stat status;
-    char name[64] = "work/tmp.XXXXXX", where[4096], target[64];
-    CHECK(!strcmp(content("work/before"), "as it was\n"));
-    write_text("work/before", "a", "and more\n");
-    CHECK(!strcmp(content("work/before"), "as it was\nand more\n"));
-    CHECK(!stat("work/before", &status) && status.st_size == 19 && (status.st_mode & 0777) == 0640);
-    CHECK(!unlink("work/old") && access("work/old", F_OK) && errno == ENOENT);
-    CHECK(unlink("work/old") && errno == ENOENT && open("work/old", O_RDONLY) < 0);
-    CHECK(!mkdir("work/new", 0755) && mkdir("work/new", 0755) && errno == EEXIST);
-    write_text("work/new/part", "w", "complete");
-    CHECK(!rename("work/new/part", "work/new/state") && !strcmp(content("work/new/state"), "complete"));
-    CHECK(access("work/new/part", F_OK) && !strcmp(content("work/new/part"), "nothing"));
-    CHECK(!rename("work/moved", "work/new/moved") && !strcmp(content("work/new/moved"), "moved\n"));
-    CHECK(access("work/moved", F_OK));
-    write_text("work/moved", "wx", "again\n");
-    CHECK(open("work/moved", O_WRONLY | O_CREAT | O_EXCL, 0600) < 0 && errno == EEXIST);
-    CHECK(!symlink("new/state", "work/link") && !strcmp(content("work/link"), "complete"));
-    CHECK(readlink("work/link", target, sizeof target) == 9 && !lstat("work/link", &status) && S_ISLNK(status.st_mode));
-    CHECK(!symlink("new", "work/way") && !strcmp(content("work/way/state"), "complete"));
-    CHECK(rmdir("work/new") && errno == ENOTEMPTY && unlink("work/new") && rmdir("work/gone") && errno == ENOTEMPTY);
-    CHECK(!unlink("work/gone/only") && !rmdir("work/gone") && opendir("work/gone") == NULL);
-    CHECK(fopen("work/gone/x", "w") == NULL && errno == ENOENT && fopen("work/none/x", "w") == NULL);
-    CHECK(!chdir("work/new") && getcwd(where, sizeof where) && strstr(where, "work/new") && !strstr(where, ".rampart"));
+    char name[64] = "made/tmp.XXXXXX", where[4096], target[64];
+    CHECK(!strcmp(content("made/before"), "as it was\n"));
+    write_text("made/before", "a", "and more\n");
+    CHECK(!strcmp(content("made/before"), "as it was\nand more\n"));
+    CHECK(!stat("made/before", &status) && status.st_size == 19 && (status.st_mode & 0777) == 0640);
+    CHECK(!unlink("made/old") && access("made/old", F_OK) && errno == ENOENT);
+    CHECK(unlink("made/old") && errno == ENOENT && open("made/old", O_RDONLY) < 0);
+    CHECK(!mkdir("made/new", 0755) && mkdir("made/new", 0755) && errno == EEXIST);
+    write_text("made/new/part", "w", "complete");
+    CHECK(!rename("made/new/part", "made/new/state") && !strcmp(content("made/new/state"), "complete"));
+    CHECK(access("made/new/part", F_OK) && !strcmp(content("made/new/part"), "nothing"));
+    CHECK(!rename("made/moved", "made/new/moved") && !strcmp(content("made/new/moved"), "moved\n"));
+    CHECK(access("made/moved", F_OK));
+    write_text("made/moved", "wx", "again\n");
+    CHECK(open("made/moved", O_WRONLY | O_CREAT | O_EXCL, 0600) < 0 && errno == EEXIST);
+    CHECK(!symlink("new/state", "made/link") && !strcmp(content("made/link"), "complete"));
+    CHECK(readlink("made/link", target, sizeof target) == 9 && !lstat("made/link", &status) && S_ISLNK(status.st_mode));
+    CHECK(!symlink("new", "made/way") && !strcmp(content("made/way/state"), "complete"));
+    CHECK(rmdir("made/new") && errno == ENOTEMPTY && unlink("made/new") && rmdir("made/gone") && errno == ENOTEMPTY);
+    CHECK(!unlink("made/gone/only") && !rmdir("made/gone") && opendir("made/gone") == NULL);
+    CHECK(fopen("made/gone/x", "w") == NULL && errno == ENOENT && fopen("made/none/x", "w") == NULL);
+    CHECK(!chdir("made/new") && getcwd(where, sizeof where) && strstr(where, "made/new") && !strstr(where, ".rampart"));
     CHECK(!strcmp(content("../before"), "as it was\nand more\n") && !strcmp(content("state"), "complete"));
     CHECK(!strcmp(content("../untouched"), "untouched\n") && !chdir("../.."));
     int file = mkstemp(name);
     CHECK(file >= 0 && write(file, name, strlen(name)) > 0 && !close(file) && !strcmp(content(name), name));
     MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_SELF);
     CHECK(!unlink(name));
-    CHECK(!truncate("work/short", 4) && !strcmp(content("work/short"), "shor"));
-    CHECK(!link("work/short", "work/twin") && !chmod("work/twin", 0600));
-    CHECK(!system("cat work/new/state > work/by-child && rm work/twin && test ! -e work/old"));
-    CHECK(!strcmp(content("work/by-child"), "complete") && access("work/twin", F_OK));
-    CHECK(!access("work/new/state", R_OK) && realpath("work/link", where) && strstr(where, "/work/new/state"));
+    CHECK(!truncate("made/short", 4) && !strcmp(content("made/short"), "shor"));
+    CHECK(!link("made/short", "made/twin") && !chmod("made/twin", 0600));
+    CHECK(!system("cat made/new/state > made/by-child && rm made/twin && test ! -e made/old"));
+    CHECK(!strcmp(content("made/by-child"), "complete") && access("made/twin", F_OK));
+    CHECK(!access("made/new/state", R_OK) && realpath("made/link", where) && strstr(where, "/made/new/state"));
 }
 
 /* All ranks write one file, each its part, and one after the other appends to another. */
 static void share(void)
 {
     char line[64];
-    int file = open("work/shared", O_WRONLY | O_CREAT, 0644);
+    int file = open("made/shared", O_WRONLY | O_CREAT, 0644);
     CHECK(file >= 0);
     snprintf(line, sizeof line, "part of rank %d\n", rank);
     CHECK(pwrite(file, line, strlen(line), rank * (int)strlen(line)) == (ssize_t)strlen(line) && !close(file));
     for (int turn = 0; turn < ranks; turn++) {
         if (turn == rank)
-            write_text("work/turns", "a", line);
+            write_text("made/turns", "a", line);
         MPI_Barrier(MPI_COMM_WORLD);
     }
-    CHECK(strlen(content("work/turns")) == ranks * strlen(line) && strlen(content("work/shared")) == ranks * strlen(line));
+    CHECK(strlen(content("made/turns")) == ranks * strlen(line) && strlen(content("made/shared")) == ranks * strlen(line));
 }
 
 int main(int argc, char **argv)
@@ -116,16 +116,16 @@ int main(int argc, char **argv)
     if (rank == 0)
         change();
     MPI_Barrier(MPI_COMM_WORLD);
-    CHECK(!strcmp(content("work/new/state"), "complete") && !strcmp(content("work/old"), "nothing"));
+    CHECK(!strcmp(content("made/new/state"), "complete") && !strcmp(content("made/old"), "nothing"));
     share();
     memset(text, 'a' + rank, sizeof text - 1);
     text[sizeof text - 1] = 0;
     if (rank == 2 && replica() == 1 && !strcmp(how, "wrong"))
         text[1234] ^= 1;
-    snprintf(path, sizeof path, "work/rank.%d", rank);
+    snprintf(path, sizeof path, "made/rank.%d", rank);
     write_text(path, "w", text);
     if (!strcmp(how, "cut") && rank == 0) {
-        write_text("work/log", "w", replica() == 0 ? "one\ntwo\n" : "one\n");
+        write_text("made/log", "w", replica() == 0 ? "one\ntwo\n" : "one\n");
         sleep(1);
         MPI_Abort(MPI_COMM_WORLD, 7);
     }

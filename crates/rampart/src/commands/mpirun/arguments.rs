@@ -42,6 +42,10 @@ pub struct MpirunArguments {
     /// Pass one argument to the launcher, as `--launcher-option=--hostfile=hosts`; repeat it for more
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub launcher_option: Vec<OsString>,
+    /// Which process is which replica: a line for each process as the launcher numbers them, with its rank and its
+    /// replica, both from 0 [default: replicas of a rank are on different nodes, as far as that can be]
+    #[arg(long, value_name = "FILE")]
+    pub map: Option<PathBuf>,
     /// The C compiler of the program's MPI [default: the one beside the launcher, such as `mpicc.openmpi` for
     /// `mpirun.openmpi`]
     #[arg(long, value_name = "NAME")]

@@ -6,6 +6,7 @@ mod injection;
 mod library;
 mod output;
 mod pages;
+mod placement;
 mod propagation_page;
 mod report_page;
 mod reports;
@@ -27,6 +28,7 @@ use self::files::JobFiles;
 use self::library::MpiKind;
 use self::output::{JobOutput, Undecided};
 use self::pages::JobPages;
+use self::placement::Placement;
 use self::reports::JobReport;
 use self::study::PropagationStudy;
 use crate::error::Error;
@@ -46,6 +48,7 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     let kind = MpiKind::of(program)?;
     let launcher = arguments.launcher.clone().unwrap_or_else(|| launcher_of(kind));
     let compiler = Compiler::find(arguments.mpicc.as_deref(), std::slice::from_ref(&launcher))?;
+    let placement = placement(arguments, kind, &launcher)?;
     // In the current folder, which processes on other nodes can reach as they reach the program's files.
     let here = |cause| Error::Job { path: ".".into(), cause };
     let folder = tempfile::Builder::new().prefix(".rampart-mpirun-").tempdir_in(".").map_err(here)?;
@@ -53,8 +56,11 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     let library = Library::REDMPI.build(&compiler, &path)?;
     let counter = arguments.counted().map(|name| Library::build_counter(&compiler, &path, name)).transpose()?;
     copy_input(&path)?;
-    let mut command = command(arguments, kind, &launcher, &path);
-    preload(&mut command, counter.as_deref(), &library);
+    if let Some(placement) = placement {
+        placement.write(&path, arguments.n.get())?;
+    }
+    let preload = preload(counter.as_deref(), &library);
+    let command = command(arguments, kind, &launcher, preload, &path);
     let undecided = if arguments.wish().is_none() { Undecided::Nothing } else { Undecided::First };
     let mut output = JobOutput::of(&path, arguments.n.get(), arguments.replicas, undecided);
     let mut printed = Ok(());
@@ -108,34 +114,67 @@ fn launcher_of(kind: MpiKind) -> OsString {
     names.into_iter().find(can_run).unwrap_or(names[names.len() - 1]).into()
 }
 
-/// Preloads these libraries in their order, before those that the user has preloaded.
-fn preload(command: &mut Command, counter: Option<&Path>, library: &Path) {
-    let others = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty());
-    let ours = counter.into_iter().chain([library]).map(|one| one.as_os_str().to_owned());
-    let all: Vec<OsString> = ours.chain(others).collect();
-    command.env("LD_PRELOAD", all.join(OsStr::new(":")));
+/// Which process is which replica, unless it is as usual.
+fn placement(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr) -> Result<Option<Placement>, Error> {
+    let (ranks, replicas) = (arguments.n.get(), arguments.replicas);
+    if let Some(map) = &arguments.map {
+        return Placement::read(map, ranks, replicas).map(Some);
+    }
+    let has_options = !arguments.launcher_option.is_empty() || arguments.launcher.is_some();
+    if !placement::may_be_spread(has_options) {
+        return Ok(None);
+    }
+    let nodes = placement::nodes_by(start(arguments, kind, launcher), ranks * replicas);
+    Ok(nodes.map(|nodes| Placement::spread(&nodes, ranks)))
 }
 
-fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, folder: &Path) -> Command {
-    let ranks = arguments.n.get();
+/// The launcher, with all but the program.
+fn start(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr) -> Command {
     let mut command = Command::new(launcher);
-    command.arg("-n").arg((ranks * arguments.replicas).to_string());
-    if kind == MpiKind::OpenMpi {
+    command.arg("-n").arg((arguments.n.get() * arguments.replicas).to_string());
+    if is_of_open_mpi(kind, launcher) {
         // There are more processes than the user has counted CPUs for.
         command.arg("--oversubscribe");
     }
-    command.args(&arguments.launcher_option).args(&arguments.program);
-    command.env("RAMPART_REDMPI", folder);
-    command.env("RAMPART_REPLICAS", arguments.replicas.to_string()).env("RAMPART_RANKS", ranks.to_string());
+    command.args(&arguments.launcher_option);
+    command
+}
+
+/// Whether it is the launcher of Open MPI itself, and no batch system's.
+fn is_of_open_mpi(kind: MpiKind, launcher: &OsStr) -> bool {
+    let name = Path::new(launcher).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    kind == MpiKind::OpenMpi && ["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|known| name.starts_with(known))
+}
+
+/// The libraries to preload, in their order: ours before those that the user has preloaded.
+fn preload(counter: Option<&Path>, library: &Path) -> OsString {
+    let others = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty());
+    let ours = counter.into_iter().chain([library]).map(|one| one.as_os_str().to_owned());
+    ours.chain(others).collect::<Vec<_>>().join(OsStr::new(":"))
+}
+
+fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload: OsString, folder: &Path) -> Command {
+    let mut variables: Vec<(&str, OsString)> = vec![
+        ("LD_PRELOAD", preload),
+        ("RAMPART_REDMPI", folder.into()),
+        ("RAMPART_REPLICAS", arguments.replicas.to_string().into()),
+        ("RAMPART_RANKS", arguments.n.to_string().into()),
+    ];
     if let Some(wish) = arguments.wish() {
-        command.env("RAMPART_ON_MISMATCH", wish);
+        variables.push(("RAMPART_ON_MISMATCH", wish.into()));
     }
     if let Some(function) = arguments.counted() {
-        command.env("RAMPART_STEP", function);
+        variables.push(("RAMPART_STEP", function.into()));
     }
     if let Some(injection) = &arguments.inject {
-        command.env("RAMPART_INJECT", injection.to_string());
+        variables.push(("RAMPART_INJECT", injection.to_string().into()));
     }
+    let mut command = start(arguments, kind, launcher);
+    if is_of_open_mpi(kind, launcher) {
+        // Other launchers hand on all variables, also to other nodes.
+        command.args(variables.iter().flat_map(|(name, _)| ["-x", name]));
+    }
+    command.args(&arguments.program).envs(variables);
     command
 }
 
@@ -173,7 +212,14 @@ fn show(arguments: &MpirunArguments, report: &JobReport, study: Option<&Propagat
     for line in report.output_lines().chain(report.file_lines()) {
         eprintln!("rampart: {line}");
     }
+    for (node, ranks) in report.crowded_nodes() {
+        eprintln!("rampart: {} several replicas on node {node}, which an error of that node can hit", having(ranks));
+    }
     for (node, times) in report.erring_nodes() {
         eprintln!("rampart: node {node} had {} wrong", count(times as u64));
     }
+}
+
+fn having(ranks: u32) -> String {
+    if ranks == 1 { "one rank has".to_owned() } else { format!("{} ranks have", count(ranks.into())) }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::files::FileMismatch;
 use super::output::{JobEnd, OutputMismatch};
+use super::placement::crowded;
 use crate::error::Error;
 use crate::output::text::count;
 
@@ -160,6 +161,12 @@ impl JobReport {
         places.len()
     }
 
+    /// Ranks of which a node has several replicas, if there are several nodes.
+    pub fn crowded_nodes(&self) -> BTreeMap<&str, u32> {
+        let first = self.nodes.values().next();
+        if self.nodes.values().all(|node| Some(node) == first) { BTreeMap::new() } else { crowded(&self.nodes) }
+    }
+
     /// How often a node had the wrong version, by its name; of messages, the sender's.
     pub fn erring_nodes(&self) -> BTreeMap<&str, usize> {
         let mut nodes = BTreeMap::new();
@@ -196,6 +203,7 @@ impl JobReport {
             "injections": self.injections.iter().map(Injected::document).collect::<Vec<_>>(),
             "stopped": self.stopped,
             "erring_nodes": self.erring_nodes(),
+            "crowded_nodes": self.crowded_nodes(),
             "output_mismatches": self.outputs.iter().map(output_document).collect::<Vec<_>>(),
             "file_mismatches": self.files.iter().map(file_document).collect::<Vec<_>>(),
             "mismatches": self.mismatches.iter().map(ReplicaMismatch::document).collect::<Vec<_>>(),
