@@ -67,7 +67,7 @@ static void compare_outputs(struct transfer *transfer)
         testimony.came[i] = (size_t)came;
     }
     compare(transfer->outputs, transfer->count, &packed, &mine, &testimony,
-            &(struct origin){ .what = transfer->name, .comm = transfer->shadow->number, .peer = -1, .tag = -1 }, NULL);
+            &(struct origin){ .what = transfer->name, .shadow = transfer->shadow, .peer = -1, .tag = -1 }, NULL);
 }
 
 void after_transfer(struct transfer *transfer)

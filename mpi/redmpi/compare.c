@@ -6,7 +6,7 @@
 
 #include "connections.h"
 #include "events.h"
-#include "teams.h"
+#include "timesteps.h"
 
 const struct digest too_long = { .bytes = UINT64_MAX };
 
@@ -61,8 +61,8 @@ static void unpack_all(struct region *regions, int count, const char *data, size
     if (count == 1)
         regions->bytes = bytes;
     else if (room != bytes)
-        stop_job("replica %d of rank %d expects another length than the others: an error has changed what it does",
-                 teams.replica, teams.rank);
+        leave_path("replica %d of rank %d expects another length than the others: an error has changed what it does",
+                   teams.replica, teams.rank);
     for (int i = 0; i < count; i++) {
         unpack(regions[i].buffer, data, regions[i].bytes, regions[i].type);
         data += regions[i].bytes;
@@ -87,6 +87,21 @@ static long difference(const struct packed *packed, const struct testimony *test
     return -1;
 }
 
+/* The rank of the sender among all of the team, whatever communicator the message came by; -1 if there is none. */
+static int sender_of(const struct origin *origin)
+{
+    MPI_Group members, all;
+    int sender = -1, place = origin->peer < 0 ? -1 : shadow_rank(origin->shadow, origin->peer, teams.replica);
+    if (place < 0)
+        return -1;
+    PMPI_Comm_group(origin->shadow->comm, &members);
+    PMPI_Comm_group(teams.team, &all);
+    PMPI_Group_translate_ranks(members, 1, &place, all, &sender);
+    PMPI_Group_free(&members);
+    PMPI_Group_free(&all);
+    return sender < 0 ? -1 : sender;
+}
+
 size_t compare(struct region *regions, int count, struct packed *packed, const struct digest *mine,
                const struct testimony *testimony, const struct origin *origin, bool *was_replaced)
 {
@@ -99,9 +114,10 @@ size_t compare(struct region *regions, int count, struct packed *packed, const s
     struct verdict verdict = agree(packed->data, mine, others, testimony->count);
     size_t bytes = packed->bytes;
     if (verdict.differed) {
-        tell("mismatch %s comm %d peer %d tag %d bytes %zu offset %ld number %llu wrong %#x %s", origin->what,
-             origin->comm, origin->peer, origin->tag, packed->bytes,
-             difference(packed, testimony, mine, others, &verdict), (unsigned long long)verdict.number, verdict.wrong,
+        tell("mismatch %s comm %d peer %d sender %d tag %d bytes %zu offset %ld number %llu step %llu wrong %#x %s",
+             origin->what, origin->shadow->number, origin->peer, sender_of(origin), origin->tag, packed->bytes,
+             difference(packed, testimony, mine, others, &verdict), (unsigned long long)verdict.number,
+             (unsigned long long)timestep(), verdict.wrong,
              verdict.replacement   ? "replaced"
              : verdict.is_accepted ? "right"
                                    : "undecided");

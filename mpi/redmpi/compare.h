@@ -3,6 +3,7 @@
 #define RAMPART_COMPARE_H
 
 #include "digest.h"
+#include "teams.h"
 
 /* A part of the program's memory that was received. */
 struct region {
@@ -30,9 +31,9 @@ extern const struct digest too_long;
 
 /* Where it comes from, for the report. */
 struct origin {
-    const char *what; /* a message, or the name of a collective operation */
-    int comm;         /* the number of its communicator */
-    int peer, tag;    /* -1: none */
+    const char *what;            /* a message, or the name of a collective operation */
+    const struct shadow *shadow; /* of its communicator */
+    int peer, tag;               /* -1: none */
 };
 
 /* All regions in one piece, in their order. */

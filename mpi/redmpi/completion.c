@@ -104,7 +104,7 @@ static bool decide(bool is_found, int *number)
 static void check_range(int number, int end)
 {
     if (number < 0 || number >= end)
-        stop_job("replica %d of rank %d does other things than replica 0: an error has changed what one of them does",
+        leave_path("replica %d of rank %d does other things than replica 0: an error has changed what one of them does",
                  teams.replica, teams.rank);
 }
 
@@ -120,10 +120,8 @@ int MPI_Wait(MPI_Request *request, MPI_Status *status)
     return teams.is_quiet ? PMPI_Wait(request, status) : finish(request, status);
 }
 
-int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *statuses)
+static int finish_all(int count, MPI_Request requests[], MPI_Status *statuses)
 {
-    if (teams.is_quiet)
-        return PMPI_Waitall(count, requests, statuses);
     int result = MPI_SUCCESS;
     for (int i = 0; i < count; i++) {
         MPI_Status *status = status_at(statuses, i);
@@ -134,6 +132,11 @@ int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *statuses)
             result = MPI_ERR_IN_STATUS;
     }
     return result;
+}
+
+int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *statuses)
+{
+    return teams.is_quiet ? PMPI_Waitall(count, requests, statuses) : finish_all(count, requests, statuses);
 }
 
 int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
@@ -156,7 +159,7 @@ int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *status
     for (int i = 0; i < count && are_done; i++)
         are_done = is_done(requests[i]);
     *flag = are_idle || decide(are_done, &unused);
-    return *flag ? MPI_Waitall(count, requests, statuses) : MPI_SUCCESS;
+    return *flag ? finish_all(count, requests, statuses) : MPI_SUCCESS;
 }
 
 /* The first request that is done; -1 if there is none. Begins where it ended, so that none waits for ever. */

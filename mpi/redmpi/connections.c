@@ -36,6 +36,10 @@
 #define LOOK_MS 1000
 #define STILL_LOOKS 3
 
+/* Where each replica keeps what it receives, one that stands still ends the job after twice the looks after which it
+ * heard that another one is ahead, and so many more. */
+#define MORE_LOOKS 4
+
 /* Where a process can be reached. */
 struct place {
     uint16_t port;
@@ -62,6 +66,7 @@ static struct {
     void *replacement;
     size_t replacement_bytes;
     bool is_sending, is_leaving, is_ending;
+    bool keeps_all; /* nobody votes */
     struct tally tally;
 } mine = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .listener = -1, .wake = -1 };
 
@@ -132,12 +137,27 @@ static void send_all(void)
     pthread_cond_broadcast(&mine.changed);
 }
 
+/* Looks since this process has begun no call; and so many of them when it heard that another replica is ahead, or 0.
+ * The thread that answers uses them. */
+static int still, still_when_behind;
+
 /* Ends this process, and with it the job: the launcher sees to that. The MPI may not be called in this thread. */
-static void leave_path(int other, uint64_t step)
+static void end_here(int other, uint64_t step)
 {
-    tell("stopped replicas %d and %d of rank %d do different things at step %llu: an error has changed what one of "
-         "them does",
+    tell("diverged replicas %d and %d of rank %d do different things from call %llu on: an error has changed what one "
+         "of them does",
          teams.replica, other, teams.rank, (unsigned long long)step);
+    _exit(STOPPED);
+}
+
+/* A replica that computes for ever is on the same path as one that has gone on. */
+static void end_if_lost(void)
+{
+    if (!mine.keeps_all || !still_when_behind || still <= 2 * still_when_behind + MORE_LOOKS)
+        return;
+    tell("diverged replica %d of rank %d stands still, and another one goes on: an error has changed what one of them "
+         "does",
+         teams.replica, teams.rank);
     _exit(STOPPED);
 }
 
@@ -147,8 +167,10 @@ static void compare_paths(int other, const struct notice *notice)
     uint64_t mine_then, mine_now, steps = steps_done(&mine_now);
     if (steps_hash(notice->number, &mine_then)) {
         if (mine_then != notice->digest.low)
-            leave_path(other, notice->number);
+            end_here(other, notice->number);
     } else if (notice->number > steps && mine.peers[other] >= 0) {
+        if (!still_when_behind)
+            still_when_behind = still ? still : 1;
         struct notice own = { .kind = NOTICE_PATH, .number = steps, .digest = { .low = mine_now } };
         write_all(mine.peers[other], &own, sizeof own);
     }
@@ -158,11 +180,12 @@ static void compare_paths(int other, const struct notice *notice)
 static void look_at_progress(void)
 {
     static uint64_t before;
-    static int still;
     struct notice own = { .kind = NOTICE_PATH };
     own.number = steps_done(&own.digest.low);
     still = own.number == before ? still + 1 : 0;
+    still_when_behind = still ? still_when_behind : 0;
     before = own.number;
+    end_if_lost();
     if (still < STILL_LOOKS || still % STILL_LOOKS)
         return;
     pthread_mutex_lock(&mine.lock);
@@ -382,6 +405,7 @@ void begin_connections(void)
     static struct digest remembered[REMEMBERED];
     for (int i = 0; i < MOST_REPLICAS; i++)
         mine.peers[i] = -1;
+    mine.keeps_all = keeps_all();
     agreement_begin(&mine.agreement, teams.replicas, teams.replica, remembered, REMEMBERED);
     connect_replicas();
     mine.wake = eventfd(0, EFD_CLOEXEC);
@@ -403,9 +427,9 @@ static void compare_ends(void)
     PMPI_Allgather(own, sizeof own, MPI_BYTE, all, sizeof own, MPI_BYTE, teams.column);
     for (int i = 0; i < teams.replicas; i++) {
         if (memcmp(all[i], own, sizeof own))
-            stop_job("replicas %d and %d of rank %d do different things until they end: an error has changed what one "
-                     "of them does",
-                     teams.replica, i, teams.rank);
+            leave_path("replicas %d and %d of rank %d do different things until they end: an error has changed what "
+                       "one of them does",
+                       teams.replica, i, teams.rank);
     }
 }
 
@@ -450,8 +474,20 @@ static void wait_for_others(void)
     pthread_mutex_lock(&mine.lock);
 }
 
+/* Without a vote: this replica keeps what it has. */
+static struct verdict see_difference(const struct digest *digest, const struct digest *others, int count)
+{
+    struct verdict verdict = { .number = ++mine.tally.compared };
+    for (int i = 0; i < count; i++)
+        verdict.differed |= !same_digest(digest, &others[i]);
+    mine.tally.differed += verdict.differed;
+    return verdict;
+}
+
 struct verdict agree(const void *message, const struct digest *digest, const struct digest *others, int count)
 {
+    if (mine.keeps_all)
+        return see_difference(digest, others, count);
     struct verdict verdict = { .is_accepted = true };
     struct agreement *agreement = &mine.agreement;
     pthread_mutex_lock(&mine.lock);

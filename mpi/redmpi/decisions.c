@@ -114,7 +114,7 @@ void look_for_decisions(void)
 
 static _Noreturn void leave(void)
 {
-    stop_job("replica %d of rank %d does other things than replica 0: an error has changed what one of them does",
+    leave_path("replica %d of rank %d does other things than replica 0: an error has changed what one of them does",
              teams.replica, teams.rank);
 }
 

@@ -47,21 +47,42 @@ void tell(const char *format, ...)
     va_end(arguments);
 }
 
-void stop_job(const char *format, ...)
+static _Noreturn void end_job(const char *event, const char *format, va_list arguments)
 {
     char why[900];
-    va_list arguments;
-    va_start(arguments, format);
     vsnprintf(why, sizeof why, format, arguments);
-    va_end(arguments);
-    tell("stopped %s", why);
+    tell("%s %s", event, why);
     PMPI_Abort(MPI_COMM_WORLD, STOPPED);
     abort();
 }
 
-void no_majority(const char *what)
+void stop_job(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    end_job("stopped", format, arguments);
+}
+
+void leave_path(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    end_job("diverged", format, arguments);
+}
+
+static bool wishes(const char *what)
 {
     const char *wish = getenv("RAMPART_ON_MISMATCH");
-    if (!wish || strcmp(wish, "continue"))
+    return wish && !strcmp(wish, what);
+}
+
+bool keeps_all(void)
+{
+    return wishes("keep");
+}
+
+void no_majority(const char *what)
+{
+    if (!keeps_all() && !wishes("continue"))
         stop_job("replicas differ in a %s, and there is no majority", what);
 }

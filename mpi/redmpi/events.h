@@ -2,6 +2,8 @@
 #ifndef RAMPART_EVENTS_H
 #define RAMPART_EVENTS_H
 
+#include <stdbool.h>
+
 /* The exit code of a job that was stopped; `rampart mpirun` knows it by this. */
 #define STOPPED 77
 
@@ -13,6 +15,12 @@ void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Says why, and ends the whole job with the exit code of a job that was stopped. */
 _Noreturn void stop_job(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same, where replicas have left the path that they had in common: an error has changed what one of them does. */
+_Noreturn void leave_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The user wants each replica to keep what it receives, and no vote [Fiala15, 3.7.1]. */
+bool keeps_all(void);
 
 /* There is no majority for what was received. Stops the job, unless the user wants it to go on. */
 void no_majority(const char *what);

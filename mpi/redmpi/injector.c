@@ -6,13 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "connections.h"
 #include "digest.h"
 #include "events.h"
 #include "teams.h"
+#include "timesteps.h"
 
 static struct {
     bool is_on;
     uint64_t odds, at;
+    int64_t step;   /* -1: none; no more after the first hit */
     uint64_t state; /* of the random numbers: the program's own are left alone */
     uint64_t sent;  /* messages */
 } injector;
@@ -44,19 +47,29 @@ void begin_injector(void)
         return;
     int64_t rank = wanted(words, "rank"), replica = wanted(words, "replica");
     int64_t odds = wanted(words, "odds"), at = wanted(words, "at"), seed = wanted(words, "seed");
+    injector.step = wanted(words, "step");
     injector.is_on = (rank < 0 || rank == teams.rank) && (replica < 0 || replica == teams.replica);
     injector.odds = odds > 0 ? (uint64_t)odds : 0;
     injector.at = at > 0 ? (uint64_t)at : 0;
     injector.state = (uint64_t)seed * UINT64_C(1000003) + (uint64_t)(teams.replica * teams.ranks + teams.rank);
 }
 
+/* Whether this message is hit. */
+static bool is_hit(void)
+{
+    injector.sent++;
+    if (injector.at)
+        return injector.sent == injector.at;
+    if (injector.step >= 0 && timestep() >= (uint64_t)injector.step) {
+        injector.step = -1;
+        return true;
+    }
+    return injector.odds && random_number() % injector.odds == 0;
+}
+
 void inject(void *buffer, size_t bytes, MPI_Datatype type, int peer, int tag)
 {
-    if (!injector.is_on || !bytes)
-        return;
-    injector.sent++;
-    bool is_hit = injector.at ? injector.sent == injector.at : injector.odds && random_number() % injector.odds == 0;
-    if (!is_hit)
+    if (!injector.is_on || !bytes || !is_hit())
         return;
     uint64_t bit = random_number() % (8 * (uint64_t)bytes);
     struct packed packed = pack(buffer, bytes, type);
@@ -65,6 +78,7 @@ void inject(void *buffer, size_t bytes, MPI_Datatype type, int peer, int tag)
     if (packed.copy)
         unpack(buffer, data, bytes, type);
     release_packed(&packed);
-    tell("injected message %llu to %d tag %d bytes %zu bit %llu", (unsigned long long)injector.sent, peer, tag, bytes,
-         (unsigned long long)bit);
+    tell("injected message %llu to %d tag %d bytes %zu bit %llu compared %llu step %llu",
+         (unsigned long long)injector.sent, peer, tag, bytes, (unsigned long long)bit,
+         (unsigned long long)connections_tally().compared, (unsigned long long)timestep());
 }

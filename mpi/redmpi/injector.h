@@ -8,6 +8,7 @@
 /* Reads what the user wants from RAMPART_INJECT, words of the form name=number:
  *   odds=X      each message is hit with a probability of 1/X
  *   at=N        the N-th message that a process sends is hit, and no other
+ *   step=N      the first message that a process sends after the N-th step (timesteps.h) is hit, and no other
  *   rank=N replica=N    only messages of these
  *   seed=N */
 void begin_injector(void);

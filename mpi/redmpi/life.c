@@ -10,6 +10,7 @@
 #include "injector.h"
 #include "life.h"
 #include "teams.h"
+#include "timesteps.h"
 
 void begin_replica(void)
 {
@@ -24,6 +25,7 @@ void begin_replica(void)
     PMPI_Get_processor_name(node, &length);
     const char *named = getenv("RAMPART_NODE");
     tell("begin %s", named ? named : node);
+    begin_timesteps();
     begin_injector();
     begin_connections();
     begin_decisions();
@@ -39,8 +41,8 @@ void end_replica(void)
     end_connections();
     struct tally tally = connections_tally();
     end_teams();
-    tell("end compared %llu differed %llu replaced %llu", (unsigned long long)tally.compared,
-         (unsigned long long)tally.differed, (unsigned long long)tally.replaced);
+    tell("end compared %llu differed %llu replaced %llu steps %llu", (unsigned long long)tally.compared,
+         (unsigned long long)tally.differed, (unsigned long long)tally.replaced, (unsigned long long)timestep());
 }
 
 int MPI_Init(int *argc, char ***argv)

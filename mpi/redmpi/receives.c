@@ -220,7 +220,7 @@ static void check(struct request *request)
     bool was_wrong;
     size_t right = compare(&region, 1, &packed, &mine, &testimony,
                            &(struct origin){ .what = "message",
-                                             .comm = request->shadow->number,
+                                             .shadow = request->shadow,
                                              .peer = request->status.MPI_SOURCE,
                                              .tag = request->status.MPI_TAG },
                            &was_wrong);

@@ -1,5 +1,6 @@
 //! Replicas of real MPI programs, for each MPI that is installed.
 
+use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -11,6 +12,7 @@ use crate::harness::{CommandOutput, Rampart};
 
 const PROGRAM: &str = include_str!("victims/replicas.c");
 const WRITER: &str = include_str!("victims/files.c");
+const SPREAD: &str = include_str!("victims/spread.c");
 const IN_FORTRAN: &str = include_str!("victims/ring.f90");
 
 /// C and Fortran compilers, as Debian names them.
@@ -39,8 +41,12 @@ impl Job {
 
     /// Runs replicas of four ranks, in a folder of their own.
     fn run(&self, options: &[&str], argument: &str) -> (CommandOutput, Value) {
+        self.run_ranks("4", options, argument)
+    }
+
+    fn run_ranks(&self, ranks: &str, options: &[&str], argument: &str) -> (CommandOutput, Value) {
         let program = self.rampart.folder().join("program");
-        let head = ["mpirun", "-n", "4", "--json"];
+        let head = ["mpirun", "-n", ranks, "--json"];
         let words = [&head, options, &["--", program.to_str().unwrap(), argument]].concat();
         let mut command = self.rampart.command(&words);
         command.current_dir(self.rampart.folder());
@@ -278,6 +284,122 @@ fn what_one_replica_puts_wrong_is_replaced() {
     }
 }
 
+/// The program through which errors spread, for each MPI.
+fn spreading() -> Vec<Job> {
+    LIBRARIES.iter().filter_map(|[c, _]| Job::built(c, "program.c", SPREAD)).collect()
+}
+
+/// The tainted ranks of a study: how, in which step, and from which rank.
+fn taints(study: &Value) -> BTreeMap<u64, (String, u64, Option<u64>)> {
+    let taint = |one: &Value| {
+        let how = one["how"].as_str().unwrap().to_owned();
+        (one["rank"].as_u64().unwrap(), (how, one["step"].as_u64().unwrap(), one["from"].as_u64()))
+    };
+    study["taints"].as_array().unwrap().iter().map(taint).collect()
+}
+
+/// [Fiala15, 3.7.1, figures 3.10 to 3.12]: where neighbours exchange edges, an error goes from neighbour to neighbour.
+#[test]
+fn an_error_spreads_step_by_step_through_a_stencil() {
+    for job in spreading() {
+        let flip = ["--inject", "flip:step=3,rank=5,replica=1", "--replicas", "2"];
+        let pages = ["--propagation", "spread.html", "--report", "job.html"];
+        let (output, document) = job.run_ranks("16", &[flip, pages].concat(), "stencil");
+        assert_eq!((output.code, &document["stopped"]), (Some(0), &Value::Null), "{output:?}");
+        let study = &document["propagation"];
+        let taints = taints(study);
+        assert_eq!(
+            (&study["step"], &study["steps"], taints.len()),
+            (&"MPI_Pcontrol".into(), &24.into(), 16),
+            "{study}"
+        );
+        assert_eq!((&study["injected"], &study["directly"], &study["indirectly"]), (&1.into(), &4.into(), &11.into()));
+        assert_eq!(taints[&5], ("injected".to_owned(), 3, None));
+        for (rank, (how, step, from)) in &taints {
+            let (row, column) = (rank / 4, rank % 4);
+            let distance = row.abs_diff(1) + column.abs_diff(1);
+            assert_eq!(how == "indirectly", distance > 1, "{rank}: {study}");
+            // A neighbour is reached once the error has come to the edge of the rank: at most two steps later.
+            if let Some(from) = from {
+                assert!(taints[from].1 <= *step && *step <= taints[from].1 + 2, "{rank}: {study}");
+            }
+        }
+        let mut steps: Vec<u64> = taints.values().map(|(_, step, _)| *step).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        assert!(steps.len() >= 5, "it takes several steps: {steps:?}");
+        // Each message that was compared in the last step is corrupt, in both replicas: 24 pairs of neighbours.
+        let last: Vec<&Value> = study["corrupt"].as_array().unwrap().iter().filter(|one| one["step"] == 24).collect();
+        assert_eq!(last.iter().map(|one| one["messages"].as_u64().unwrap()).sum::<u64>(), 48, "{study}");
+        assert_eq!(study["corrupt_messages"], document["differed"]);
+        assert_eq!(document["injections"][0]["step"], 3, "{document}");
+        for page in ["spread.html", "job.html"] {
+            let page = std::fs::read_to_string(job.rampart.folder().join(page)).unwrap();
+            assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{page}");
+            assert!(page.matches("<svg").count() >= 3 && !page.contains("<script"), "{page}");
+        }
+    }
+}
+
+/// [Fiala15, 3.7.1, figures 3.13 to 3.16]: where all add up in each step, an error is everywhere within two steps.
+#[test]
+fn an_error_is_everywhere_at_once_where_all_add_up() {
+    for job in spreading() {
+        let step = ["--step", "MPI_Allreduce", "--replicas", "2", "--propagation", "spread.html"];
+        // In the first step no sum is changed: what is hit is the sum of the first Allreduce, or an edge after it.
+        for flip in ["flip:step=5,rank=6,replica=1,seed=2", "flip:at=9,rank=6,replica=0,seed=2"] {
+            let (output, document) = job.run_ranks("16", &[&step[..], &["--inject", flip]].concat(), "reduce");
+            assert_eq!((output.code, &document["stopped"]), (Some(0), &Value::Null), "{output:?}");
+            let study = &document["propagation"];
+            assert_eq!((&study["step"], &study["steps"]), (&"MPI_Allreduce".into(), &13.into()), "{study}");
+            let taints = taints(study);
+            let first = taints[&6].1;
+            assert_eq!((taints.len(), taints[&6].0.as_str()), (16, "injected"), "{flip}: {study}");
+            assert!(taints.values().all(|(_, step, _)| *step <= first + 2), "{flip}: {study}");
+        }
+        // Nobody counts steps: then messages are counted.
+        let options = ["--replicas", "3", "--propagation", "spread.html", "--inject", "flip:at=9,rank=2,replica=1"];
+        let (output, document) = job.run(&options, "reduce");
+        assert_eq!((output.code, &document["replaced"]), (Some(0), &0.into()), "nothing is corrected: {output:?}");
+        assert_eq!(
+            (&document["propagation"]["step"], &document["propagation"]["tainted"]),
+            (&"message".into(), &4.into())
+        );
+    }
+}
+
+/// That a replica does something else after the flip, or nothing more, is a result.
+#[test]
+fn a_study_ends_also_if_replicas_leave_their_path() {
+    for job in spreading() {
+        for (how, why) in
+            [("more", "different things"), ("loop", "stands still"), ("wait", "different things"), ("crash", "")]
+        {
+            let flip = ["--inject", "flip:at=2,rank=1,replica=1,seed=3", "--replicas", "2"];
+            let (output, document) = job.run(&[&flip[..], &["--propagation", "spread.html"]].concat(), how);
+            assert_eq!(output.code, Some(0), "{how}: {output:?}");
+            let study = &document["propagation"];
+            assert_eq!((&study["injected"], &study["directly"]), (&1.into(), &1.into()), "{how}: {study}");
+            assert_eq!(study["left_common_path"], how != "crash", "{how}: {document}");
+            assert_eq!(study["came_to_its_end"], false, "{how}: {document}");
+            assert!(document["stopped"].as_str().unwrap_or("").contains(why), "{how}: {document}");
+            let page = std::fs::read_to_string(job.rampart.folder().join("spread.html")).unwrap();
+            let line = if how == "crash" { "did not come to its end" } else { "left their common path" };
+            assert!(page.contains(line), "{how}: {page}");
+        }
+        // What is never hit is no study.
+        let never = ["--inject", "flip:step=2,replica=1", "--replicas", "2", "--propagation", "spread.html"];
+        let (output, document) = job.run(&never, "more");
+        assert_eq!((output.code, &document["propagation"]["flips"]), (Some(1), &0.into()), "{output:?}");
+        let other = ["--inject", "flip:step=2,replica=1", "--replicas", "2", "--step", "MPI_Alreduce"];
+        let program = job.rampart.folder().join("program");
+        let words = [&["mpirun", "-n", "2"], &other[..], &["--", program.to_str().unwrap()]].concat();
+        let output = job.rampart.run(&words);
+        assert_eq!((output.code, output.err.lines().count()), (Some(2), 1), "{output:?}");
+        assert!(output.err.contains("MPI_Alreduce"), "{output:?}");
+    }
+}
+
 /// The flip makes one replica do more or fewer rounds than the others.
 #[test]
 fn a_replica_that_does_other_things_is_noticed() {
@@ -310,6 +432,10 @@ fn what_cannot_have_replicas_is_refused_in_one_line() {
         (&["mpirun", "-n", "2", "--replicas", "1", "--", "true"], "2..=16"),
         (&["mpirun", "-n", "0", "--", "true"], "-n"),
         (&["mpirun", "-n", "2", "--inject", "flip:often=1", "--", "true"], "none of odds"),
+        (&["mpirun", "-n", "2", "--inject", "flip:at=1,rank=2", "--", "true"], "no rank 2"),
+        (&["mpirun", "-n", "2", "--inject", "flip:at=1", "--propagation", "a", "--", "true"], "must name a replica"),
+        (&["mpirun", "-n", "2", "--propagation", "a", "--", "true"], "--inject"),
+        (&["mpirun", "-n", "2", "--report", "/no/folder/a", "--", "true"], "/no/folder/a"),
     ] {
         let output = rampart.run(words);
         assert_eq!((output.code, output.err.lines().count()), (Some(2), 1), "{output:?}");

@@ -19,6 +19,8 @@ pub enum Error {
         /// Its first error message.
         why: String,
     },
+    /// {0:?} is no function of this MPI whose calls can be counted: name one as mpi.h does, such as MPI_Allreduce
+    NoFunction(String),
     /// the kernel's headers are not here ({path} does not exist): install linux-headers-{release} (Debian, Ubuntu) or
     /// kernel-devel-{release} (Fedora), or name their folder by --headers
     NoHeaders {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::cache::{Cache, key_of};
 use crate::compiler::Compiler;
 use crate::error::Error;
-use crate::wrappers::{recording, replicating};
+use crate::wrappers::{counting, recording, replicating};
 
 const TRACE_CALLS: &str = include_str!("../../../mpi/trace/calls.h");
 const COLLECTIVES: &str = include_str!("../../../mpi/redmpi/collectives.h");
@@ -19,6 +19,12 @@ const EXPORTED: &str = "exported.map";
 /// The compiler's options.
 const OPTIONS: [&str; 9] =
     ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g0", "-fno-lto", "-fPIC", "-shared", "-pthread", "-Wl,-z,lazy"];
+
+/// What the library that counts the calls of one function needs.
+const COUNTER: [(&str, &str); 2] = [
+    ("fortran.h", include_str!("../../../mpi/fortran/fortran.h")),
+    ("timesteps.h", include_str!("../../../mpi/redmpi/timesteps.h")),
+];
 
 /// The names of Fortran's functions, its calls with requests, and what a library shows, for all libraries.
 const SHARED: [(&str, &str); 3] = [
@@ -121,11 +127,35 @@ impl Library {
             ("teams.c", include_str!("../../../mpi/redmpi/teams.c")),
             ("teams.h", include_str!("../../../mpi/redmpi/teams.h")),
             ("temporary.c", include_str!("../../../mpi/redmpi/temporary.c")),
+            ("timesteps.c", include_str!("../../../mpi/redmpi/timesteps.c")),
+            ("timesteps.h", include_str!("../../../mpi/redmpi/timesteps.h")),
             ("windows.c", include_str!("../../../mpi/redmpi/windows.c")),
             ("windows.h", include_str!("../../../mpi/redmpi/windows.h")),
             ("xxhash.h", include_str!(env!("RAMPART_XXHASH"))),
         ],
     };
+
+    /// Builds the library that counts the calls of a function as steps of the program, to be preloaded before
+    /// [`Library::REDMPI`].
+    ///
+    /// # Errors
+    /// [`Error::NoFunction`] if `mpi.h` has no such function, [`Error::Sources`] if the folder cannot be written to,
+    /// [`Error::Compiler`] if the compiler refuses the sources.
+    pub fn build_counter(compiler: &Compiler, folder: &Path, function: &str) -> Result<PathBuf, Error> {
+        const WHAT: &str = "the library that counts steps";
+        let unwritten = Error::unwritten(folder);
+        let declared = declared_by(compiler, folder, WHAT)?;
+        let wrapper = counting::generate(&declared, function).ok_or_else(|| Error::NoFunction(function.to_owned()))?;
+        let (source, library) = (folder.join("counter.c"), folder.join("librampart-timesteps.so"));
+        fs::write(&source, wrapper).map_err(&unwritten)?;
+        for (name, text) in COUNTER {
+            fs::write(folder.join(name), text).map_err(&unwritten)?;
+        }
+        let mut words: Vec<&OsStr> = OPTIONS.map(OsStr::new).to_vec();
+        words.extend(["-I".as_ref(), folder.as_os_str(), "-o".as_ref(), library.as_ref(), source.as_ref()]);
+        compiler.run(WHAT, &words)?;
+        Ok(library)
+    }
 
     fn all_sources(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.sources.iter().copied().chain(SHARED)
@@ -136,9 +166,7 @@ impl Library {
     /// # Errors
     /// [`Error::Sources`] if the folder cannot be written to, [`Error::Compiler`] if the compiler refuses the sources.
     pub fn build(&self, compiler: &Compiler, folder: &Path) -> Result<PathBuf, Error> {
-        let header = folder.join("header.c");
-        fs::write(&header, "#include <mpi.h>\n").map_err(Error::unwritten(folder))?;
-        let declared = compiler.run(self.what, &["-E".as_ref(), header.as_ref()])?;
+        let declared = declared_by(compiler, folder, self.what)?;
         let wrappers = (self.wrappers)(&declared);
         let Some(cache) = Cache::of_user() else { return self.compile(compiler, folder, &wrappers) };
         let key = self.key(compiler, &declared, &wrappers)?;
@@ -180,4 +208,11 @@ impl Library {
         compiler.run(self.what, &words)?;
         Ok(library)
     }
+}
+
+/// Returns what `mpi.h` declares.
+fn declared_by(compiler: &Compiler, folder: &Path, what: &'static str) -> Result<String, Error> {
+    let header = folder.join("header.c");
+    fs::write(&header, "#include <mpi.h>\n").map_err(Error::unwritten(folder))?;
+    compiler.run(what, &["-E".as_ref(), header.as_ref()])
 }

@@ -154,6 +154,8 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
+    /// {0}
+    Replicas(String),
     /// {path} is no map of ranks: {why}
     Map {
         /// The file.

@@ -6,8 +6,10 @@
 //! declaration. **Why this way.** The C compiler checks the result against the same `mpi.h` that the program was built
 //! with.
 //!
-//! `recording` makes those of `mpi/trace`, `replicating` those of `mpi/redmpi`.
+//! `recording` makes those of `mpi/trace`, `replicating` those of `mpi/redmpi`, and `counting` one that is preloaded
+//! before these.
 
+pub mod counting;
 pub mod recording;
 pub mod replicating;
 

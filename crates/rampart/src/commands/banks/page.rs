@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use rampart_banks::{BlockObstacle, BlockSurvey, MemorySurvey};
 
 use super::table::verdict;
-use crate::output::html::{document, escape, figure};
+use crate::output::html::{document, escape, figure, tiles};
 
 /// Squares in a row.
 const ROW: usize = 48;
@@ -20,17 +20,16 @@ const COLOURS: [&str; 3] = ["#0072B2", "#D55E00", "#009E73"];
 /// The page of a survey.
 pub fn of_survey(survey: &MemorySurvey) -> String {
     let totals = &survey.totals;
-    let mut body = "<h1>Memory blocks</h1>\n<div class=tiles>\n".to_owned();
-    for (value, name) in [
-        (totals.online.to_string(), "online".to_owned()),
-        (totals.offline.to_string(), "offline".to_owned()),
-        (totals.can_be_emptied.to_string(), "can be emptied now".to_owned()),
-        (totals.to_move.to_string(), "must move for that".to_owned()),
-        (format!("{} of {}", totals.removable_banks, totals.banks), format!("are removable: {}", survey.banks)),
-    ] {
-        let _ = writeln!(body, "<div class=tile><b>{}</b><span>{}</span></div>", escape(&value), escape(&name));
-    }
-    body.push_str("</div>\n");
+    let mut body = "<h1>Memory blocks</h1>\n".to_owned();
+    let removable = format!("are removable: {}", survey.banks);
+    let numbers = [
+        (totals.online.to_string(), "online"),
+        (totals.offline.to_string(), "offline"),
+        (totals.can_be_emptied.to_string(), "can be emptied now"),
+        (totals.to_move.to_string(), "must move for that"),
+        (format!("{} of {}", totals.removable_banks, totals.banks), &removable),
+    ];
+    tiles(&mut body, numbers);
     let more = "; a frame around a block that can be emptied; pale: offline";
     figure(&mut body, &["movable", "unmovable", "free"], &picture(survey), more);
     document("memory blocks", &body)

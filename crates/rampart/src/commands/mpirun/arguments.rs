@@ -21,10 +21,20 @@ pub struct MpirunArguments {
     #[arg(long, value_enum, default_value_t = OnMismatch::Stop, value_name = "WHAT")]
     pub on_mismatch: OnMismatch,
     /// Flip a bit in what the program sends: flip:odds=X with a probability of 1/X in each message, flip:at=N in the
-    /// N-th message of each process; `rank=N` and `replica=N` limit it to one, `seed=N` flips other bits, as in
-    /// flip:at=3,rank=1,replica=0
+    /// N-th message of each process, flip:step=N in its first one after the N-th step; `rank=N` and `replica=N` limit
+    /// it to one, `seed=N` flips other bits, as in flip:at=3,rank=1,replica=0
     #[arg(long, value_name = "FLIP")]
     pub inject: Option<Injection>,
+    /// Study how the flip spreads: nothing is corrected, each replica keeps what it receives. FILE becomes a page that
+    /// shows which ranks it reached in which step
+    #[arg(long, value_name = "FILE", requires = "inject")]
+    pub propagation: Option<PathBuf>,
+    /// Each call of this function of MPI begins a step of the program [default: MPI_Pcontrol]
+    #[arg(long, value_name = "FUNCTION")]
+    pub step: Option<String>,
+    /// Write a page about the job: what was compared, and each mismatch
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// The launcher, which must take `-n` [default: `mpirun.openmpi` or `mpirun.mpich`, as the program's MPI is, or
     /// else `mpirun`]
     #[arg(long, value_name = "NAME")]
@@ -47,6 +57,30 @@ pub struct MpirunArguments {
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,
 }
+
+impl MpirunArguments {
+    /// The function whose calls are counted, if it is not the one that is counted always.
+    pub fn counted(&self) -> Option<&str> {
+        self.step.as_deref().filter(|name| *name != PCONTROL)
+    }
+
+    /// What `mpi/redmpi/events.c` is to do where no majority agrees.
+    pub const fn wish(&self) -> Option<&'static str> {
+        match self.on_mismatch {
+            _ if self.propagation.is_some() => Some("keep"),
+            OnMismatch::Continue => Some("continue"),
+            OnMismatch::Stop => None,
+        }
+    }
+
+    /// The program and its arguments, in one line.
+    pub fn program_line(&self) -> String {
+        self.program.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The function of MPI by which programs report their steps.
+pub const PCONTROL: &str = "MPI_Pcontrol";
 
 /// What becomes of a job whose replicas differ without a majority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
 /// The numbers that users give for it, and that `mpi/redmpi/injector.h` knows.
-const NAMES: [&str; 5] = ["odds", "at", "rank", "replica", "seed"];
+const NAMES: [&str; 6] = ["odds", "at", "step", "rank", "replica", "seed"];
 
 /// Flips in messages, in the form that the library in the program reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,11 +30,32 @@ impl FromStr for Injection {
             let number: u32 = number.parse().map_err(|_| format!("{number:?} is no whole number"))?;
             read.push(format!("{name}={number}"));
         }
-        let has = |name: &str| read.iter().any(|word| word.split_once('=').is_some_and(|(own, _)| own == name));
-        if has("odds") == has("at") {
-            return Err("name either odds or at".to_owned());
+        let own = Self(read.join(" "));
+        if ["odds", "at", "step"].iter().filter(|name| own.number(name).is_some()).count() != 1 {
+            return Err("name one of odds, at and step".to_owned());
         }
-        Ok(Self(read.join(" ")))
+        Ok(own)
+    }
+}
+
+impl Injection {
+    /// The number of this name.
+    fn number(&self, name: &str) -> Option<u32> {
+        let mut words = self.0.split(' ').filter_map(|word| word.split_once('='));
+        words.find(|(own, _)| *own == name).and_then(|(_, number)| number.parse().ok())
+    }
+
+    /// The only replica that is hit.
+    pub fn replica(&self) -> Option<u32> {
+        self.number("replica")
+    }
+
+    /// Why a job of so many ranks and replicas has nothing that could be hit.
+    pub fn misses(&self, ranks: u32, replicas: u32) -> Option<String> {
+        [("rank", ranks), ("replica", replicas)].into_iter().find_map(|(name, all)| {
+            let number = self.number(name).filter(|&number| number >= all)?;
+            Some(format!("there is no {name} {number}: the last one is {}", all - 1))
+        })
     }
 }
 
@@ -47,15 +68,27 @@ mod tests {
         let read = |text: &str| text.parse::<Injection>().map(|own| own.0);
         assert_eq!(read("flip:odds=5000000,replica=0,seed=1").unwrap(), "odds=5000000 replica=0 seed=1");
         assert_eq!(read("flip:at=3,rank=1").unwrap(), "at=3 rank=1");
+        assert_eq!(read("flip:step=4,rank=1").unwrap(), "step=4 rank=1");
         for (text, why) in [
             ("odds=3", "flip:"),
             ("flip:", "name=number"),
             ("flip:odds=x", "whole number"),
             ("flip:often=3", "none of odds"),
-            ("flip:rank=1", "either odds or at"),
-            ("flip:odds=1,at=1", "either odds or at"),
+            ("flip:rank=1", "one of odds"),
+            ("flip:odds=1,at=1", "one of odds"),
+            ("flip:step=1,at=1", "one of odds"),
         ] {
             assert!(read(text).unwrap_err().contains(why), "{text}");
         }
+    }
+
+    #[test]
+    fn a_rank_or_a_replica_that_is_not_there_is_missed() {
+        let one: Injection = "flip:step=4,rank=3,replica=1".parse().unwrap();
+        assert_eq!(one.replica(), Some(1));
+        assert_eq!(one.misses(4, 2), None);
+        assert!(one.misses(3, 2).unwrap().contains("no rank 3: the last one is 2"));
+        assert!(one.misses(4, 1).unwrap().contains("no replica 1"));
+        assert_eq!("flip:odds=7".parse::<Injection>().unwrap().misses(1, 1), None);
     }
 }

@@ -5,8 +5,13 @@ mod files;
 mod injection;
 mod library;
 mod output;
+mod pages;
 mod placement;
+mod propagation_page;
+mod report_page;
 mod reports;
+mod study;
+mod taint;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,12 +23,14 @@ use std::time::Duration;
 
 use rampart_native_build::{Compiler, Library};
 
-use self::arguments::{MpirunArguments, OnMismatch};
+use self::arguments::MpirunArguments;
 use self::files::JobFiles;
 use self::library::MpiKind;
 use self::output::{JobOutput, Undecided};
+use self::pages::JobPages;
 use self::placement::Placement;
 use self::reports::JobReport;
+use self::study::PropagationStudy;
 use crate::error::Error;
 use crate::output::text::count;
 use crate::process::program::{ChildProgram, exit_code};
@@ -31,8 +38,12 @@ use crate::process::program::{ChildProgram, exit_code};
 /// The pause between two looks at what the ranks print.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// A job that ended with no word of its replicas.
+const UNFINISHED: &str = "the job did not come to its end: an error can have crashed the program";
+
 /// Runs the program and returns its exit code; 1 if the replicas ended it.
 pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
+    let pages = JobPages::prepare(arguments)?;
     let program = arguments.program.first().expect("a program is required");
     let kind = MpiKind::of(program)?;
     let launcher = arguments.launcher.clone().unwrap_or_else(|| launcher_of(kind));
@@ -43,15 +54,14 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     let folder = tempfile::Builder::new().prefix(".rampart-mpirun-").tempdir_in(".").map_err(here)?;
     let path = folder.path().canonicalize().map_err(here)?;
     let library = Library::REDMPI.build(&compiler, &path)?;
+    let counter = arguments.counted().map(|name| Library::build_counter(&compiler, &path, name)).transpose()?;
     copy_input(&path)?;
     if let Some(placement) = placement {
         placement.write(&path, arguments.n.get())?;
     }
-    let command = command(arguments, kind, &launcher, &library, &path);
-    let undecided = match arguments.on_mismatch {
-        OnMismatch::Stop => Undecided::Nothing,
-        OnMismatch::Continue => Undecided::First,
-    };
+    let preload = preload(counter.as_deref(), &library);
+    let command = command(arguments, kind, &launcher, preload, &path);
+    let undecided = if arguments.wish().is_none() { Undecided::Nothing } else { Undecided::First };
     let mut output = JobOutput::of(&path, arguments.n.get(), arguments.replicas, undecided);
     let mut printed = Ok(());
     let status = ChildProgram::start(command)?.wait_or_end(PAUSE, || {
@@ -74,7 +84,12 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     printed.and_then(|()| output.finish(end)).map_err(Error::Unprinted)?;
     report.stop_for_output(stop_for(&output));
     report.outputs = output.mismatches().to_vec();
-    show(arguments, &report);
+    let study = arguments.propagation.as_ref().map(|_| PropagationStudy::of(&report, arguments.counted()));
+    show(arguments, &report, study.as_ref());
+    pages.write(arguments, &report, study.as_ref(), status)?;
+    if let Some(study) = study {
+        return Ok(u8::from(study.has_failed(&report)));
+    }
     let is_undecided = undecided == Undecided::Nothing && report.files.iter().any(|one| one.wrong.is_none());
     Ok(if report.stopped.is_some() || is_undecided { 1 } else { exit_code(status) })
 }
@@ -131,20 +146,25 @@ fn is_of_open_mpi(kind: MpiKind, launcher: &OsStr) -> bool {
     kind == MpiKind::OpenMpi && ["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|known| name.starts_with(known))
 }
 
-fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, library: &Path, folder: &Path) -> Command {
-    let mut preload = library.as_os_str().to_owned();
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-        preload.push(OsStr::new(":"));
-        preload.push(others);
-    }
+/// The libraries to preload, in their order: ours before those that the user has preloaded.
+fn preload(counter: Option<&Path>, library: &Path) -> OsString {
+    let others = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty());
+    let ours = counter.into_iter().chain([library]).map(|one| one.as_os_str().to_owned());
+    ours.chain(others).collect::<Vec<_>>().join(OsStr::new(":"))
+}
+
+fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload: OsString, folder: &Path) -> Command {
     let mut variables: Vec<(&str, OsString)> = vec![
         ("LD_PRELOAD", preload),
         ("RAMPART_REDMPI", folder.into()),
         ("RAMPART_REPLICAS", arguments.replicas.to_string().into()),
         ("RAMPART_RANKS", arguments.n.to_string().into()),
     ];
-    if arguments.on_mismatch == OnMismatch::Continue {
-        variables.push(("RAMPART_ON_MISMATCH", "continue".into()));
+    if let Some(wish) = arguments.wish() {
+        variables.push(("RAMPART_ON_MISMATCH", wish.into()));
+    }
+    if let Some(function) = arguments.counted() {
+        variables.push(("RAMPART_STEP", function.into()));
     }
     if let Some(injection) = &arguments.inject {
         variables.push(("RAMPART_INJECT", injection.to_string().into()));
@@ -158,13 +178,19 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, library
     command
 }
 
-fn show(arguments: &MpirunArguments, report: &JobReport) {
+fn show(arguments: &MpirunArguments, report: &JobReport, study: Option<&PropagationStudy>) {
     let (ranks, replicas) = (arguments.n.get(), arguments.replicas);
     if arguments.json {
-        eprintln!("{:#}", report.document(ranks, replicas));
+        let mut document = report.document(ranks, replicas);
+        if let Some(study) = study {
+            document["propagation"] = study.document(report);
+        }
+        eprintln!("{document:#}");
         return;
     }
-    if let Some(why) = &report.stopped {
+    if let Some(why) = report.stopped.as_ref().filter(|_| study.is_some() && report.has_diverged) {
+        eprintln!("rampart: replicas left their common path: {why}");
+    } else if let Some(why) = &report.stopped {
         eprintln!("rampart: the job was stopped: {why}");
     } else if report.began == 0 {
         eprintln!("rampart: the program did not begin with MPI: nothing was compared");
@@ -176,6 +202,13 @@ fn show(arguments: &MpirunArguments, report: &JobReport) {
         count(report.messages() as u64),
         count(report.replaced)
     );
+    if let Some(study) = study {
+        eprintln!("rampart: {}", study.summary(ranks));
+        if report.stopped.is_none() && report.ended < report.began {
+            eprintln!("rampart: {UNFINISHED}");
+        }
+        study.remarks().for_each(|line| eprintln!("rampart: {line}"));
+    }
     for line in report.output_lines().chain(report.file_lines()) {
         eprintln!("rampart: {line}");
     }

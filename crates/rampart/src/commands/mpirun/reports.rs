@@ -19,12 +19,22 @@ pub struct ReplicaMismatch {
     pub replica: u32,
     /// What was received: `message`, or the name of a collective operation.
     pub what: String,
-    /// The numbers of the line, by name: `comm`, `peer`, `tag`, `bytes`, `offset`, `number`; -1 is unknown.
+    /// The numbers of the line, by name: `comm`, `peer`, `sender`, `tag`, `bytes`, `offset`, `number`, `step`; -1 is
+    /// unknown.
     pub numbers: BTreeMap<String, i64>,
     /// Replicas whose version was not that of the majority.
     pub wrong: Vec<u32>,
     /// `right`, `replaced` or `undecided`.
     pub verdict: String,
+}
+
+/// A bit that was flipped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Injected {
+    pub rank: u32,
+    pub replica: u32,
+    /// The numbers of the line, by name: `message`, `to`, `tag`, `bytes`, `bit`, `compared`, `step`; -1 is unknown.
+    pub numbers: BTreeMap<String, i64>,
 }
 
 /// What the processes of a job said.
@@ -35,7 +45,11 @@ pub struct JobReport {
     pub ended: u32,
     pub compared: u64,
     pub replaced: u64,
-    pub injected: u64,
+    /// Steps of the program, as the rank with the most of them counted.
+    pub steps: u64,
+    pub injections: Vec<Injected>,
+    /// Replicas did different things: an error has changed what one of them does.
+    pub has_diverged: bool,
     pub mismatches: Vec<ReplicaMismatch>,
     /// Where replicas differed in what they printed.
     pub outputs: Vec<OutputMismatch>,
@@ -78,10 +92,21 @@ impl JobReport {
                 self.ended += 1;
                 self.compared += number("compared").unwrap_or(0);
                 self.replaced += number("replaced").unwrap_or(0);
+                self.steps = self.steps.max(number("steps").unwrap_or(0));
             }
-            "injected" => self.injected += 1,
-            "mismatch" => self.mismatches.extend(mismatch(rank, replica, rest)),
+            "injected" => {
+                self.injections.push(Injected { rank, replica, numbers: numbers(rest) });
+                self.steps = self.steps.max(self.injections.last().and_then(|one| one.known("step")).unwrap_or(0));
+            }
+            "mismatch" => {
+                self.mismatches.extend(mismatch(rank, replica, rest));
+                self.steps = self.steps.max(self.mismatches.last().and_then(|one| one.known("step")).unwrap_or(0));
+            }
             "stopped" => self.stopped = self.stopped.take().or_else(|| Some(format!("rank {rank}: {rest}"))),
+            "diverged" => {
+                self.has_diverged = true;
+                self.stopped = self.stopped.take().or_else(|| Some(format!("rank {rank}: {rest}")));
+            }
             _ => {}
         }
     }
@@ -147,7 +172,7 @@ impl JobReport {
         let mut nodes = BTreeMap::new();
         let mut seen = Vec::new();
         for one in &self.mismatches {
-            let sender = one.numbers.get("peer").copied().and_then(|peer| u32::try_from(peer).ok()).unwrap_or(one.rank);
+            let sender = one.sender().unwrap_or(one.rank);
             for &replica in &one.wrong {
                 let key = (one.rank, one.numbers.get("number"), replica);
                 if let Some(node) = self.nodes.get(&(sender, replica)).filter(|_| !seen.contains(&key)) {
@@ -174,7 +199,8 @@ impl JobReport {
             "compared": self.compared,
             "differed": self.messages(),
             "replaced": self.replaced,
-            "injected": self.injected,
+            "injected": self.injections.len(),
+            "injections": self.injections.iter().map(Injected::document).collect::<Vec<_>>(),
             "stopped": self.stopped,
             "erring_nodes": self.erring_nodes(),
             "crowded_nodes": self.crowded_nodes(),
@@ -185,19 +211,52 @@ impl JobReport {
     }
 }
 
-impl ReplicaMismatch {
+impl Injected {
+    /// A number, if it is known.
+    pub fn known(&self, name: &str) -> Option<u64> {
+        self.numbers.get(name).and_then(|&number| u64::try_from(number).ok())
+    }
+
     fn document(&self) -> Value {
-        let known = |name: &str| self.numbers.get(name).copied().filter(|&number| number >= 0);
+        let (to, tag) = (self.known("to"), self.known("tag"));
+        json!({
+            "rank": self.rank,
+            "replica": self.replica,
+            "message": self.known("message"),
+            "to": to,
+            "tag": tag,
+            "bytes": self.known("bytes"),
+            "bit": self.known("bit"),
+            "step": self.known("step"),
+        })
+    }
+}
+
+impl ReplicaMismatch {
+    /// A number, if it is known.
+    pub fn known(&self, name: &str) -> Option<u64> {
+        self.numbers.get(name).and_then(|&number| u64::try_from(number).ok())
+    }
+
+    /// The rank that sent it; `None` for the result of a collective operation.
+    pub fn sender(&self) -> Option<u32> {
+        self.known("sender").and_then(|sender| u32::try_from(sender).ok())
+    }
+
+    fn document(&self) -> Value {
+        let known = |name: &str| self.known(name);
         json!({
             "rank": self.rank,
             "replica": self.replica,
             "what": self.what,
             "communicator": known("comm"),
             "peer": known("peer"),
+            "sender": self.sender(),
             "tag": known("tag"),
             "bytes": known("bytes"),
             "first_difference": known("offset"),
             "number": known("number"),
+            "step": known("step"),
             "wrong_replicas": self.wrong,
             "verdict": self.verdict,
         })
@@ -259,19 +318,27 @@ mod tests {
             report.see(0, replica, &format!("begin node{replica}"));
             report.see(1, replica, &format!("begin node{replica}"));
         }
-        let line =
-            |verdict| format!("mismatch message comm 1 peer 1 tag 7 bytes 80 offset 3 number 9 wrong 0x2 {verdict}");
+        let line = |verdict| {
+            format!(
+                "mismatch message comm 1 peer 0 sender 1 tag 7 bytes 80 offset 3 number 9 step 2 wrong 0x2 {verdict}"
+            )
+        };
         report.see(0, 1, &line("replaced"));
         report.see(0, 2, &line("right"));
-        report.see(0, 1, "end compared 10 differed 1 replaced 1");
-        report.see(1, 1, "injected message 3 to 0 tag 7 bytes 80 bit 24");
+        report.see(0, 1, "end compared 10 differed 1 replaced 1 steps 4");
+        report.see(1, 1, "injected message 3 to 0 tag 7 bytes 80 bit 24 compared 2 step 1");
         report.see(1, 1, "mismatch message comm 1 pe");
         assert_eq!((report.began, report.ended, report.compared, report.replaced), (6, 1, 10, 1));
-        assert_eq!((report.messages(), report.injected, report.mismatches.len()), (1, 1, 2));
+        assert_eq!((report.messages(), report.injections.len(), report.mismatches.len()), (1, 1, 2));
         assert_eq!(report.erring_nodes(), BTreeMap::from([("node1", 1)]));
         let document = report.document(2, 3);
         assert_eq!(document["mismatches"][0]["wrong_replicas"], json!([1]));
         assert_eq!(document["mismatches"][1]["verdict"], "right");
+        assert_eq!((&document["mismatches"][1]["sender"], &document["mismatches"][1]["step"]), (&json!(1), &json!(2)));
+        assert_eq!((&document["injections"][0]["bit"], report.steps, report.has_diverged), (&json!(24), 4, false));
+        report.see(1, 0, "diverged replicas 0 and 1 of rank 1 do different things");
+        report.see(0, 0, "stopped for another reason");
+        assert!(report.has_diverged && report.stopped.unwrap().starts_with("rank 1: replicas 0 and 1"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::guards::journals::{GuardJournals, Timeline};
 use crate::guards::pictures::pictures;
 use crate::guards::report::{GuardEvent, RunReport};
 use crate::output::chart::Chart;
-use crate::output::html::{document, escape, figure};
+use crate::output::html::{self, document, escape, figure};
 use crate::output::text;
 
 /// The number of points of each line.
@@ -99,11 +99,7 @@ fn tiles(body: &mut String, report: &RunReport) {
         (text::count(of(Counter::Uncorrectable)), "beyond correction"),
         (text::count(report.processes as u64), "processes"),
     ];
-    body.push_str("<div class=tiles>\n");
-    for (value, label) in tiles {
-        let _ = writeln!(body, "<div class=tile><b>{}</b><span>{label}</span></div>", escape(&value));
-    }
-    body.push_str("</div>\n");
+    html::tiles(body, tiles);
 }
 
 fn over_time(body: &mut String, timeline: &Timeline) {
@@ -156,7 +152,7 @@ fn over_time(body: &mut String, timeline: &Timeline) {
             let _ = writeln!(body, "<h2>{title}</h2>");
         }
         let names: Vec<_> = lines.iter().map(|(name, _)| *name).collect();
-        figure(body, &names, &Chart { measure, seconds, max, lines }.svg(), "");
+        figure(body, &names, &Chart { measure, over: "seconds", length: seconds, max, lines }.svg(), "");
     }
 }
 

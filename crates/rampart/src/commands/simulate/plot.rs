@@ -7,6 +7,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use rampart_studies::{StudyChart, StudyOutcome, Table};
 
+use crate::output::chart::tick;
+
 /// The width of a drawing, and the height of each of its tables, in pixels.
 const SIZE: (u32, u32) = (1200, 520);
 
@@ -58,11 +60,6 @@ fn span(table: &Table) -> (f64, f64) {
     let high = values().fold(base, f64::max);
     let margin = (high - low).max(0.01) * 0.08;
     (if low < base { low - margin } else { base }, high + margin)
-}
-
-/// A number of an axis, rounded to a thousandth, without trailing zeros.
-fn tick(value: f64) -> String {
-    ((value * 1000.0).round() / 1000.0).to_string()
 }
 
 fn bars(area: &DrawingArea<SVGBackend<'_>, Shift>, table: &Table) -> Result<(), Failure> {
@@ -163,14 +160,4 @@ where
         .label_font(("sans-serif", 13))
         .draw()?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_of_an_axis_are_as_short_as_they_can_be() {
-        assert_eq!([200_000.0, 1.0, 1.1 + 1e-12, 0.005].map(tick), ["200000", "1", "1.1", "0.005"]);
-    }
 }

@@ -1,0 +1,214 @@
+//! The page of a job: what was run, what was compared, and each mismatch.
+//!
+//! One document without scripts, as all pages of ours; text from outside goes through `output::html`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::arguments::MpirunArguments;
+use super::output::OutputMismatch;
+use super::reports::{Injected, JobReport, ReplicaMismatch};
+use super::study::PropagationStudy;
+use crate::output::chart::{Bars, Chart, HeatMap};
+use crate::output::html::{self, document, escape, figure};
+use crate::output::text::count;
+
+/// The most mismatches in the table; the JSON has all.
+const MISMATCHES_SHOWN: usize = 500;
+
+/// The number of points of a line.
+const PARTS: u64 = 184;
+
+/// A job that has ended.
+pub struct EndedJob<'a> {
+    pub arguments: &'a MpirunArguments,
+    pub report: &'a JobReport,
+    pub study: Option<&'a PropagationStudy>,
+    /// How the launcher ended.
+    pub ended: String,
+}
+
+/// The page.
+pub fn of_job(job: &EndedJob<'_>) -> String {
+    let report = job.report;
+    let mut body = String::new();
+    head(&mut body, "Replicas", job);
+    let (class, verdict) = verdict(job);
+    let _ = writeln!(body, "<p class={class}>{}</p>", escape(&verdict));
+    let tiles = [
+        (count(report.compared), "messages compared"),
+        (count(report.messages() as u64), "differed"),
+        (count(report.replaced), "replaced"),
+        (count(report.injections.len() as u64), "bits flipped"),
+        (format!("{} of {}", report.ended, report.began), "processes came to their end"),
+    ];
+    html::tiles(&mut body, tiles);
+    drawings(&mut body, job);
+    mismatches(&mut body, report);
+    injections(&mut body, &report.injections);
+    others(&mut body, report);
+    document(&job.arguments.program_line(), &body)
+}
+
+/// What was run, for each page about it.
+pub fn head(body: &mut String, title: &str, job: &EndedJob<'_>) {
+    let arguments = job.arguments;
+    let _ = writeln!(body, "<h1>{title}: <code>{}</code></h1>", escape(&arguments.program_line()));
+    let (ranks, replicas) = (arguments.n.get(), arguments.replicas);
+    let flip = arguments.inject.as_ref().map_or_else(String::new, |flip| format!("; injected: {flip}"));
+    let nodes: std::collections::BTreeSet<&String> = job.report.nodes.values().collect();
+    let nodes = if nodes.len() == 1 { "1 node".to_owned() } else { format!("{} nodes", nodes.len()) };
+    let line = format!("{ranks} ranks of {replicas} replicas on {nodes}; {}{flip}", job.ended);
+    let _ = writeln!(body, "<p class=soft>{}</p>", escape(&line));
+}
+
+fn verdict(job: &EndedJob<'_>) -> (&'static str, String) {
+    let report = job.report;
+    let is_undecided = report.mismatches.iter().any(|one| one.verdict == "undecided");
+    let differ = !report.outputs.is_empty() || !report.files.is_empty();
+    match &report.stopped {
+        Some(why) if report.has_diverged => ("bad", format!("Replicas left their common path: {why}")),
+        Some(why) => ("bad", format!("The job was stopped: {why}")),
+        None if report.began == 0 => ("bad", "The program did not begin with MPI: nothing was compared.".to_owned()),
+        None if job.study.is_some() => ("bad", "Nothing was corrected: each replica kept what it received.".to_owned()),
+        None if is_undecided => ("bad", "Replicas differed without a majority: results may be wrong.".to_owned()),
+        None if differ => ("bad", "Replicas printed or wrote different things.".to_owned()),
+        None if report.mismatches.is_empty() => ("good", "No replica differed.".to_owned()),
+        None => ("good", "Every wrong message was replaced by the right one.".to_owned()),
+    }
+}
+
+/// Each message that differed, by rank and number.
+fn differing(report: &JobReport) -> BTreeMap<(u32, u64), u64> {
+    let place = |one: &ReplicaMismatch| Some(((one.rank, one.known("number")?), 1));
+    report.mismatches.iter().filter_map(place).collect()
+}
+
+fn drawings(body: &mut String, job: &EndedJob<'_>) {
+    let differing = differing(job.report);
+    let Some(last) = differing.keys().map(|&(_, number)| number).max() else { return };
+    let ranks = job.arguments.n.get() as usize;
+    let mut by_rank = vec![0; ranks];
+    let parts = PARTS.min(last + 1);
+    let mut over = vec![0.0; index(parts)];
+    let mut counts = BTreeMap::new();
+    for (&(rank, number), one) in &differing {
+        let (rank, part) = (rank as usize, index(number * parts / (last + 1)));
+        if let Some(of_rank) = by_rank.get_mut(rank) {
+            *of_rank += one;
+        }
+        over[part] += 1.0;
+        *counts.entry((part, rank)).or_insert(0) += one;
+    }
+    let (measure, of_rank) = ("messages that differed", "message of the rank");
+    body.push_str("<h2>Messages that differed</h2>\n");
+    figure(body, &[], &Bars { measure, over: "rank", values: by_rank }.svg(), "by rank");
+    let lines = vec![("", over)];
+    let chart = Chart { measure, over: of_rank, length: (last + 1) as f64, max: None, lines };
+    figure(body, &[], &chart.svg(), "in all ranks, by their number in the order in which a rank compares");
+    let across = (if last < PARTS { of_rank } else { "part of the messages of the rank" }, index(parts));
+    figure(body, &[], &HeatMap { across, up: ("rank", ranks), counts }.svg(), "both");
+}
+
+/// A number of parts, of which there are few.
+pub fn index(part: u64) -> usize {
+    usize::try_from(part).expect("few parts")
+}
+
+fn shown(number: Option<u64>) -> String {
+    number.map_or_else(|| "–".to_owned(), count)
+}
+
+fn listed(numbers: &[u32]) -> String {
+    if numbers.is_empty() {
+        return "–".to_owned();
+    }
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn mismatches(body: &mut String, report: &JobReport) {
+    if report.mismatches.is_empty() {
+        return;
+    }
+    body.push_str("<h2>Mismatches</h2>\n");
+    let heads = [
+        "#rank",
+        "#replica",
+        "what",
+        "#peer",
+        "#tag",
+        "#bytes",
+        "#first difference",
+        "#number",
+        "#step",
+        "wrong replicas",
+        "verdict",
+        "their node",
+    ];
+    let row = |one: &ReplicaMismatch| {
+        let sender = one.sender().unwrap_or(one.rank);
+        let mut nodes: Vec<&str> = one.wrong.iter().filter_map(|&replica| node(report, sender, replica)).collect();
+        nodes.dedup();
+        vec![
+            one.rank.to_string(),
+            one.replica.to_string(),
+            one.what.clone(),
+            shown(one.known("peer")),
+            shown(one.known("tag")),
+            shown(one.known("bytes")),
+            shown(one.known("offset")),
+            shown(one.known("number")),
+            shown(one.known("step")),
+            listed(&one.wrong),
+            one.verdict.clone(),
+            if nodes.is_empty() { "–".to_owned() } else { nodes.join(", ") },
+        ]
+    };
+    html::table(body, &heads, report.mismatches.iter().take(MISMATCHES_SHOWN).map(row));
+    more(body, report.mismatches.len(), MISMATCHES_SHOWN);
+}
+
+/// Says how many rows a table does not have.
+pub fn more(body: &mut String, all: usize, most: usize) {
+    if all > most {
+        let _ = writeln!(body, "<p class=soft>{} more are in the JSON (--json).</p>", count((all - most) as u64));
+    }
+}
+
+fn node(report: &JobReport, rank: u32, replica: u32) -> Option<&str> {
+    report.nodes.get(&(rank, replica)).map(String::as_str)
+}
+
+fn injections(body: &mut String, injections: &[Injected]) {
+    if injections.is_empty() {
+        return;
+    }
+    body.push_str("<h2>Bits that were flipped</h2>\n");
+    let heads = ["#rank", "#replica", "#message", "#to", "#tag", "#bytes", "#bit", "#step"];
+    let row = |one: &Injected| {
+        let numbers = ["message", "to", "tag", "bytes", "bit", "step"].map(|name| shown(one.known(name)));
+        [one.rank.to_string(), one.replica.to_string()].into_iter().chain(numbers).collect()
+    };
+    html::table(body, &heads, injections.iter().take(MISMATCHES_SHOWN).map(row));
+    more(body, injections.len(), MISMATCHES_SHOWN);
+}
+
+/// What else differed, and on which nodes.
+fn others(body: &mut String, report: &JobReport) {
+    let printed = |one: &OutputMismatch| match one.wrong {
+        Some(wrong) => format!("replica {wrong} of rank {} from byte {} on", one.rank, count(one.offset)),
+        None => format!("replicas of rank {} from byte {} on; there is no majority", one.rank, count(one.offset)),
+    };
+    let nodes = report.erring_nodes();
+    let nodes = nodes.iter().map(|(node, times)| format!("{node}: {} wrong", count(*times as u64)));
+    for (title, lines) in [
+        ("What was printed differently", report.outputs.iter().map(printed).collect::<Vec<_>>()),
+        ("Files that were written differently", report.file_lines().collect()),
+        ("Nodes that erred", nodes.collect()),
+    ] {
+        if !lines.is_empty() {
+            let _ = writeln!(body, "<h2>{title}</h2>");
+            lines.iter().for_each(|line| _ = writeln!(body, "<p>{}</p>", escape(line)));
+        }
+    }
+}
