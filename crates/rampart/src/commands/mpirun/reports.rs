@@ -79,7 +79,7 @@ impl JobReport {
         Ok(report)
     }
 
-    fn see(&mut self, rank: u32, replica: u32, line: &str) {
+    pub(super) fn see(&mut self, rank: u32, replica: u32, line: &str) {
         let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
         match what {
             "begin" => {

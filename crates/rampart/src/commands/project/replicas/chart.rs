@@ -33,7 +33,7 @@ fn draw(curve: &ReplicaCurve, lines: &[(String, u32)], text: &mut String) -> Res
         .light_line_style(TRANSPARENT)
         .x_desc("nodes without replicas")
         .y_desc("hours to completion")
-        .x_label_formatter(&|nodes| crate::output::text::count(nodes.round() as u64))
+        .x_label_formatter(&|nodes| whole(*nodes))
         .y_label_formatter(&|hours| format!("{hours:.0}"))
         .label_style(("sans-serif", 13))
         .axis_desc_style(("sans-serif", 14))
@@ -52,4 +52,9 @@ fn draw(curve: &ReplicaCurve, lines: &[(String, u32)], text: &mut String) -> Res
     }
     root.present()?;
     Ok(())
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
+fn whole(number: f64) -> String {
+    crate::output::text::count(number.round() as u64)
 }
