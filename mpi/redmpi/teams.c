@@ -182,6 +182,7 @@ struct shadow *shadow_duplicate(const struct shadow *shadow, MPI_Request *is_mad
     if (!other)
         stop_job("no memory for a communicator");
     *other = *shadow;
+    other->tables = NULL;
     other->number = ++shadows;
     other->users = 1;
     PMPI_Comm_idup(shadow->comm, &other->comm, is_made);

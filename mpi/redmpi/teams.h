@@ -47,6 +47,7 @@ struct shadow {
     int first_peer; /* its place in a team */
     int number; /* the same in all teams */
     int users;  /* requests that need it, and the communicator itself */
+    struct ticket_table *tables; /* the counters of its windows */
 };
 
 /* The ranks in a communicator of a group's members; the caller frees them. */

@@ -154,6 +154,15 @@ fn what_one_replica_puts_wrong_is_replaced() {
     }
 }
 
+#[test]
+fn many_windows_share_what_the_library_needs_for_them() {
+    for job in jobs() {
+        let (output, document) = job.run(&["--replicas", "2"], "many");
+        assert_eq!((output.code, output.out.as_str()), (Some(0), "done\n"), "{output:?}");
+        assert_eq!(document["differed"], 0, "{document}");
+    }
+}
+
 /// The flip makes one replica do more or fewer rounds than the others.
 #[test]
 fn a_replica_that_does_other_things_is_noticed() {

@@ -3,6 +3,7 @@
  *   ring      computes round a ring, and prints the result
  *   windows   the same, by one-sided communication
  *   all       many ways to send, receive and wait; what comes first, and the time, go into what is sent at the end
+ *   many      has many windows at a time
  *   path      how many rounds it does is in memory that it sends
  *   print     prints in each rank; "print-wrong" something else in replica 1 of the last rank, "print-more" more there
  *   file      uses what is not supported */
@@ -394,9 +395,64 @@ static void one_sided(int round)
     MPI_Win_free(&window);
 }
 
+/* More windows than share a table of counters: places are used again, and each has its own lock. */
+static void many(void)
+{
+    enum { WINDOWS = 70 };
+    static MPI_Win all[WINDOWS];
+    static _Alignas(64) int memory[WINDOWS][16];
+    for (int i = 0; i < WINDOWS; i++) {
+        memory[i][0] = 1000 * rank + i;
+        MPI_Win_create(memory[i], sizeof *memory, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &all[i]);
+        if (i % 10 == 9)
+            MPI_Win_free(&all[i - 5]);
+    }
+    for (int i = 0; i < WINDOWS; i++) {
+        int number = -1;
+        if (i % 10 == 4)
+            continue;
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, after, 0, all[i]);
+        MPI_Get(&number, 1, MPI_INT, after, 0, 1, MPI_INT, all[i]);
+        MPI_Win_unlock(after, all[i]);
+        if (number != 1000 * after + i)
+            printf("rank %d has %d of window %d\n", rank, number, i);
+        MPI_Win_free(&all[i]);
+    }
+    if (rank == 0)
+        printf("done\n");
+}
+
+/* A handler gets the communicator that the program knows; and a status keeps its error where one receive has ended. */
+static int handled;
+
+static void handle(MPI_Comm *comm, int *code, ...)
+{
+    (void)code;
+    handled += *comm == MPI_COMM_WORLD;
+}
+
+static void errors(void)
+{
+    MPI_Errhandler handler;
+    MPI_Status status = { .MPI_ERROR = 77 };
+    MPI_Request request;
+    int number;
+    MPI_Comm_create_errhandler(handle, &handler);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    MPI_Errhandler_free(&handler);
+    MPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_OTHER);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    MPI_Irecv(&number, 1, MPI_INT, before, 15, MPI_COMM_WORLD, &request);
+    MPI_Send(&rank, 1, MPI_INT, after, 15, MPI_COMM_WORLD);
+    MPI_Wait(&request, &status);
+    if (handled != 1 || status.MPI_ERROR != 77)
+        printf("handled %d, error %d\n", handled, status.MPI_ERROR);
+}
+
 static void all(void)
 {
     uint64_t sum;
+    errors();
     for (int round = 0; round < ROUNDS; round++) {
         anything(round);
         MPI_Barrier(MPI_COMM_WORLD);
@@ -441,6 +497,8 @@ int main(int count, char **words)
         all();
     else if (!strcmp(what, "windows"))
         windows();
+    else if (!strcmp(what, "many"))
+        many();
     else if (!strcmp(what, "path"))
         path();
     else if (!strncmp(what, "print", 5))
