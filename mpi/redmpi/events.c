@@ -54,6 +54,8 @@ void stop_job(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(why, sizeof why, format, arguments);
     va_end(arguments);
+    if (file < 0)
+        begin_events(0, 0); /* before MPI_Init: all have the same to say */
     tell("stopped %s", why);
     PMPI_Abort(MPI_COMM_WORLD, STOPPED);
     abort();

@@ -12,6 +12,9 @@ struct teams teams = { .is_quiet = true };
 /* The attribute of a communicator that is its shadow. */
 static int shadow_key = MPI_KEYVAL_INVALID;
 
+/* This process has called MPI_Init. */
+static bool has_begun;
+
 /* Shadows made so far: the same in all teams, since all run the same program. */
 static int shadows;
 
@@ -19,6 +22,11 @@ static int number_in(const char *name)
 {
     const char *text = getenv(name);
     return text ? atoi(text) : 0;
+}
+
+bool refuses(void)
+{
+    return !teams.is_quiet || (!has_begun && number_in("RAMPART_REPLICAS") > 1);
 }
 
 /* The native rank of a rank of a team [Fiala15, figure 3.6]. */
@@ -58,6 +66,7 @@ static void leave_teams(void)
 void begin_teams(void)
 {
     int size, native;
+    has_begun = true;
     teams.replicas = number_in("RAMPART_REPLICAS");
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
     PMPI_Comm_rank(MPI_COMM_WORLD, &native);

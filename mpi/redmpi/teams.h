@@ -30,6 +30,9 @@ extern struct teams teams;
 void begin_teams(void);
 void end_teams(void);
 
+/* Whether what is not supported ends the job: it does so before MPI_Init, too, if replicas are wanted. */
+bool refuses(void);
+
 /* A communicator as the MPI has it: the team's own for MPI_COMM_WORLD. */
 static inline MPI_Comm real_comm(MPI_Comm comm)
 {

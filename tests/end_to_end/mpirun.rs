@@ -187,6 +187,9 @@ fn what_cannot_have_replicas_is_refused_in_one_line() {
         let (output, document) = job.run(&["--replicas", "2"], "file");
         assert_eq!(output.code, Some(1), "{output:?}");
         assert!(document["stopped"].as_str().unwrap().contains("MPI_File_open"), "{document}");
+        let (output, document) = job.run(&["--replicas", "2"], "session");
+        let why = document["stopped"].as_str();
+        assert!(output.out.contains("no sessions") || why.unwrap().contains("MPI_Session_init"), "{output:?}");
     }
     let rampart = Rampart::new();
     for (words, why) in [

@@ -6,7 +6,7 @@
  *   many      has many windows at a time
  *   path      how many rounds it does is in memory that it sends
  *   print     prints in each rank; "print-wrong" something else in replica 1 of the last rank, "print-more" more there
- *   file      uses what is not supported */
+ *   file      uses what is not supported; "session" before it begins with MPI, if there are sessions */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -485,9 +485,19 @@ static void path(void)
         printf("done\n");
 }
 
+static void session(void)
+{
+#if MPI_VERSION >= 4
+    MPI_Session session;
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+#endif
+}
+
 int main(int count, char **words)
 {
     const char *what = count > 1 ? words[1] : "ring";
+    if (!strcmp(what, "session"))
+        session();
     MPI_Init(&count, &words);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -503,6 +513,8 @@ int main(int count, char **words)
         path();
     else if (!strncmp(what, "print", 5))
         print(what);
+    else if (!strcmp(what, "session"))
+        puts("no sessions");
     else if (!strcmp(what, "file")) {
         MPI_File file;
         MPI_File_open(MPI_COMM_WORLD, "none", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
