@@ -449,6 +449,35 @@ static void errors(void)
         printf("handled %d, error %d\n", handled, status.MPI_ERROR);
 }
 
+/* Each opens its window to the one before, who does not know when: it tests until the other is done. */
+static void opened(int round)
+{
+    MPI_Win window;
+    MPI_Group everyone, last, next;
+    int *memory, done = 0, got[8] = { 0 };
+    MPI_Win_allocate(sizeof(int) * 64, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    for (int i = 0; i < 64; i++)
+        memory[i] = 1000 * rank + round + i;
+    MPI_Comm_group(MPI_COMM_WORLD, &everyone);
+    MPI_Group_incl(everyone, 1, &before, &last);
+    MPI_Group_incl(everyone, 1, &after, &next);
+    MPI_Win_post(last, 0, window);
+    MPI_Win_start(next, 0, window);
+    for (int i = 0; i < 8; i++)
+        MPI_Put(&out[i], 1, MPI_INT, after, i, 1, MPI_INT, window);
+    for (int i = 0; i < 8; i++)
+        MPI_Get(&got[i], 1, MPI_INT, after, 32 + i, 1, MPI_INT, window);
+    MPI_Win_complete(window);
+    while (!done)
+        MPI_Win_test(window, &done);
+    see(got, sizeof got);
+    see(memory, sizeof(int) * 64);
+    MPI_Group_free(&everyone);
+    MPI_Group_free(&last);
+    MPI_Group_free(&next);
+    MPI_Win_free(&window);
+}
+
 static void all(void)
 {
     uint64_t sum;
@@ -466,6 +495,7 @@ static void all(void)
         duplicated(round);
         started(round);
         one_sided(round);
+        opened(round);
         double now = MPI_Wtime();
         see(&now, sizeof now);
     }
