@@ -2,7 +2,8 @@
  *
  * Each process has some for each window: the next ticket for a lock, and the one whose turn it is; who has a shared
  * lock; and the tickets of accesses. They lie in a window of ours. Many windows of a communicator share one, and one
- * duplicate of the communicator: MPICH can make 2,047 windows and communicators, and a program may need most of them. */
+ * duplicate of the communicator: MPICH 4.0 has room for about 2,000 windows and communicators together, and a program
+ * may need most of them. */
 #ifndef RAMPART_TICKETS_H
 #define RAMPART_TICKETS_H
 
