@@ -57,8 +57,7 @@ static int conclude(struct request *own, MPI_Status *status)
             end_duplicate(own);
         own->is_checked = own->is_active = true;
     }
-    if (status != MPI_STATUS_IGNORE)
-        *status = own->status;
+    give_status(status, &own->status);
     return own->result;
 }
 

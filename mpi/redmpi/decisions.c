@@ -7,9 +7,12 @@
 #include "requests.h"
 #include "teams.h"
 
-/* So many unsuccessful tests in a row are reported one by one; later ones in groups of so many. */
+/* So many unsuccessful tests in a row are reported one by one; later ones in groups of so many, or more: there are so
+ * many seconds between two groups. A program that does nothing else would fill the MPI's queue of a replica that does
+ * not run at the moment. There, MPICH 4.0 with UCX completes accesses to its window before they are performed. */
 #define TOLD_AT_ONCE 16
 #define TOLD_TOGETHER 64
+#define BETWEEN 1e-3
 
 /* Decisions on their way. */
 #define PLACES 64
@@ -17,6 +20,7 @@
 static struct {
     /* Of the one who decides. */
     int in_vain, untold; /* tests since something was found; and those not told yet */
+    double told; /* the time when some were told */
     struct decision places[PLACES];
     MPI_Request sends[PLACES][MOST_REPLICAS];
     unsigned next;
@@ -63,13 +67,15 @@ void flush_decisions(void)
         return;
     struct decision decision = { .kind = DECISION_NOTHING, .numbers = { stream.untold } };
     stream.untold = 0;
+    stream.told = PMPI_Wtime();
     send_decision(&decision);
 }
 
 void tell_nothing(void)
 {
     stream.untold++;
-    if (++stream.in_vain <= TOLD_AT_ONCE || stream.untold == TOLD_TOGETHER)
+    if (++stream.in_vain <= TOLD_AT_ONCE ||
+        (stream.untold >= TOLD_TOGETHER && PMPI_Wtime() - stream.told >= BETWEEN))
         flush_decisions();
 }
 

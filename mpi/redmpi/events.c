@@ -51,6 +51,8 @@ static _Noreturn void end_job(const char *event, const char *format, va_list arg
 {
     char why[900];
     vsnprintf(why, sizeof why, format, arguments);
+    if (file < 0)
+        begin_events(0, 0); /* before MPI_Init: all have the same to say */
     tell("%s %s", event, why);
     PMPI_Abort(MPI_COMM_WORLD, STOPPED);
     abort();

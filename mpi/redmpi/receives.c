@@ -242,8 +242,7 @@ int finish_receive(struct request *request, MPI_Status *status)
     if (request->wanted_peer == MPI_ANY_SOURCE)
         open_wildcards--;
     request->is_active = false;
-    if (status != MPI_STATUS_IGNORE)
-        *status = request->status;
+    give_status(status, &request->status);
     return request->result;
 }
 

@@ -130,6 +130,15 @@ MPI_Request MPI_Request_f2c(MPI_Fint request)
 }
 #endif
 
+void give_status(MPI_Status *status, const MPI_Status *found)
+{
+    if (status == MPI_STATUS_IGNORE)
+        return;
+    int error = status->MPI_ERROR;
+    *status = *found;
+    status->MPI_ERROR = error;
+}
+
 void rest(unsigned looks)
 {
     if (looks > QUICK_LOOKS)

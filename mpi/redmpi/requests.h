@@ -64,6 +64,9 @@ int complete(MPI_Request *request, MPI_Status *status);
 /* The same for one that needs nothing else. */
 void complete_alone(MPI_Request *request);
 
+/* Hands over the status of what was waited for alone: the error in it stays as it was. */
+void give_status(MPI_Status *status, const MPI_Status *found);
+
 /* Lets other processes run, after so many looks in vain. */
 void rest(unsigned looks);
 

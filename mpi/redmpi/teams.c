@@ -13,6 +13,9 @@ struct teams teams = { .is_quiet = true };
 /* The attribute of a communicator that is its shadow. */
 static int shadow_key = MPI_KEYVAL_INVALID;
 
+/* This process has called MPI_Init. */
+static bool has_begun;
+
 /* Shadows made so far: the same in all teams, since all run the same program. */
 static int shadows;
 
@@ -20,6 +23,11 @@ static int number_in(const char *name)
 {
     const char *text = getenv(name);
     return text ? atoi(text) : 0;
+}
+
+bool refuses(void)
+{
+    return !teams.is_quiet || (!has_begun && number_in("RAMPART_REPLICAS") > 1);
 }
 
 struct shadow *shadow_hold(struct shadow *shadow)
@@ -53,6 +61,7 @@ static void leave_teams(void)
 void begin_teams(void)
 {
     int size, native;
+    has_begun = true;
     teams.replicas = number_in("RAMPART_REPLICAS");
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
     PMPI_Comm_rank(MPI_COMM_WORLD, &native);
@@ -178,6 +187,7 @@ struct shadow *shadow_duplicate(const struct shadow *shadow, MPI_Request *is_mad
     if (!other)
         stop_job("no memory for a communicator");
     *other = *shadow;
+    other->tables = NULL;
     other->number = ++shadows;
     other->users = 1;
     PMPI_Comm_idup(shadow->comm, &other->comm, is_made);

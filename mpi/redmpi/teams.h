@@ -30,6 +30,9 @@ extern struct teams teams;
 void begin_teams(void);
 void end_teams(void);
 
+/* Whether what is not supported ends the job: it does so before MPI_Init, too, if replicas are wanted. */
+bool refuses(void);
+
 /* A communicator as the MPI has it: the team's own for MPI_COMM_WORLD. */
 static inline MPI_Comm real_comm(MPI_Comm comm)
 {
@@ -47,6 +50,7 @@ struct shadow {
     int first_peer; /* its place in a team */
     int number; /* the same in all teams */
     int users;  /* requests that need it, and the communicator itself */
+    struct ticket_table *tables; /* the counters of its windows */
 };
 
 /* The ranks in a communicator of a group's members; the caller frees them. */

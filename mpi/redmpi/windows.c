@@ -18,21 +18,16 @@ static int window_key = MPI_KEYVAL_INVALID;
 static void begin_window(MPI_Win native, MPI_Comm comm)
 {
     struct window *window = calloc(1, sizeof *window);
-    uint64_t *tickets;
     if (!window)
         stop_job("no memory for a window");
     window->native = native;
     window->shadow = shadow_hold(needed_shadow(comm));
-    PMPI_Comm_dup(comm, &window->comm);
+    window->tickets = take_tickets(window->shadow, comm);
+    window->comm = comm_of_tickets(&window->tickets);
     PMPI_Comm_size(comm, &window->size);
     window->is_exclusive = calloc((size_t)window->size, sizeof *window->is_exclusive);
     if (!window->is_exclusive)
         stop_job("no memory for a window");
-    PMPI_Win_allocate(TICKETS * sizeof *tickets, sizeof *tickets, MPI_INFO_NULL, window->comm, &tickets,
-                      &window->tickets);
-    memset(tickets, 0, TICKETS * sizeof *tickets);
-    PMPI_Barrier(window->comm);
-    PMPI_Win_lock_all(MPI_MODE_NOCHECK, window->tickets);
     if (window_key == MPI_KEYVAL_INVALID)
         PMPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, &window_key, NULL);
     PMPI_Win_set_attr(native, window_key, window);
@@ -137,9 +132,7 @@ int MPI_Win_free(MPI_Win *win)
     meet(window->comm);
     PMPI_Win_delete_attr(*win, window_key);
     int result = PMPI_Win_free(win);
-    PMPI_Win_unlock_all(window->tickets);
-    PMPI_Win_free(&window->tickets);
-    PMPI_Comm_free(&window->comm);
+    give_tickets_back(window->shadow, &window->tickets);
     shadow_release(window->shadow);
     free(window->gets);
     free(window->is_exclusive);
@@ -168,7 +161,7 @@ int MPI_Win_post(MPI_Group group, int assert, MPI_Win win)
     int *members = ranks_in(window->comm, group, &count);
     for (int i = 0; i < count; i++) {
         MPI_Request request;
-        PMPI_Isend(NULL, 0, MPI_BYTE, members[i], TAG_TURN, window->comm, &request);
+        PMPI_Isend(NULL, 0, MPI_BYTE, members[i], window->tickets.place, window->comm, &request);
         PMPI_Request_free(&request);
     }
     free(members);
@@ -182,7 +175,7 @@ int MPI_Win_start(MPI_Group group, int assert, MPI_Win win)
     flush_decisions();
     for (int i = 0; i < count; i++) {
         MPI_Request request;
-        PMPI_Irecv(NULL, 0, MPI_BYTE, members[i], TAG_TURN, window->comm, &request);
+        PMPI_Irecv(NULL, 0, MPI_BYTE, members[i], window->tickets.place, window->comm, &request);
         complete(&request, MPI_STATUS_IGNORE);
     }
     free(members);
@@ -245,17 +238,9 @@ void share_bytes(void *bytes, int length)
     complete(&request, MPI_STATUS_IGNORE);
 }
 
-uint64_t add_to_ticket(const struct window *window, int target, enum ticket which, uint64_t amount)
-{
-    uint64_t before;
-    PMPI_Fetch_and_op(&amount, &before, MPI_UINT64_T, target, which, amount ? MPI_SUM : MPI_NO_OP, window->tickets);
-    PMPI_Win_flush(target, window->tickets);
-    return before;
-}
-
 static void wait_for_count(const struct window *window, int target, enum ticket which, uint64_t count)
 {
-    for (unsigned looks = 0; add_to_ticket(window, target, which, 0) != count; looks++) {
+    for (unsigned looks = 0; add_to_ticket(&window->tickets, target, which, 0) != count; looks++) {
         advance_receives();
         rest(looks);
     }
@@ -263,7 +248,7 @@ static void wait_for_count(const struct window *window, int target, enum ticket 
 
 void wait_for_turn(const struct window *window, int target, enum ticket next, enum ticket turn)
 {
-    uint64_t own = decides() ? add_to_ticket(window, target, next, 1) : 0;
+    uint64_t own = decides() ? add_to_ticket(&window->tickets, target, next, 1) : 0;
     share_bytes(&own, sizeof own);
     wait_for_count(window, target, turn, own);
 }
@@ -276,7 +261,7 @@ void begin_access(const struct window *window, int target)
 void end_access(const struct window *window, int target)
 {
     PMPI_Win_flush(target, window->native);
-    add_to_ticket(window, target, ACCESS_TURN, 1);
+    add_to_ticket(&window->tickets, target, ACCESS_TURN, 1);
 }
 
 /* Who has an exclusive lock keeps the turn. The locks of the MPI itself are then free: it would wait without us. */
@@ -287,16 +272,16 @@ static void take_lock(const struct window *window, int target, bool is_exclusive
         wait_for_count(window, target, READERS, 0);
         return;
     }
-    add_to_ticket(window, target, READERS, 1);
-    add_to_ticket(window, target, LOCK_TURN, 1);
+    add_to_ticket(&window->tickets, target, READERS, 1);
+    add_to_ticket(&window->tickets, target, LOCK_TURN, 1);
 }
 
 static void give_lock_back(const struct window *window, int target, bool is_exclusive)
 {
     if (is_exclusive)
-        add_to_ticket(window, target, LOCK_TURN, 1);
+        add_to_ticket(&window->tickets, target, LOCK_TURN, 1);
     else
-        add_to_ticket(window, target, READERS, UINT64_MAX);
+        add_to_ticket(&window->tickets, target, READERS, UINT64_MAX);
 }
 
 int MPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win)

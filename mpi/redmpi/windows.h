@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "compare.h"
+#include "tickets.h"
 
 /* What the program gets, and has not seen yet. */
 struct pending_get {
@@ -24,28 +25,20 @@ struct pending_get {
     bool is_decided; /* replica 0 decides what it is: it depends on who comes first */
 };
 
-/* Counters in each process: the next ticket for a lock, and the one whose turn it is; who has a shared lock; and the
- * tickets of accesses. They fill a line of the cache: MPICH 4.0 finds those of others at wrong places if they have
- * 40 bytes. */
-enum ticket { LOCK_NEXT, LOCK_TURN, READERS, ACCESS_NEXT, ACCESS_TURN, TICKETS = 8 };
-
 struct window {
     MPI_Win native;
-    MPI_Comm comm; /* a duplicate of its communicator */
+    MPI_Comm comm; /* one with its members, which it shares with other windows */
     struct shadow *shadow;
     int size;
     int shared_locks; /* that are held, at any target */
     bool *is_exclusive; /* the lock held at a target */
-    MPI_Win tickets;
+    struct tickets tickets;
     struct pending_get *gets;
     int used, room;
 };
 
 /* The record of a window; null before the first and after the last call of MPI. */
 struct window *window_of(MPI_Win native);
-
-/* Adds to a counter of a target, and returns what it was. */
-uint64_t add_to_ticket(const struct window *window, int target, enum ticket which, uint64_t amount);
 
 /* Waits until it is this process's turn at a target, in the order of the first team. */
 void wait_for_turn(const struct window *window, int target, enum ticket next, enum ticket turn);

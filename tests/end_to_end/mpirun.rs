@@ -400,6 +400,15 @@ fn a_study_ends_also_if_replicas_leave_their_path() {
     }
 }
 
+#[test]
+fn many_windows_share_what_the_library_needs_for_them() {
+    for job in jobs() {
+        let (output, document) = job.run(&["--replicas", "2"], "many");
+        assert_eq!((output.code, output.out.as_str()), (Some(0), "done\n"), "{output:?}");
+        assert_eq!(document["differed"], 0, "{document}");
+    }
+}
+
 /// The flip makes one replica do more or fewer rounds than the others.
 #[test]
 fn a_replica_that_does_other_things_is_noticed() {
@@ -424,6 +433,9 @@ fn what_cannot_have_replicas_is_refused_in_one_line() {
         let (output, document) = job.run(&["--replicas", "2"], "file");
         assert_eq!(output.code, Some(1), "{output:?}");
         assert!(document["stopped"].as_str().unwrap().contains("MPI_File_write_shared"), "{document}");
+        let (output, document) = job.run(&["--replicas", "2"], "session");
+        let why = document["stopped"].as_str();
+        assert!(output.out.contains("no sessions") || why.unwrap().contains("MPI_Session_init"), "{output:?}");
     }
     let rampart = Rampart::new();
     for (words, why) in [

@@ -3,9 +3,10 @@
  *   ring      computes round a ring, and prints the result
  *   windows   the same, by one-sided communication
  *   all       many ways to send, receive and wait; what comes first, and the time, go into what is sent at the end
+ *   many      has many windows at a time
  *   path      how many rounds it does is in memory that it sends
  *   print     prints in each rank; "print-wrong" something else in replica 1 of the last rank, "print-more" more there
- *   file      uses what is not supported */
+ *   file      uses what is not supported; "session" before it begins with MPI, if there are sessions */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -394,9 +395,93 @@ static void one_sided(int round)
     MPI_Win_free(&window);
 }
 
+/* More windows than share a table of counters: places are used again, and each has its own lock. */
+static void many(void)
+{
+    enum { WINDOWS = 70 };
+    static MPI_Win all[WINDOWS];
+    static _Alignas(64) int memory[WINDOWS][16];
+    for (int i = 0; i < WINDOWS; i++) {
+        memory[i][0] = 1000 * rank + i;
+        MPI_Win_create(memory[i], sizeof *memory, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &all[i]);
+        if (i % 10 == 9)
+            MPI_Win_free(&all[i - 5]);
+    }
+    for (int i = 0; i < WINDOWS; i++) {
+        int number = -1;
+        if (i % 10 == 4)
+            continue;
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, after, 0, all[i]);
+        MPI_Get(&number, 1, MPI_INT, after, 0, 1, MPI_INT, all[i]);
+        MPI_Win_unlock(after, all[i]);
+        if (number != 1000 * after + i)
+            printf("rank %d has %d of window %d\n", rank, number, i);
+        MPI_Win_free(&all[i]);
+    }
+    if (rank == 0)
+        printf("done\n");
+}
+
+/* A handler gets the communicator that the program knows; and a status keeps its error where one receive has ended. */
+static int handled;
+
+static void handle(MPI_Comm *comm, int *code, ...)
+{
+    (void)code;
+    handled += *comm == MPI_COMM_WORLD;
+}
+
+static void errors(void)
+{
+    MPI_Errhandler handler;
+    MPI_Status status = { .MPI_ERROR = 77 };
+    MPI_Request request;
+    int number;
+    MPI_Comm_create_errhandler(handle, &handler);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    MPI_Errhandler_free(&handler);
+    MPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_OTHER);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    MPI_Irecv(&number, 1, MPI_INT, before, 15, MPI_COMM_WORLD, &request);
+    MPI_Send(&rank, 1, MPI_INT, after, 15, MPI_COMM_WORLD);
+    MPI_Wait(&request, &status);
+    if (handled != 1 || status.MPI_ERROR != 77)
+        printf("handled %d, error %d\n", handled, status.MPI_ERROR);
+}
+
+/* Each opens its window to the one before, who does not know when: it tests until the other is done. */
+static void opened(int round)
+{
+    MPI_Win window;
+    MPI_Group everyone, last, next;
+    int *memory, done = 0, got[8] = { 0 };
+    MPI_Win_allocate(sizeof(int) * 64, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    for (int i = 0; i < 64; i++)
+        memory[i] = 1000 * rank + round + i;
+    MPI_Comm_group(MPI_COMM_WORLD, &everyone);
+    MPI_Group_incl(everyone, 1, &before, &last);
+    MPI_Group_incl(everyone, 1, &after, &next);
+    MPI_Win_post(last, 0, window);
+    MPI_Win_start(next, 0, window);
+    for (int i = 0; i < 8; i++)
+        MPI_Put(&out[i], 1, MPI_INT, after, i, 1, MPI_INT, window);
+    for (int i = 0; i < 8; i++)
+        MPI_Get(&got[i], 1, MPI_INT, after, 32 + i, 1, MPI_INT, window);
+    MPI_Win_complete(window);
+    while (!done)
+        MPI_Win_test(window, &done);
+    see(got, sizeof got);
+    see(memory, sizeof(int) * 64);
+    MPI_Group_free(&everyone);
+    MPI_Group_free(&last);
+    MPI_Group_free(&next);
+    MPI_Win_free(&window);
+}
+
 static void all(void)
 {
     uint64_t sum;
+    errors();
     for (int round = 0; round < ROUNDS; round++) {
         anything(round);
         MPI_Barrier(MPI_COMM_WORLD);
@@ -410,6 +495,7 @@ static void all(void)
         duplicated(round);
         started(round);
         one_sided(round);
+        opened(round);
         double now = MPI_Wtime();
         see(&now, sizeof now);
     }
@@ -429,9 +515,19 @@ static void path(void)
         printf("done\n");
 }
 
+static void session(void)
+{
+#if MPI_VERSION >= 4
+    MPI_Session session;
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+#endif
+}
+
 int main(int count, char **words)
 {
     const char *what = count > 1 ? words[1] : "ring";
+    if (!strcmp(what, "session"))
+        session();
     MPI_Init(&count, &words);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -441,10 +537,14 @@ int main(int count, char **words)
         all();
     else if (!strcmp(what, "windows"))
         windows();
+    else if (!strcmp(what, "many"))
+        many();
     else if (!strcmp(what, "path"))
         path();
     else if (!strncmp(what, "print", 5))
         print(what);
+    else if (!strcmp(what, "session"))
+        puts("no sessions");
     else if (!strcmp(what, "file")) {
         MPI_File file;
         MPI_File_open(MPI_COMM_WORLD, "shared", MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &file);

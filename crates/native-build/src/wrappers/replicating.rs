@@ -254,7 +254,7 @@ fn write_collective(out: &mut String, name: &str, parameters: &[Parameter], desc
 /// Functions with Fortran strings or C functions, whose hidden arguments `mpi.h` does not show, get no wrapper for
 /// Fortran.
 fn write_refusal(out: &mut String, name: &str, parameters: &[Parameter]) {
-    let refusal = format!("    if (!teams.is_quiet)\n        stop_job(\"MPI_{name}, which is not supported\");\n");
+    let refusal = format!("    if (refuses())\n        stop_job(\"MPI_{name}, which is not supported\");\n");
     let declared = declarations(parameters);
     let _ =
         writeln!(out, "\nint MPI_{name}({declared})\n{{\n{refusal}    return PMPI_{name}({});\n}}", names(parameters));
