@@ -3,6 +3,7 @@
 use plotters::prelude::*;
 
 use super::curve::ReplicaCurve;
+use super::view::whole;
 use crate::output::chart::{COLOURS, Failure};
 
 /// The size of a drawing, in pixels; the page scales it.
@@ -33,7 +34,7 @@ fn draw(curve: &ReplicaCurve, lines: &[(String, u32)], text: &mut String) -> Res
         .light_line_style(TRANSPARENT)
         .x_desc("nodes without replicas")
         .y_desc("hours to completion")
-        .x_label_formatter(&|nodes| crate::output::text::count(nodes.round() as u64))
+        .x_label_formatter(&|nodes| whole(*nodes))
         .y_label_formatter(&|hours| format!("{hours:.0}"))
         .label_style(("sans-serif", 13))
         .axis_desc_style(("sans-serif", 14))

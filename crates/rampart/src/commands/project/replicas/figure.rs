@@ -31,9 +31,9 @@ pub fn run(arguments: &SweepArguments) -> Result<(), Error> {
     }
     let claims = claims::all();
     if arguments.json {
-        text::print_json(&document(&claims))?
+        text::print_json(&document(&claims))?;
     } else {
-        text::print(&text(&claims))?
+        text::print(&text(&claims))?;
     }
     let curve = || ReplicaCurve::between(JAGUAR, Degree::TRIPLE, RANGE.0, RANGE.1);
     write(arguments.csv.as_ref(), || curve().csv())?;

@@ -28,9 +28,9 @@ pub fn run(question: &QuestionArguments, arguments: &ReplicaArguments, most: Deg
     let simulated = if arguments.simulate { simulate(question, &comparison)? } else { Vec::new() };
     let view = ReplicaView { comparison, simulated };
     if question.json {
-        text::print_json(&view.document())?
+        text::print_json(&view.document())?;
     } else {
-        text::print(&view.text())?
+        text::print(&view.text())?;
     }
     let curve = || ReplicaCurve::around(view.comparison.job, most);
     write(arguments.csv.as_ref(), || curve().csv())?;

@@ -93,11 +93,14 @@ pub fn job_text(job: &ReplicatedJob) -> String {
     )
 }
 
-/// Hours and node-hours as text.
+/// A number without decimals, with commas.
+pub fn whole(number: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
+    count(number.round() as u64)
+}
+
 fn node_hours(hours: Hours) -> String {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number, cast saturating")]
-    let whole = hours.get().round() as u64;
-    count(whole)
+    whole(hours.get())
 }
 
 impl ReplicaView {
