@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::chart;
 use super::curve::ReplicaCurve;
 use crate::output::html;
-use crate::output::text::{count, percent};
+use crate::output::text::{count, percent, whole};
 
 /// The simulated mean with so many replicas; `None` if that would take too long.
 pub type Simulated = (Degree, Option<SimulatedMean>);
@@ -91,12 +91,6 @@ pub fn job_text(job: &ReplicatedJob) -> String {
         job.restart,
         percent(job.communication)
     )
-}
-
-/// A number without decimals, with commas.
-pub fn whole(number: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
-    count(number.round() as u64)
 }
 
 fn node_hours(hours: Hours) -> String {
