@@ -56,6 +56,12 @@ pub fn count(number: u64) -> String {
     grouped
 }
 
+/// A number to the nearest whole one, with commas; 0 if negative.
+pub fn whole(number: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
+    count(number.round() as u64)
+}
+
 /// The report of a test for people. Its last line is the verdict.
 pub fn report(report: &Report) -> String {
     let mut text = String::new();

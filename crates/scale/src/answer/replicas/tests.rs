@@ -133,6 +133,12 @@ fn more_replicas_cost_less_from_the_crossover_on_and_not_before() {
     assert!(JAGUAR.crossover(one, two, ReplicaCost::Time) < JAGUAR.crossover(one, two, ReplicaCost::NodeHours));
     let reliable = ReplicatedJob { node_mtbf: Hours::from_years(1e15), ..JAGUAR };
     assert_eq!(reliable.crossover(one, two, ReplicaCost::Time), None);
+    let hopeless = ReplicatedJob { node_mtbf: Hours::new(1e-9), ..JAGUAR };
+    assert_eq!(
+        hopeless.crossover(one, two, ReplicaCost::Time),
+        None,
+        "a job that never ends costs no less than another"
+    );
 }
 
 /// [Fiala15, 3.1.1]: who wants to detect errors runs a job without replicas twice; so two replicas cost less long

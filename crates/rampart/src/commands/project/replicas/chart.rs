@@ -4,6 +4,7 @@ use plotters::prelude::*;
 
 use super::curve::ReplicaCurve;
 use crate::output::chart::{COLOURS, Failure};
+use crate::output::text::whole;
 
 /// The size of a drawing, in pixels; the page scales it.
 const SIZE: (u32, u32) = (920, 340);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::chart;
 use super::curve::ReplicaCurve;
 use crate::output::html;
-use crate::output::text::{count, percent};
+use crate::output::text::{count, percent, whole};
 
 /// The simulated mean with so many replicas; `None` if that would take too long.
 pub type Simulated = (Degree, Option<SimulatedMean>);
@@ -93,11 +93,8 @@ pub fn job_text(job: &ReplicatedJob) -> String {
     )
 }
 
-/// Hours and node-hours as text.
 fn node_hours(hours: Hours) -> String {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number, cast saturating")]
-    let whole = hours.get().round() as u64;
-    count(whole)
+    whole(hours.get())
 }
 
 impl ReplicaView {
