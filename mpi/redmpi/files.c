@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -85,46 +86,13 @@ static bool absolute(int folder, const char *path, char *out)
     return *start == '/' && join(out, path_outside(start), path);
 }
 
-/* Takes dots out of an absolute path, as if it had no links. */
-static void tidy(char *path)
+static bool exists(const char *path, struct stat *status)
 {
-    char *end = path;
-    for (const char *next = path; *next;) {
-        size_t length = strcspn(next + 1, "/");
-        if (length == 2 && !strncmp(next + 1, "..", 2)) {
-            while (end > path && *--end != '/')
-                ;
-        } else if (length && !(length == 1 && next[1] == '.')) {
-            memmove(end, next, length + 1);
-            end += length + 1;
-        }
-        next += length + 1;
-    }
-    if (end == path)
-        *end++ = '/';
-    *end = 0;
-}
-
-/* Takes links out of it, as far as it exists outside of the team's folders. The rest can only have the team's. */
-static bool resolve(char *path, enum last_link last)
-{
-    char head[PATH_MAX], found[PATH_MAX], out[PATH_MAX];
-    if (last == FOLLOW && realpath(path, found)) {
-        strcpy(path, found);
-        return true;
-    }
-    strcpy(head, path);
-    for (char *slash = strrchr(head, '/'); slash; slash = strrchr(head, '/')) {
-        *slash = 0;
-        const char *rest = path + (slash - head);
-        if (slash == head || realpath(head, found)) {
-            bool fits = join(out, slash == head || !strcmp(found, "/") ? "" : found, rest);
-            strcpy(path, out);
-            tidy(path);
-            return fits;
-        }
-    }
-    return false;
+    struct stat unused;
+    int before = errno;
+    bool is = !lstat(path, status ? status : &unused);
+    errno = before;
+    return is;
 }
 
 /* The others follow from the real one. */
@@ -136,21 +104,101 @@ static bool set_places(struct place *place)
            snprintf(place->whiteout, PATH_MAX, "%s%.*s.wh.%s", files.whiteouts, above, place->real, name) < PATH_MAX;
 }
 
-static bool fill_place(char *path, enum last_link last, struct place *place)
+static bool is_left_alone(const char *path)
 {
     static const char *const left_alone[] = { "/dev", "/proc", "/sys" };
-    if (!resolve(path, last))
-        return false;
     for (size_t i = 0; i < sizeof left_alone / sizeof *left_alone; i++) {
         if (is_within(path, left_alone[i]))
+            return true;
+    }
+    return is_within(path, files.job);
+}
+
+/* Where the link leads that the team sees at a place; -1 if it sees none. */
+static ssize_t read_link(const struct place *place, char target[PATH_MAX])
+{
+    ssize_t length = readlink(place->upper, target, PATH_MAX - 1);
+    bool is_own = length >= 0 || errno == EINVAL;
+    if (!is_own && !place->is_hidden && !exists(place->whiteout, NULL))
+        length = readlink(place->real, target, PATH_MAX - 1);
+    if (length >= 0)
+        target[length] = 0;
+    return length;
+}
+
+static void step_up(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = 0;
+}
+
+/* What is still to be walked, after a link: its target, and the rest behind it. */
+static bool follow(const char *target, char *rest, char *real)
+{
+    char whole[PATH_MAX];
+    const char *shown = path_outside(target);
+    if (snprintf(whole, sizeof whole, "%s/%s", shown, rest) >= (int)sizeof whole)
+        return false;
+    strcpy(rest, whole);
+    if (*shown == '/')
+        *real = 0;
+    else
+        step_up(real);
+    return true;
+}
+
+/* Walks along an absolute path as the kernel does, but through what the team sees. */
+static bool walk(char *rest, enum last_link last, struct place *place)
+{
+    char target[PATH_MAX];
+    int links = 0;
+    *place->real = 0;
+    place->is_hidden = false;
+    for (;;) {
+        char *name = rest + strspn(rest, "/");
+        size_t length = strcspn(name, "/");
+        if (!length)
+            break;
+        char *behind = name + length;
+        bool is_last = !behind[strspn(behind, "/")], is_dot = length == 1 && *name == '.';
+        if (length == 2 && !strncmp(name, "..", 2)) {
+            step_up(place->real);
+        } else if (!is_dot) {
+            size_t end = strlen(place->real);
+            if (end && exists(place->whiteout, NULL))
+                place->is_hidden = true;
+            if (end + length + 2 > PATH_MAX)
+                return false;
+            sprintf(place->real + end, "/%.*s", (int)length, name);
+            if (is_left_alone(place->real) || !set_places(place))
+                return false;
+        }
+        memmove(rest, behind, strlen(behind) + 1);
+        if (is_dot || (is_last && last == DO_NOT_FOLLOW) || !*place->real || read_link(place, target) < 0)
+            continue;
+        if (++links > MOST_LINKS || !follow(target, rest, place->real))
+            return false;
+        if (*place->real && !set_places(place))
             return false;
     }
-    strcpy(place->real, path);
-    return !is_within(path, files.job) && set_places(place);
+    if (!*place->real)
+        strcpy(place->real, "/");
+    return set_places(place);
+}
+
+bool find_place(int folder, const char *path, enum last_link last, struct place *place)
+{
+    char whole[PATH_MAX];
+    int before = errno;
+    bool is_found = files.rank >= 0 && path && *path && absolute(folder, path, whole) && walk(whole, last, place);
+    errno = before;
+    return is_found;
 }
 
 bool place_in(const struct place *folder, const char *name, struct place *place)
 {
+    place->is_hidden = folder->is_hidden || exists(folder->whiteout, NULL);
     return snprintf(place->real, PATH_MAX, "%s/%s", folder->real, name) < PATH_MAX && set_places(place);
 }
 
@@ -159,57 +207,8 @@ static bool place_above(const struct place *place, struct place *above)
     strcpy(above->real, place->real);
     char *slash = strrchr(above->real, '/');
     slash[slash == above->real] = 0;
+    above->is_hidden = place->is_hidden;
     return set_places(above);
-}
-
-/* The path that the first link of the team on the way leads to; false if there is none. */
-static bool follow_link(const struct place *place, enum last_link last, char *whole)
-{
-    char part[PATH_MAX], target[PATH_MAX], above[PATH_MAX];
-    size_t prefix = strlen(files.upper);
-    strcpy(part, place->upper);
-    for (char *end = part + prefix; *end;) {
-        end += 1 + strcspn(end + 1, "/");
-        char rest = *end;
-        if (!rest && last == DO_NOT_FOLLOW)
-            return false;
-        *end = 0;
-        ssize_t length = readlink(part, target, sizeof target - 1);
-        *end = rest;
-        if (length < 0)
-            continue;
-        target[length] = 0;
-        size_t name = (size_t)(end - part) - prefix;
-        strcpy(above, place->real);
-        above[name] = 0;
-        *strrchr(above, '/') = 0;
-        return join(part, *target == '/' ? "" : above, target) &&
-               snprintf(whole, PATH_MAX, "%s%s", part, place->real + name) < PATH_MAX;
-    }
-    return false;
-}
-
-bool find_place(int folder, const char *path, enum last_link last, struct place *place)
-{
-    char whole[PATH_MAX];
-    if (files.rank < 0 || !path || !*path || !absolute(folder, path, whole))
-        return false;
-    for (int links = 0; links < MOST_LINKS; links++) {
-        if (!fill_place(whole, last, place))
-            return false;
-        if (access(files.upper, F_OK) || !follow_link(place, last, whole))
-            return true;
-    }
-    return false;
-}
-
-static bool exists(const char *path, struct stat *status)
-{
-    struct stat unused;
-    int before = errno;
-    bool is = !lstat(path, status ? status : &unused);
-    errno = before;
-    return is;
 }
 
 bool is_in_upper(const struct place *place)
@@ -219,7 +218,7 @@ bool is_in_upper(const struct place *place)
 
 bool is_outside(const struct place *place, struct stat *status)
 {
-    return exists(place->real, status) && !exists(place->whiteout, NULL);
+    return !place->is_hidden && exists(place->real, status) && !exists(place->whiteout, NULL);
 }
 
 bool is_there(const struct place *place)
@@ -258,14 +257,15 @@ bool prepare_parent(const struct place *place)
     return true;
 }
 
-void whiten(const struct place *place)
+bool whiten(const struct place *place)
 {
     if (!exists(place->real, NULL))
-        return;
+        return true;
     make_folders(place->whiteout);
     int file = open(place->whiteout, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (file >= 0)
         close(file);
+    return file >= 0;
 }
 
 static bool copy_content(int from, int to)
@@ -295,14 +295,22 @@ static bool copy_content(int from, int to)
     return !length;
 }
 
-/* A new file in the job's folder, complete before it gets its name: others of the team may want it, too. */
+/* Gives a file its name, unless another one has it already. Not all file systems have links. */
+static bool give_name(const char *part, const char *name)
+{
+    if (!link(part, name) || errno == EEXIST)
+        return true;
+    return !renameat2(AT_FDCWD, part, AT_FDCWD, name, RENAME_NOREPLACE) || errno == EEXIST;
+}
+
+/* A new file in the job's folder, complete before it gets its name: others of the team may read it, too. */
 static bool copy_file(const struct place *place, const struct stat *status, bool with_content)
 {
     char part[PATH_MAX];
     snprintf(part, sizeof part, "%s/part.XXXXXX", files.job);
     int from = open(place->real, O_RDONLY | O_CLOEXEC), to = mkostemp(part, O_CLOEXEC);
     bool is_well = to >= 0 && (!with_content || (from >= 0 && copy_content(from, to))) &&
-                   !fchmod(to, status->st_mode & 07777) && (!link(part, place->upper) || errno == EEXIST);
+                   !fchmod(to, status->st_mode & 07777) && give_name(part, place->upper);
     int why = errno;
     if (from >= 0)
         close(from);
@@ -324,7 +332,21 @@ static bool copy_link(const struct place *place)
     return !symlink(target, place->upper) || errno == EEXIST;
 }
 
-static bool copy_up_with(const struct place *place, bool with_content)
+/* One process of the team copies a file, and others that want it, too, wait. */
+static int lock_for(const struct place *place)
+{
+    char path[PATH_MAX];
+    unsigned hash = 0;
+    for (const char *next = place->upper; *next; next++)
+        hash = hash * 31 + (unsigned char)*next;
+    snprintf(path, sizeof path, "%s/copying.%d.%u", files.job, files.team, hash % 64);
+    int lock = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    while (lock >= 0 && flock(lock, LOCK_EX) && errno == EINTR)
+        ;
+    return lock;
+}
+
+static bool copy_locked(const struct place *place, bool with_content)
 {
     struct stat status;
     if (is_in_upper(place))
@@ -341,6 +363,19 @@ static bool copy_up_with(const struct place *place, bool with_content)
     return copy_file(place, &status, with_content);
 }
 
+static bool copy_up_with(const struct place *place, bool with_content)
+{
+    if (is_in_upper(place))
+        return true;
+    int lock = lock_for(place);
+    bool is_copied = copy_locked(place, with_content);
+    int why = errno;
+    if (lock >= 0)
+        close(lock);
+    errno = why;
+    return is_copied;
+}
+
 bool copy_up(const struct place *place)
 {
     return copy_up_with(place, true);
@@ -349,17 +384,6 @@ bool copy_up(const struct place *place)
 bool copy_up_empty(const struct place *place)
 {
     return copy_up_with(place, false);
-}
-
-/* What is outside, under the program's own name for it, unless that leads to the upper folder. */
-static const char *as_it_is(const char *path, const struct place *place)
-{
-    char where[PATH_MAX];
-    int before = errno;
-    bool leads_there = *path == '/' ? is_within(path, files.upper)
-                                    : getcwd(where, sizeof where) && is_within(where, files.upper);
-    errno = before;
-    return leads_there ? place->real : path;
 }
 
 /* Whether the team has written or removed anything so far. */
@@ -374,10 +398,10 @@ const char *path_to_read(int folder, const char *path, enum last_link last, cons
     if (files.rank < 0 || comes_from_mpi(caller) || !has_changes() || !find_place(folder, path, last, place))
         return path;
     if (!exists(place->upper, &upper))
-        return exists(place->whiteout, NULL) ? place->upper : as_it_is(path, place);
+        return exists(place->whiteout, NULL) ? place->upper : place->real;
     /* Of a folder that is in both, what is outside is the larger part. */
     bool is_both = S_ISDIR(upper.st_mode) && is_outside(place, &real) && S_ISDIR(real.st_mode);
-    return is_both ? as_it_is(path, place) : place->upper;
+    return is_both ? place->real : place->upper;
 }
 
 const char *path_to_write(int folder, const char *path, enum last_link last, int flags, const void *caller,
@@ -389,11 +413,12 @@ const char *path_to_write(int folder, const char *path, enum last_link last, int
     if (is_in_upper(place))
         return place->upper;
     if (!is_outside(place, &status))
-        return !(flags & O_CREAT) || prepare_parent(place) || errno == ENOENT ? place->upper : as_it_is(path, place);
+        return !(flags & O_CREAT) || prepare_parent(place) || errno == ENOENT ? place->upper : place->real;
     bool is_exclusive = flags & O_CREAT && flags & O_EXCL;
-    if (!S_ISREG(status.st_mode) || is_exclusive || access(place->real, W_OK))
-        return as_it_is(path, place);
-    /* If it cannot be copied, the program is told that it is not there. */
-    flags &O_TRUNC ? copy_up_empty(place) : copy_up(place);
+    bool is_copied = S_ISREG(status.st_mode) || (flags == CHANGE_STATUS && !S_ISCHR(status.st_mode));
+    if (!is_copied || is_exclusive || (flags != CHANGE_STATUS && access(place->real, W_OK)))
+        return place->real;
+    if (!(flags != CHANGE_STATUS && flags & O_TRUNC ? copy_up_empty(place) : copy_up(place)))
+        snprintf(place->upper, PATH_MAX, "%s/not-copied/file", files.job); /* where nothing can be, and no new file */
     return place->upper;
 }

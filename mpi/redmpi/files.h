@@ -32,6 +32,7 @@ struct place {
     char real[PATH_MAX];
     char upper[PATH_MAX];
     char whiteout[PATH_MAX];
+    bool is_hidden; /* a folder or link on the way was removed, so what is there outside is not seen */
 };
 
 enum last_link { FOLLOW, DO_NOT_FOLLOW };
@@ -60,8 +61,12 @@ bool copy_up_empty(const struct place *place);
 /* Makes the folders above it in the upper folder; false if the team sees no folder there that it may write to. */
 bool prepare_parent(const struct place *place);
 
-/* Whatever is there outside, the team does not see it any more. */
-void whiten(const struct place *place);
+/* Whatever is there outside, the team does not see it any more; false, with errno, if that cannot be. Before it is
+ * removed from the upper folder: what was outside must not be seen in between. */
+bool whiten(const struct place *place);
+
+/* Instead of the flags of open(): only permissions, times and owners of a file change. */
+#define CHANGE_STATUS (-1)
 
 /* The paths that a function of the C library gets instead of the program's; in `place`, or the program's own. */
 const char *path_to_read(int folder, const char *path, enum last_link last, const void *caller, struct place *place);

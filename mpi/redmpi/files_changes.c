@@ -55,10 +55,9 @@ static int remove_place(const struct place *place, bool is_to_be_folder)
         return failed(ENOTEMPTY);
     if (!prepare_parent(place))
         return -1;
-    if (is_in_upper(place) && (is_folder ? rmdir(place->upper) : unlink(place->upper)))
+    if (!whiten(place))
         return -1;
-    whiten(place);
-    return 0;
+    return is_in_upper(place) ? (is_folder ? rmdir(place->upper) : unlink(place->upper)) : 0;
 }
 
 int unlink(const char *path)
@@ -132,10 +131,8 @@ static int move(const struct place *from, const struct place *to, unsigned flags
         return failed(is_folder ? ENOTDIR : EISDIR);
     if (!is_new && is_folder && !is_empty_outside(to))
         return failed(ENOTEMPTY);
-    if (!prepare_parent(from) || !prepare_parent(to) || !copy_up(from) || rename(from->upper, to->upper))
-        return -1;
-    whiten(from);
-    return 0;
+    bool is_ready = prepare_parent(from) && prepare_parent(to) && copy_up(from) && whiten(from);
+    return is_ready ? rename(from->upper, to->upper) : -1;
 }
 
 /* Whether both names are the team's; one that is not cannot be moved to one that is. */

@@ -1,13 +1,18 @@
 /* The functions of the C library that open a file or look at it. Each gives the real one the path at which the team has
  * the file; see files.h. */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+#include <sys/xattr.h>
 #include <unistd.h>
+#include <utime.h>
 
 #include "callers.h"
 #include "files.h"
@@ -226,23 +231,70 @@ int chdir(const char *path)
 }
 
 /* What programs learn of the way to a file is its place outside. */
+static char *shown_path(char *where)
+{
+    const char *shown = where ? path_outside(where) : where;
+    if (shown != where)
+        memmove(where, shown, strlen(shown) + 1);
+    return where;
+}
+
 char *getcwd(char *place, size_t room)
 {
     REAL(getcwd);
     char *where = real(place, room);
-    const char *shown = where && !comes_from_mpi(CALLER) ? path_outside(where) : where;
-    if (where && shown != where)
-        memmove(where, shown, strlen(shown) + 1);
-    return where;
+    return comes_from_mpi(CALLER) ? where : shown_path(where);
+}
+
+char *get_current_dir_name(void)
+{
+    REAL(get_current_dir_name);
+    return comes_from_mpi(CALLER) ? real() : shown_path(real());
+}
+
+/* The place of the team's own is the path outside; null if the C library is to say what it is. */
+static char *found_path(const char *path, const char *there, const struct place *place, char *found)
+{
+    if (there == path)
+        return NULL;
+    if (is_there(place))
+        return found ? strcpy(found, place->real) : strdup(place->real);
+    errno = ENOENT;
+    return NULL;
 }
 
 char *realpath(const char *path, char *found)
 {
     REAL(realpath);
     struct place place;
-    if (READ(AT_FDCWD, path, FOLLOW) != place.upper || !is_in_upper(&place))
-        return real(path, found);
-    return found ? strcpy(found, place.real) : strdup(place.real);
+    const char *there = READ(AT_FDCWD, path, FOLLOW);
+    return there == path ? real(path, found) : found_path(path, there, &place, found);
+}
+
+/* What the compiler calls instead where it knows the room. */
+char *__realpath_chk(const char *path, char *found, size_t room);
+char *__realpath_chk(const char *path, char *found, size_t room)
+{
+    REAL(__realpath_chk);
+    struct place place;
+    const char *there = READ(AT_FDCWD, path, FOLLOW);
+    return there == path ? real(path, found, room) : found_path(path, there, &place, found);
+}
+
+char *__getcwd_chk(char *place, size_t room, size_t most);
+char *__getcwd_chk(char *place, size_t room, size_t most)
+{
+    REAL(__getcwd_chk);
+    char *where = real(place, room, most);
+    return comes_from_mpi(CALLER) ? where : shown_path(where);
+}
+
+char *canonicalize_file_name(const char *path)
+{
+    REAL(canonicalize_file_name);
+    struct place place;
+    const char *there = READ(AT_FDCWD, path, FOLLOW);
+    return there == path ? real(path) : found_path(path, there, &place, NULL);
 }
 
 int truncate(const char *path, off_t length)
@@ -254,23 +306,102 @@ int truncate(const char *path, off_t length)
 
 ALSO(int, truncate64, truncate, const char *path, off_t length);
 
+#define STATUS(folder, path, last) path_to_write(folder, path, last, CHANGE_STATUS, CALLER, &place)
+
 int chmod(const char *path, mode_t mode)
 {
     REAL(chmod);
     struct place place;
-    return real(WRITE(AT_FDCWD, path, 0), mode);
+    return real(STATUS(AT_FDCWD, path, FOLLOW), mode);
 }
 
 int fchmodat(int folder, const char *path, mode_t mode, int flags)
 {
     REAL(fchmodat);
     struct place place;
-    return real(folder, WRITE(folder, path, 0), mode, flags);
+    return real(folder, STATUS(folder, path, last_of(flags)), mode, flags);
+}
+
+int chown(const char *path, uid_t owner, gid_t group)
+{
+    REAL(chown);
+    struct place place;
+    return real(STATUS(AT_FDCWD, path, FOLLOW), owner, group);
+}
+
+int lchown(const char *path, uid_t owner, gid_t group)
+{
+    REAL(lchown);
+    struct place place;
+    return real(STATUS(AT_FDCWD, path, DO_NOT_FOLLOW), owner, group);
+}
+
+int fchownat(int folder, const char *path, uid_t owner, gid_t group, int flags)
+{
+    REAL(fchownat);
+    struct place place;
+    return real(folder, STATUS(folder, path, last_of(flags)), owner, group, flags);
+}
+
+int utime(const char *path, const struct utimbuf *times)
+{
+    REAL(utime);
+    struct place place;
+    return real(STATUS(AT_FDCWD, path, FOLLOW), times);
+}
+
+int utimes(const char *path, const struct timeval times[2])
+{
+    REAL(utimes);
+    struct place place;
+    return real(STATUS(AT_FDCWD, path, FOLLOW), times);
 }
 
 int utimensat(int folder, const char *path, const struct timespec times[2], int flags)
 {
     REAL(utimensat);
     struct place place;
-    return real(folder, WRITE(folder, path, 0), times, flags);
+    return real(folder, STATUS(folder, path, last_of(flags)), times, flags);
+}
+
+int statvfs(const char *path, struct statvfs *status)
+{
+    REAL(statvfs);
+    struct place place;
+    return real(READ(AT_FDCWD, path, FOLLOW), status);
+}
+
+ssize_t listxattr(const char *path, char *list, size_t room)
+{
+    REAL(listxattr);
+    struct place place;
+    return real(READ(AT_FDCWD, path, FOLLOW), list, room);
+}
+
+ssize_t llistxattr(const char *path, char *list, size_t room)
+{
+    REAL(llistxattr);
+    struct place place;
+    return real(READ(AT_FDCWD, path, DO_NOT_FOLLOW), list, room);
+}
+
+ssize_t getxattr(const char *path, const char *name, void *value, size_t room)
+{
+    REAL(getxattr);
+    struct place place;
+    return real(READ(AT_FDCWD, path, FOLLOW), name, value, room);
+}
+
+ssize_t lgetxattr(const char *path, const char *name, void *value, size_t room)
+{
+    REAL(lgetxattr);
+    struct place place;
+    return real(READ(AT_FDCWD, path, DO_NOT_FOLLOW), name, value, room);
+}
+
+int setxattr(const char *path, const char *name, const void *value, size_t length, int flags)
+{
+    REAL(setxattr);
+    struct place place;
+    return real(STATUS(AT_FDCWD, path, FOLLOW), name, value, length, flags);
 }

@@ -33,8 +33,9 @@ int MPI_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info,
     meet(comm);
     const char *name = without_prefix(filename);
     int flags = flags_of(amode);
-    const char *path = flags == O_RDONLY ? path_to_read(AT_FDCWD, name, FOLLOW, NULL, &place)
-                                         : path_to_write(AT_FDCWD, name, FOLLOW, flags, NULL, &place);
+    bool only_reads = flags == O_RDONLY && !(amode & MPI_MODE_DELETE_ON_CLOSE);
+    const char *path = only_reads ? path_to_read(AT_FDCWD, name, FOLLOW, NULL, &place)
+                                  : path_to_write(AT_FDCWD, name, FOLLOW, flags, NULL, &place);
     int result = PMPI_File_open(comm, path == name ? filename : path, amode, info, fh);
     if (result == MPI_SUCCESS && amode & MPI_MODE_DELETE_ON_CLOSE && path == place.upper)
         whiten(&place);
@@ -47,10 +48,7 @@ int MPI_File_delete(const char *filename, MPI_Info info)
     if (teams.is_quiet || !find_place(AT_FDCWD, without_prefix(filename), DO_NOT_FOLLOW, &place))
         return PMPI_File_delete(filename, info);
     bool is_outside_only = !is_in_upper(&place) && is_outside(&place, NULL);
-    int result = is_outside_only ? MPI_SUCCESS : PMPI_File_delete(place.upper, info);
-    if (result == MPI_SUCCESS)
-        whiten(&place);
-    return result;
+    return whiten(&place) && is_outside_only ? MPI_SUCCESS : PMPI_File_delete(place.upper, info);
 }
 
 /* A string of Fortran ends with blanks. */

@@ -16,11 +16,13 @@
 #include "files.h"
 #include "map.h"
 
-/* The native rank of this process; -1 if it is none of the job: a launcher, or a program that it starts. */
+/* The native rank of this process; -1 if it is none of the job: a launcher, or a program that it starts. That of Slurm
+ * counts only if its launcher has started the job: other launchers start helpers of theirs by it. */
 static int native_rank(void)
 {
     static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID" };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    size_t count = sizeof names / sizeof *names - (getenv("RAMPART_SLURM") ? 0 : 1);
+    for (size_t i = 0; i < count; i++) {
         const char *text = getenv(names[i]);
         if (text)
             return atoi(text);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -169,6 +169,13 @@ fn files_are_those_of_most_replicas() {
                 ("old", "nothing"),
                 ("gone/only", "nothing"),
                 ("deleted", "nothing"),
+                ("target", "through a link\n"),
+                ("now/x", "second\n"),
+                ("first/x", "first\n"),
+                ("settings", "mine\n"),
+                ("default", "default\n"),
+                ("gone-link", "nothing"),
+                ("alias", "untouched\n"),
                 ("new/state", "complete"),
                 ("new/moved", "moved\n"),
                 ("moved", "again\n"),
@@ -201,7 +208,7 @@ fn files_are_those_of_most_replicas() {
                 assert_eq!(read("rank.2"), right, "{how}: {document}");
             }
             let left = std::fs::read_dir(&work).unwrap().count();
-            assert_eq!(left, 15 + usize::from(undecided) + usize::from(how == "cut"), "nothing else is there");
+            assert_eq!(left, 24 + usize::from(undecided) + usize::from(how == "cut"), "nothing else is there");
         }
     }
 }
@@ -209,11 +216,17 @@ fn files_are_those_of_most_replicas() {
 /// What the program expects to find.
 fn prepare_work(work: &Path) {
     _ = std::fs::remove_dir_all(work);
-    std::fs::create_dir_all(work.join("gone")).unwrap();
+    for folder in ["gone", "first", "second"] {
+        std::fs::create_dir_all(work.join(folder)).unwrap();
+    }
     for (name, text) in [
         ("before", "as it was\n"),
         ("old", "old\n"),
         ("deleted", "deleted\n"),
+        ("first/x", "first\n"),
+        ("second/x", "second\n"),
+        ("default", "default\n"),
+        ("readable", "readable\n"),
         ("moved", "moved\n"),
         ("gone/only", "only\n"),
         ("untouched", "untouched\n"),
@@ -221,7 +234,11 @@ fn prepare_work(work: &Path) {
     ] {
         std::fs::write(work.join(name), text).unwrap();
     }
+    for (link, target) in [("now", "first"), ("settings", "default"), ("later", "target"), ("gone-link", "first")] {
+        symlink(target, work.join(link)).unwrap();
+    }
     std::fs::set_permissions(work.join("before"), Permissions::from_mode(0o640)).unwrap();
+    std::fs::set_permissions(work.join("readable"), Permissions::from_mode(0o444)).unwrap();
 }
 
 /// Starts what a launcher wants to have started on a node, on this one, which has the name of that one then.

@@ -90,6 +90,26 @@ static void change(void)
     CHECK(!access("made/new/state", R_OK) && realpath("made/link", where) && strstr(where, "/made/new/state"));
 }
 
+/* Links that were there before: "now" leads to the folder "first", "settings" to a file, "later" to none yet. */
+static void follow_links(void)
+{
+    struct stat status;
+    char where[4096];
+    CHECK(!strcmp(content("made/now/x"), "first\n") && !strcmp(content("made/settings"), "default\n"));
+    write_text("made/later", "w", "through a link\n");
+    CHECK(!strcmp(content("made/target"), "through a link\n") && !lstat("made/later", &status) && S_ISLNK(status.st_mode));
+    CHECK(!symlink("second", "made/next") && !rename("made/next", "made/now"));
+    CHECK(!strcmp(content("made/now/x"), "second\n") && !strcmp(content("made/first/x"), "first\n"));
+    write_text("made/new-settings", "w", "mine\n");
+    CHECK(!rename("made/new-settings", "made/settings") && !strcmp(content("made/settings"), "mine\n"));
+    CHECK(!strcmp(content("made/default"), "default\n"));
+    CHECK(!unlink("made/gone-link") && access("made/gone-link", F_OK) && access("made/gone-link/x", F_OK));
+    CHECK(!strcmp(content("made/new/../untouched"), "untouched\n"));
+    CHECK(!symlink("untouched", "made/alias") && !strcmp(content("made/alias"), "untouched\n"));
+    CHECK(!chdir("made/new") && realpath("../untouched", where) && strstr(where, "made/untouched") && !chdir("../.."));
+    CHECK(!chmod("made/readable", 0644) && !stat("made/readable", &status) && (status.st_mode & 0777) == 0644);
+}
+
 /* All ranks write one file, each its part, and one after the other appends to another. */
 static void share(void)
 {
@@ -141,8 +161,10 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (rank == 0)
+    if (rank == 0) {
         change();
+        follow_links();
+    }
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK(!strcmp(content("made/new/state"), "complete") && !strcmp(content("made/old"), "nothing"));
     share();

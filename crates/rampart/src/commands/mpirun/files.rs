@@ -11,10 +11,10 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use super::output::{JobEnd, Undecided};
@@ -56,6 +56,13 @@ enum Version {
     File(PathBuf, u64),
 }
 
+impl Version {
+    /// The permissions of a folder that was made.
+    const fn mode(&self) -> Option<u32> {
+        if let Self::Folder(mode) = self { Some(*mode) } else { None }
+    }
+}
+
 /// The files of a job.
 pub struct JobFiles {
     /// Folders of what each team wrote, and of what it removed.
@@ -75,24 +82,33 @@ impl JobFiles {
     /// Puts what most teams have written in place, and removes what most have removed.
     ///
     /// # Errors
-    /// If a file cannot be read, or not be put in place; others may be in place already.
+    /// The first file that cannot be read, or not be put in place; all others are in place.
     pub fn settle(&self) -> Result<Vec<FileMismatch>, Misplaced> {
-        let mut mismatches = Vec::new();
-        let mut decided = Vec::new();
+        let (mut mismatches, mut decided, mut failures) = (Vec::new(), Vec::new(), Vec::new());
         for path in self.paths()? {
-            let misplaced = |cause| Misplaced { path: path.clone(), cause };
-            let versions = self.versions(&path).map_err(misplaced)?;
-            let choice = self.choose(&versions).map_err(misplaced)?;
-            mismatches.extend(self.mismatch(&path, &versions, choice).map_err(misplaced)?);
-            decided.extend(choice.map(|choice| (path.clone(), versions[choice].clone())));
+            match self.decide(&path, &mut mismatches) {
+                Ok(version) => decided.extend(version.map(|version| (path, version))),
+                Err(cause) => failures.push(Misplaced { path, cause }),
+            }
         }
-        // What is removed first makes room; deep paths come after those above them.
+        // What is removed first makes room; deep paths come after those above them. Permissions come last, since a
+        // folder may be closed to its owner.
         let (removed, made): (Vec<_>, Vec<_>) =
             decided.into_iter().partition(|(_, version)| *version == Version::Removed);
-        for (path, version) in removed.into_iter().rev().chain(made) {
-            place(&path, &version).map_err(|cause| Misplaced { path, cause })?;
+        let steps = removed.iter().rev().chain(&made).map(|(path, version)| (path, place(path, version)));
+        let modes = made.iter().rev().filter_map(|(path, version)| Some((path, set_mode(path, version.mode()?))));
+        for (path, done) in steps.chain(modes) {
+            failures.extend(done.err().map(|cause| Misplaced { path: path.clone(), cause }));
         }
-        Ok(mismatches)
+        failures.into_iter().next().map_or(Ok(mismatches), Err)
+    }
+
+    /// The version that counts.
+    fn decide(&self, path: &Path, mismatches: &mut Vec<FileMismatch>) -> io::Result<Option<Version>> {
+        let mut versions = self.versions(path)?;
+        let choice = self.choose(&versions)?;
+        mismatches.extend(self.mismatch(path, &versions, choice)?);
+        Ok(choice.map(|choice| versions.swap_remove(choice)))
     }
 
     /// All paths that a team has touched, folders before what is in them.
@@ -142,12 +158,14 @@ impl JobFiles {
     /// If each version begins the longer ones: the longest one; of a job that was stopped, the longest one that most
     /// teams have written.
     fn furthest(&self, versions: &[Version], needed: usize) -> io::Result<Option<usize>> {
-        let length = |team: &usize| match &versions[*team] {
-            Version::File(_, length) => Some(*length),
-            _ => None,
+        let progress = |team: &usize| match &versions[*team] {
+            Version::Untouched => (0, 0),
+            Version::Removed => (1, 0),
+            Version::Folder(_) | Version::Link(_) => (2, 0),
+            Version::File(_, length) => (3, *length),
         };
         let mut teams: Vec<usize> = (0..versions.len()).collect();
-        teams.sort_by_key(|team| std::cmp::Reverse(length(team)));
+        teams.sort_by_key(|team| std::cmp::Reverse(progress(team)));
         for pair in teams.windows(2) {
             match (&versions[pair[0]], &versions[pair[1]]) {
                 (Version::File(long, _), Version::File(short, length)) => {
@@ -155,7 +173,8 @@ impl JobFiles {
                         return Ok(None);
                     }
                 }
-                (Version::File(..) | Version::Untouched, Version::Untouched) => {}
+                (_, Version::Untouched) | (Version::File(..), Version::Removed) => {}
+                (one, other) if one == other => {}
                 _ => return Ok(None),
             }
         }
@@ -221,7 +240,9 @@ fn version(path: &Path, upper: &Path, whiteouts: &Path) -> io::Result<Version> {
         Some(found) if found.is_dir() && look(path)?.is_some_and(|there| there.is_dir()) => Version::Untouched,
         Some(found) if found.is_dir() => Version::Folder(found.permissions().mode() & 0o7777),
         Some(found) if found.is_symlink() => Version::Link(fs::read_link(&own)?),
-        Some(found) => Version::File(own, found.len()),
+        Some(found) if found.is_file() => Version::File(own, found.len()),
+        // A pipe or a socket, which is of no use after the job.
+        Some(_) => Version::Untouched,
         None if look(&in_folder(whiteouts, path).with_file_name(mark))?.is_some() => Version::Removed,
         None => Version::Untouched,
     })
@@ -281,25 +302,27 @@ fn place(path: &Path, version: &Version) -> io::Result<()> {
     match version {
         Version::Untouched => Ok(()),
         Version::Removed => remove(path),
-        Version::Folder(mode) => {
-            if !is_there(Metadata::is_dir)? {
-                remove(path)?;
-                fs::create_dir(path)?;
+        Version::Folder(_) => {
+            if is_there(Metadata::is_dir)? {
+                return Ok(());
             }
-            fs::set_permissions(path, Permissions::from_mode(*mode))
+            remove(path)?;
+            fs::create_dir_all(path)
         }
         Version::Link(target) => {
             remove(path)?;
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
             symlink(target, path)
         }
         Version::File(own, _) if is_there(Metadata::is_file)? && first_difference(path, own)?.is_none() => {
-            fs::set_permissions(path, fs::metadata(own)?.permissions())
+            set_mode(path, fs::metadata(own)?.permissions().mode())
         }
         Version::File(own, _) => {
             if is_there(Metadata::is_dir)? {
                 remove(path)?;
             }
-            move_file(own, path)
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            put_file(own, path)
         }
     }
 }
@@ -313,8 +336,41 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    let there = fs::metadata(path)?.permissions();
+    if there.mode() & 0o7777 == mode & 0o7777 {
+        return Ok(());
+    }
+    fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+/// A file that others own or that has other names keeps them: its content changes. Any other is replaced in one step.
+fn put_file(own: &Path, path: &Path) -> io::Result<()> {
+    let written = fs::metadata(own)?;
+    let is_shared = |there: &Metadata| {
+        there.is_file() && (there.nlink() > 1 || (there.uid(), there.gid()) != (written.uid(), written.gid()))
+    };
+    if look(path)?.is_some_and(|there| is_shared(&there)) {
+        return write_into(own, path);
+    }
+    match move_file(own, path) {
+        // The folder is closed to us, and the file is not.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => write_into(own, path),
+        moved => moved,
+    }
+}
+
+fn write_into(own: &Path, path: &Path) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
+    io::copy(&mut File::open(own)?, &mut file).map(|_| ())
+}
+
 /// By a rename if that can be; else the file gets its name when it is complete.
 fn move_file(own: &Path, path: &Path) -> io::Result<()> {
+    if let Some(folder) = own.parent() {
+        let mode = fs::metadata(folder)?.permissions().mode();
+        set_mode(folder, mode | 0o700)?;
+    }
     match fs::rename(own, path) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => copy_file(own, path),
         renamed => renamed,
@@ -473,6 +529,59 @@ mod tests {
         assert_eq!(job.text("new/deep/file").as_deref(), Some("deep"));
         assert_eq!((job.text("link").as_deref(), job.text("kept/inner").as_deref()), (Some("more"), Some("x")));
         assert_eq!(job.text("becomes").as_deref(), Some("a file"));
+    }
+
+    #[test]
+    fn a_new_folder_of_a_job_that_ends_in_the_middle_is_put_in_place_with_what_is_in_it() {
+        for replicas in [2, 3] {
+            let job = Job::of(replicas);
+            fs::write(job.own("upper", 0, "run/out"), "one").unwrap();
+            assert!(job.settle(JobEnd::CutOff, Undecided::Nothing).is_empty(), "{replicas}");
+            assert_eq!(job.text("run/out").as_deref(), Some("one"), "{replicas}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_put_in_place_keeps_nothing_else_from_it() {
+        let job = Job::of(2);
+        fs::write(job.real("b"), "a file").unwrap();
+        job.write("a", &[Some("1"), Some("1")]);
+        job.write("b/c", &[Some("2"), Some("2")]);
+        job.write("d", &[Some("3"), Some("3")]);
+        // The program has made a folder of it, but its mark of the removed file is gone.
+        fs::create_dir(job.real("d")).unwrap();
+        fs::write(job.real("d/other"), "").unwrap();
+        let files = JobFiles::of(job.folder.path(), 2, JobEnd::Complete, Undecided::Nothing);
+        assert_eq!(files.settle().unwrap_err().path, job.real("d"));
+        assert_eq!((job.text("a").as_deref(), job.text("b/c").as_deref()), (Some("1"), Some("2")));
+    }
+
+    /// Its permissions are set when what is in it is there.
+    #[test]
+    fn a_folder_that_is_closed_gets_its_files() {
+        let job = Job::of(2);
+        for team in 0..2 {
+            let file = job.own("upper", team, "results/file");
+            fs::write(&file, "x").unwrap();
+            fs::set_permissions(file.parent().unwrap(), Permissions::from_mode(0o555)).unwrap();
+        }
+        assert!(job.settle(JobEnd::Complete, Undecided::Nothing).is_empty());
+        assert_eq!(job.text("results/file").as_deref(), Some("x"));
+        assert_eq!(fs::metadata(job.real("results")).unwrap().permissions().mode() & 0o777, 0o555);
+    }
+
+    #[test]
+    fn a_file_with_two_names_keeps_both_and_a_pipe_is_left_out() {
+        let job = Job::of(2);
+        fs::write(job.real("file"), "old").unwrap();
+        fs::hard_link(job.real("file"), job.real("other name")).unwrap();
+        job.write("file", &[Some("new"), Some("new")]);
+        for team in 0..2 {
+            let pipe = job.own("upper", team, "pipe");
+            assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+        }
+        assert!(job.settle(JobEnd::Complete, Undecided::Nothing).is_empty());
+        assert_eq!((job.text("other name").as_deref(), job.real("pipe").exists()), (Some("new"), false));
     }
 
     #[test]

@@ -18,13 +18,13 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use rampart_native_build::{Compiler, Library};
 
 use self::arguments::MpirunArguments;
-use self::files::JobFiles;
+use self::files::{JobFiles, Misplaced};
 use self::library::MpiKind;
 use self::output::{JobOutput, Undecided};
 use self::pages::JobPages;
@@ -34,6 +34,9 @@ use self::study::PropagationStudy;
 use crate::error::Error;
 use crate::output::text::count;
 use crate::process::program::{ChildProgram, exit_code};
+
+/// What tells a process its rank (`mpi/redmpi/process.c`).
+const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"];
 
 /// The pause between two looks at what the ranks print.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -51,7 +54,7 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     let placement = placement(arguments, kind, &launcher)?;
     // In the current folder, which processes on other nodes can reach as they reach the program's files.
     let here = |cause| Error::Job { path: ".".into(), cause };
-    let folder = tempfile::Builder::new().prefix(".rampart-mpirun-").tempdir_in(".").map_err(here)?;
+    let mut folder = tempfile::Builder::new().prefix(".rampart-mpirun-").tempdir_in(".").map_err(here)?;
     let path = folder.path().canonicalize().map_err(here)?;
     let library = Library::REDMPI.build(&compiler, &path)?;
     let counter = arguments.counted().map(|name| Library::build_counter(&compiler, &path, name)).transpose()?;
@@ -63,24 +66,20 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     let command = command(arguments, kind, &launcher, preload, &path);
     let undecided = if arguments.wish().is_none() { Undecided::Nothing } else { Undecided::First };
     let mut output = JobOutput::of(&path, arguments.n.get(), arguments.replicas, undecided);
-    let mut printed = Ok(());
-    let status = ChildProgram::start(command)?.wait_or_end(PAUSE, || {
-        if printed.is_ok() {
-            printed = output.pass_on();
-        }
-        let is_wrong = undecided == Undecided::Nothing && output.undecided().is_some();
-        if is_wrong || printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })?;
+    let job = ChildProgram::start(command)?;
+    // Whatever happens now: what the replicas write is kept until it is in place.
+    folder.disable_cleanup(true);
+    let (status, printed) = wait(job, &mut output, undecided)?;
     let mut report = JobReport::read(&path)?;
     let stop_for = |output: &JobOutput| output.undecided().filter(|_| undecided == Undecided::Nothing);
     report.stop_for_output(stop_for(&output));
     let end = report.end(status.success());
-    report.files = match JobFiles::of(&path, arguments.replicas, end, undecided).settle() {
-        Ok(mismatches) => mismatches,
-        Err(files::Misplaced { path, cause }) => {
-            return Err(Error::Misplaced { path, folder: folder.keep(), cause });
-        }
-    };
+    let files = JobFiles::of(&path, arguments.replicas, end, undecided).settle();
+    report.files = files.map_err(|Misplaced { path: file, cause }| {
+        let folder = path.clone();
+        Error::Misplaced { path: file, folder, cause }
+    })?;
+    folder.disable_cleanup(false);
     printed.and_then(|()| output.finish(end)).map_err(Error::Unprinted)?;
     report.stop_for_output(stop_for(&output));
     report.outputs = output.mismatches().to_vec();
@@ -92,6 +91,23 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     }
     let is_undecided = undecided == Undecided::Nothing && report.files.iter().any(|one| one.wrong.is_none());
     Ok(if report.stopped.is_some() || is_undecided { 1 } else { exit_code(status) })
+}
+
+/// Waits for the job, passes on what it prints, and ends it where that is undecided or cannot be passed on.
+fn wait(
+    job: ChildProgram,
+    output: &mut JobOutput,
+    undecided: Undecided,
+) -> Result<(ExitStatus, std::io::Result<()>), Error> {
+    let mut printed = Ok(());
+    let status = job.wait_or_end(PAUSE, || {
+        if printed.is_ok() {
+            printed = output.pass_on();
+        }
+        let is_wrong = undecided == Undecided::Nothing && output.undecided().is_some();
+        if is_wrong || printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok((status, printed))
 }
 
 /// Copies standard input for the replicas of the first rank, if it is a file: the launcher hands it to one process
@@ -137,12 +153,18 @@ fn start(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr) -> Comman
         command.arg("--oversubscribe");
     }
     command.args(&arguments.launcher_option);
+    // A batch system may have set one for this process: the launcher is no rank.
+    RANKS.iter().for_each(|name| _ = command.env_remove(name));
     command
+}
+
+fn name_of(launcher: &OsStr) -> String {
+    Path::new(launcher).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Whether it is the launcher of Open MPI itself, and no batch system's.
 fn is_of_open_mpi(kind: MpiKind, launcher: &OsStr) -> bool {
-    let name = Path::new(launcher).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = name_of(launcher);
     kind == MpiKind::OpenMpi && ["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|known| name.starts_with(known))
 }
 
@@ -168,6 +190,9 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload
     }
     if let Some(injection) = &arguments.inject {
         variables.push(("RAMPART_INJECT", injection.to_string().into()));
+    }
+    if name_of(launcher).starts_with("srun") {
+        variables.push(("RAMPART_SLURM", "1".into()));
     }
     let mut command = start(arguments, kind, launcher);
     if is_of_open_mpi(kind, launcher) {

@@ -54,8 +54,3 @@ fn draw(curve: &ReplicaCurve, lines: &[(String, u32)], text: &mut String) -> Res
     root.present()?;
     Ok(())
 }
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
-fn whole(number: f64) -> String {
-    crate::output::text::count(number.round() as u64)
-}
