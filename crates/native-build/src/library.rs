@@ -102,6 +102,7 @@ impl Library {
             ("life.h", include_str!("../../../mpi/redmpi/life.h")),
             ("life_fortran.c", include_str!("../../../mpi/redmpi/life_fortran.c")),
             ("matched.c", include_str!("../../../mpi/redmpi/matched.c")),
+            ("memory.c", include_str!("../../../mpi/redmpi/memory.c")),
             ("messages.c", include_str!("../../../mpi/redmpi/messages.c")),
             ("probes.c", include_str!("../../../mpi/redmpi/probes.c")),
             ("process.c", include_str!("../../../mpi/redmpi/process.c")),
