@@ -73,13 +73,12 @@ int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler)
     return set_handler(comm, errhandler);
 }
 
-/* Where it was not removed. */
-#ifndef MPI_Errhandler_set
+/* Open MPI 4 has it for old binaries, and a macro in its place. */
+#undef MPI_Errhandler_set
 int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler)
 {
     return set_handler(comm, errhandler);
 }
-#endif
 
 int MPI_Comm_free(MPI_Comm *comm)
 {

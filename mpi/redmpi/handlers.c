@@ -61,10 +61,9 @@ int MPI_Comm_create_errhandler(MPI_Comm_errhandler_function *function, MPI_Errha
     return teams.replicas ? create(function, errhandler) : PMPI_Comm_create_errhandler(function, errhandler);
 }
 
-/* Where it was not removed. */
-#ifndef MPI_Errhandler_create
+/* Open MPI 4 has it for old binaries, and a macro in its place. */
+#undef MPI_Errhandler_create
 int MPI_Errhandler_create(MPI_Comm_errhandler_function *function, MPI_Errhandler *errhandler)
 {
     return MPI_Comm_create_errhandler(function, errhandler);
 }
-#endif

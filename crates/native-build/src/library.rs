@@ -117,6 +117,7 @@ impl Library {
             ("map.c", include_str!("../../../mpi/redmpi/map.c")),
             ("map.h", include_str!("../../../mpi/redmpi/map.h")),
             ("matched.c", include_str!("../../../mpi/redmpi/matched.c")),
+            ("memory.c", include_str!("../../../mpi/redmpi/memory.c")),
             ("messages.c", include_str!("../../../mpi/redmpi/messages.c")),
             ("probes.c", include_str!("../../../mpi/redmpi/probes.c")),
             ("process.c", include_str!("../../../mpi/redmpi/process.c")),

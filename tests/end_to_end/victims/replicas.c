@@ -449,6 +449,25 @@ static void errors(void)
         printf("handled %d, error %d\n", handled, status.MPI_ERROR);
 }
 
+/* What the MPI allocates for the program has the same address in all replicas, and is all zeros. */
+static void addresses(int round)
+{
+    static char *kept[ROUNDS];
+    char *first, *second;
+    MPI_Alloc_mem(100 + round, MPI_INFO_NULL, &first);
+    MPI_Alloc_mem(50000, MPI_INFO_NULL, &kept[round]);
+    MPI_Alloc_mem(9000 * round + 1, MPI_INFO_NULL, &second);
+    see(&first, sizeof first);
+    see(&kept[round], sizeof kept[round]);
+    see(&second, sizeof second);
+    see(kept[round], 50000);
+    memset(kept[round], 1, 50000);
+    MPI_Free_mem(second);
+    MPI_Free_mem(first);
+    if (round % 2)
+        MPI_Free_mem(kept[round - 1]);
+}
+
 /* Each opens its window to the one before, who does not know when: it tests until the other is done. */
 static void opened(int round)
 {
@@ -496,6 +515,7 @@ static void all(void)
         started(round);
         one_sided(round);
         opened(round);
+        addresses(round);
         double now = MPI_Wtime();
         see(&now, sizeof now);
     }
