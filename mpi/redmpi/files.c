@@ -398,7 +398,7 @@ const char *path_to_read(int folder, const char *path, enum last_link last, cons
     if (files.rank < 0 || comes_from_mpi(caller) || !has_changes() || !find_place(folder, path, last, place))
         return path;
     if (!exists(place->upper, &upper))
-        return exists(place->whiteout, NULL) ? place->upper : place->real;
+        return place->is_hidden || exists(place->whiteout, NULL) ? place->upper : place->real;
     /* Of a folder that is in both, what is outside is the larger part. */
     bool is_both = S_ISDIR(upper.st_mode) && is_outside(place, &real) && S_ISDIR(real.st_mode);
     return is_both ? place->real : place->upper;
