@@ -365,6 +365,17 @@ fn an_error_is_everywhere_at_once_where_all_add_up() {
     }
 }
 
+/// Calls that the library makes itself are none of the program.
+#[test]
+fn steps_are_counted_in_fortran_too_and_only_the_program_s() {
+    for [_, fortran] in LIBRARIES {
+        let Some(job) = Job::built(fortran, "program.f90", IN_FORTRAN) else { continue };
+        let flip = ["--inject", "flip:step=2,rank=1,replica=1", "--replicas", "2", "--propagation", "spread.html"];
+        let (output, document) = job.run(&[&flip[..], &["--step", "MPI_Irecv"]].concat(), "");
+        assert_eq!((output.code, &document["propagation"]["steps"]), (Some(0), &20.into()), "{output:?}");
+    }
+}
+
 /// That a replica does something else after the flip, or nothing more, is a result.
 #[test]
 fn a_study_ends_also_if_replicas_leave_their_path() {
