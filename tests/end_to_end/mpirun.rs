@@ -374,6 +374,12 @@ fn steps_are_counted_in_fortran_too_and_only_the_program_s() {
         let (output, document) = job.run(&[&flip[..], &["--step", "MPI_Irecv"]].concat(), "");
         assert_eq!((output.code, &document["propagation"]["steps"]), (Some(0), &20.into()), "{output:?}");
     }
+    // MPI_Pcontrol, which this program also calls in each step, counts no longer.
+    for job in spreading() {
+        let flip = ["--inject", "flip:step=2,rank=1,replica=1", "--replicas", "2", "--propagation", "spread.html"];
+        let (output, document) = job.run(&[&flip[..], &["--step", "MPI_Waitall"]].concat(), "stencil");
+        assert_eq!((output.code, &document["propagation"]["steps"]), (Some(0), &24.into()), "{output:?}");
+    }
 }
 
 /// That a replica does something else after the flip, or nothing more, is a result.
