@@ -116,7 +116,11 @@ mod tests {
         assert!(page.contains("<code>./&lt;program&gt; a&amp;b</code>") && page.contains("exit code 3"), "{page}");
         assert!(page.contains("Every wrong message was replaced") && page.contains("&lt;node&gt;: 1 wrong"), "{page}");
         assert!(page.contains("<b>20</b><span>messages compared") && page.contains("<b>1</b><span>bits flipped"));
-        assert_eq!((page.matches("<svg").count(), page.matches("fill=\"#0072B2\"").count()), (3, 4), "a bar a rank");
+        assert_eq!(
+            (page.matches("<svg").count(), page.matches("opacity=\"1\" fill=\"#0072B2\"").count()),
+            (3, 4),
+            "a bar a rank"
+        );
         assert!(!page.contains("<program>") && !page.contains("<node>") && !page.contains("<b>MPI"), "{page}");
         report.see(0, 0, "stopped replicas differ in a <i>");
         let stopped = of_job(&job(&arguments, &report));

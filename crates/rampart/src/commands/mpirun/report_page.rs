@@ -2,7 +2,7 @@
 //!
 //! One document without scripts, as all pages of ours; text from outside goes through `output::html`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::arguments::MpirunArguments;
@@ -56,7 +56,7 @@ pub fn head(body: &mut String, title: &str, job: &EndedJob<'_>) {
     let _ = writeln!(body, "<h1>{title}: <code>{}</code></h1>", escape(&arguments.program_line()));
     let (ranks, replicas) = (arguments.n.get(), arguments.replicas);
     let flip = arguments.inject.as_ref().map_or_else(String::new, |flip| format!("; injected: {flip}"));
-    let nodes: std::collections::BTreeSet<&String> = job.report.nodes.values().collect();
+    let nodes: BTreeSet<&String> = job.report.nodes.values().collect();
     let nodes = if nodes.len() == 1 { "1 node".to_owned() } else { format!("{} nodes", nodes.len()) };
     let line = format!("{ranks} ranks of {replicas} replicas on {nodes}; {}{flip}", job.ended);
     let _ = writeln!(body, "<p class=soft>{}</p>", escape(&line));

@@ -79,7 +79,8 @@ impl JobReport {
         Ok(report)
     }
 
-    pub(super) fn see(&mut self, rank: u32, replica: u32, line: &str) {
+    /// A line of one process.
+    pub fn see(&mut self, rank: u32, replica: u32, line: &str) {
         let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
         match what {
             "begin" => {
