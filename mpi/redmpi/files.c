@@ -164,6 +164,8 @@ static bool walk(char *rest, enum last_link last, struct place *place)
         bool is_last = !behind[strspn(behind, "/")], is_dot = length == 1 && *name == '.';
         if (length == 2 && !strncmp(name, "..", 2)) {
             step_up(place->real);
+            if (*place->real && !set_places(place))
+                return false;
         } else if (!is_dot) {
             size_t end = strlen(place->real);
             if (end && exists(place->whiteout, NULL))
@@ -376,6 +378,11 @@ static bool copy_up_with(const struct place *place, bool with_content)
     return is_copied;
 }
 
+bool can_be_copied(const struct stat *status)
+{
+    return S_ISREG(status->st_mode) || S_ISLNK(status->st_mode) || S_ISDIR(status->st_mode);
+}
+
 bool copy_up(const struct place *place)
 {
     return copy_up_with(place, true);
@@ -415,10 +422,12 @@ const char *path_to_write(int folder, const char *path, enum last_link last, int
     if (!is_outside(place, &status))
         return !(flags & O_CREAT) || prepare_parent(place) || errno == ENOENT ? place->upper : place->real;
     bool is_exclusive = flags & O_CREAT && flags & O_EXCL;
-    bool is_copied = S_ISREG(status.st_mode) || (flags == CHANGE_STATUS && !S_ISCHR(status.st_mode));
-    if (!is_copied || is_exclusive || (flags != CHANGE_STATUS && access(place->real, W_OK)))
+    bool may_be = flags == CHANGE_STATUS ? can_be_copied(&status)
+                                         : S_ISREG(status.st_mode) && !is_exclusive && !access(place->real, W_OK);
+    if (!may_be)
         return place->real;
-    if (!(flags != CHANGE_STATUS && flags & O_TRUNC ? copy_up_empty(place) : copy_up(place)))
+    bool is_to_be_empty = flags != CHANGE_STATUS && flags & O_TRUNC;
+    if (!(is_to_be_empty ? copy_up_empty(place) : copy_up(place)))
         snprintf(place->upper, PATH_MAX, "%s/not-copied/file", files.job); /* where nothing can be, and no new file */
     return place->upper;
 }

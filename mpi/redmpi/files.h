@@ -52,7 +52,10 @@ bool is_outside(const struct place *place, struct stat *status);
 /* The place of a name in a folder; false if it is too long. */
 bool place_in(const struct place *folder, const char *name, struct place *place);
 
-/* Brings a file or a link into the upper folder, if it is not there; false, with errno, if it cannot be. */
+/* Whether it is a file, a folder or a link. */
+bool can_be_copied(const struct stat *status);
+
+/* Brings one into the upper folder, if it is not there; false, with errno, if it cannot be. */
 bool copy_up(const struct place *place);
 
 /* The same without the content, of a file that is about to be truncated. */

@@ -121,7 +121,7 @@ static int move(const struct place *from, const struct place *to, unsigned flags
     if (!see(from, &old))
         return failed(ENOENT);
     bool is_new = !see(to, &new), is_folder = S_ISDIR(old.st_mode);
-    if (is_folder && is_outside(from, NULL))
+    if ((is_folder || !can_be_copied(&old)) && is_outside(from, NULL))
         return failed(EXDEV);
     if (!is_new && flags & RENAME_NOREPLACE)
         return failed(EEXIST);
@@ -171,6 +171,8 @@ static int link_places(const struct place *from, const struct place *to)
     struct stat status;
     if (!see(from, &status))
         return failed(ENOENT);
+    if (!can_be_copied(&status))
+        return failed(EXDEV);
     if (see(to, &status))
         return failed(EEXIST);
     return prepare_parent(to) && copy_up(from) ? link(from->upper, to->upper) : -1;

@@ -18,8 +18,13 @@ const IN_FORTRAN: &str = include_str!("victims/ring.f90");
 /// C and Fortran compilers, as Debian names them.
 const LIBRARIES: [[&str; 2]; 2] = [["mpicc.openmpi", "mpif90.openmpi"], ["mpicc.mpich", "mpif90.mpich"]];
 
-/// Open MPI wants to be asked twice to run as root.
-const SETTINGS: [(&str, &str); 2] = [("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
+/// Open MPI wants to be asked twice to run as root. The others are those of a process that a batch system has started.
+const SETTINGS: [(&str, &str); 4] = [
+    ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+    ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+    ("SLURM_PROCID", "0"),
+    ("PMI_RANK", "1"),
+];
 
 /// A program, built for one MPI.
 struct Job {
@@ -153,11 +158,13 @@ fn what_most_replicas_print_is_printed_once() {
 /// The file that replica 1 writes wrong, without a message of it [Fiala15, 3.3.2.2.1].
 #[test]
 fn files_are_those_of_most_replicas() {
-    for [compiler, _] in LIBRARIES {
-        let Some(job) = Job::built(compiler, "program.c", WRITER) else { continue };
+    let jobs = LIBRARIES.iter().filter_map(|[c, _]| Job::built(c, "program.c", WRITER));
+    for (place, job) in jobs.enumerate() {
         let work = job.rampart.folder().join("made");
         let read = |name: &str| std::fs::read_to_string(work.join(name)).unwrap_or_else(|_| "nothing".to_owned());
-        for (replicas, how) in [("3", ""), ("3", "wrong"), ("2", "wrong"), ("3", "cut")] {
+        // Only MPI I/O is that of the MPI.
+        let runs = [("3", "wrong"), ("2", "wrong"), ("3", ""), ("3", "cut")];
+        for (replicas, how) in runs.into_iter().take(if place == 0 { 4 } else { 1 }) {
             prepare_work(&work);
             let (output, document) = job.run(&["--replicas", replicas], how);
             let undecided = replicas == "2";
@@ -405,7 +412,8 @@ fn steps_are_counted_in_fortran_too_and_only_the_program_s() {
 /// That a replica does something else after the flip, or nothing more, is a result.
 #[test]
 fn a_study_ends_also_if_replicas_leave_their_path() {
-    for job in spreading() {
+    // With one MPI: each of these waits for seconds, of which none is the MPI's.
+    for job in spreading().into_iter().take(1) {
         for (how, why) in
             [("more", "different things"), ("loop", "stands still"), ("wait", "different things"), ("crash", "")]
         {

@@ -105,6 +105,8 @@ static void follow_links(void)
     CHECK(!strcmp(content("made/default"), "default\n"));
     CHECK(!unlink("made/gone-link") && access("made/gone-link", F_OK) && access("made/gone-link/x", F_OK));
     CHECK(!strcmp(content("made/new/../untouched"), "untouched\n"));
+    CHECK(!mkdir("made/gone", 0755) && !strcmp(content("made/gone/only"), "nothing"));
+    CHECK(!strcmp(content("made/gone/../untouched"), "untouched\n") && !rmdir("made/gone"));
     CHECK(!symlink("untouched", "made/alias") && !strcmp(content("made/alias"), "untouched\n"));
     CHECK(!chdir("made/new") && realpath("../untouched", where) && strstr(where, "made/untouched") && !chdir("../.."));
     CHECK(!chmod("made/readable", 0644) && !stat("made/readable", &status) && (status.st_mode & 0777) == 0644);
