@@ -31,6 +31,22 @@ static void see(const void *data, size_t bytes)
         seen = (seen ^ *next) * 1099511628211u;
 }
 
+/* Whether there is anything in the upper halves of vector registers: each SSE instruction would wait for them. */
+static int uses_upper_halves(void)
+{
+    unsigned char halves[16][16] = { 0 }, all = 0;
+#ifdef __x86_64__
+#define HALF(n) __asm__ volatile("vextractf128 $1, %%ymm" #n ", %0" : "=m"(halves[n]))
+    if (__builtin_cpu_supports("avx")) {
+        HALF(0); HALF(1); HALF(2); HALF(3); HALF(4); HALF(5); HALF(6); HALF(7);
+        HALF(8); HALF(9); HALF(10); HALF(11); HALF(12); HALF(13); HALF(14); HALF(15);
+    }
+#endif
+    for (int i = 0; i < 256; i++)
+        all |= halves[i / 16][i % 16];
+    return all;
+}
+
 static void ring(void)
 {
     static double a[500], b[500];
@@ -39,9 +55,12 @@ static void ring(void)
         a[i] = rank + 0.25 * i;
     for (int round = 0; round < 30; round++) {
         MPI_Request requests[2];
+        int were_used = uses_upper_halves();
         MPI_Irecv(b, 500, MPI_DOUBLE, before, 7, MPI_COMM_WORLD, &requests[0]);
         MPI_Isend(a, 500, MPI_DOUBLE, after, 7, MPI_COMM_WORLD, &requests[1]);
         MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        if (!were_used && uses_upper_halves())
+            puts("The upper halves of registers are in use.");
         for (int i = 0; i < 500; i++)
             a[i] = 0.5 * (a[i] + b[i]) + 1e-3 * round;
     }
