@@ -198,6 +198,11 @@ bool find_place(int folder, const char *path, enum last_link last, struct place 
     return is_found;
 }
 
+bool find_for_program(int folder, const char *path, enum last_link last, const void *caller, struct place *place)
+{
+    return files.rank >= 0 && !comes_from_mpi(caller) && find_place(folder, path, last, place);
+}
+
 bool place_in(const struct place *folder, const char *name, struct place *place)
 {
     place->is_hidden = folder->is_hidden || exists(folder->whiteout, NULL);
@@ -402,6 +407,7 @@ static bool has_changes(void)
 const char *path_to_read(int folder, const char *path, enum last_link last, const void *caller, struct place *place)
 {
     struct stat upper, real;
+    /* The caller first: what is asked behind it calls the functions that this one serves. */
     if (files.rank < 0 || comes_from_mpi(caller) || !has_changes() || !find_place(folder, path, last, place))
         return path;
     if (!exists(place->upper, &upper))
@@ -415,7 +421,7 @@ const char *path_to_write(int folder, const char *path, enum last_link last, int
                           struct place *place)
 {
     struct stat status;
-    if (files.rank < 0 || comes_from_mpi(caller) || !find_place(folder, path, last, place))
+    if (!find_for_program(folder, path, last, caller, place))
         return path;
     if (is_in_upper(place))
         return place->upper;

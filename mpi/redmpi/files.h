@@ -41,6 +41,9 @@ enum last_link { FOLLOW, DO_NOT_FOLLOW };
  * as it is. */
 bool find_place(int folder, const char *path, enum last_link last, struct place *place);
 
+/* The same for a call that comes from there; false, too, if it is one of the MPI. */
+bool find_for_program(int folder, const char *path, enum last_link last, const void *caller, struct place *place);
+
 /* Whether the team sees something there. */
 bool is_there(const struct place *place);
 

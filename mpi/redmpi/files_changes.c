@@ -10,10 +10,10 @@
 #include "callers.h"
 #include "files.h"
 
-/* Whether a call is one of the program's about a file of the team. */
+/* Whether a call is one of the program's about a file of the team; what a last link leads to is not meant. */
 static bool is_ours(int folder, const char *path, const void *caller, struct place *place)
 {
-    return files_rank() >= 0 && !comes_from_mpi(caller) && find_place(folder, path, DO_NOT_FOLLOW, place);
+    return find_for_program(folder, path, DO_NOT_FOLLOW, caller, place);
 }
 
 static int failed(int why)
@@ -53,9 +53,7 @@ static int remove_place(const struct place *place, bool is_to_be_folder)
         return failed(is_folder ? EISDIR : ENOTDIR);
     if (is_folder && !is_empty_outside(place))
         return failed(ENOTEMPTY);
-    if (!prepare_parent(place))
-        return -1;
-    if (!whiten(place))
+    if (!prepare_parent(place) || !whiten(place))
         return -1;
     return is_in_upper(place) ? (is_folder ? rmdir(place->upper) : unlink(place->upper)) : 0;
 }

@@ -252,11 +252,9 @@ char *get_current_dir_name(void)
     return comes_from_mpi(CALLER) ? real() : shown_path(real());
 }
 
-/* The place of the team's own is the path outside; null if the C library is to say what it is. */
-static char *found_path(const char *path, const char *there, const struct place *place, char *found)
+/* The path of what the team sees at a place: that outside. */
+static char *found_path(const struct place *place, char *found)
 {
-    if (there == path)
-        return NULL;
     if (is_there(place))
         return found ? strcpy(found, place->real) : strdup(place->real);
     errno = ENOENT;
@@ -267,8 +265,7 @@ char *realpath(const char *path, char *found)
 {
     REAL(realpath);
     struct place place;
-    const char *there = READ(AT_FDCWD, path, FOLLOW);
-    return there == path ? real(path, found) : found_path(path, there, &place, found);
+    return READ(AT_FDCWD, path, FOLLOW) == path ? real(path, found) : found_path(&place, found);
 }
 
 /* What the compiler calls instead where it knows the room. */
@@ -277,8 +274,7 @@ char *__realpath_chk(const char *path, char *found, size_t room)
 {
     REAL(__realpath_chk);
     struct place place;
-    const char *there = READ(AT_FDCWD, path, FOLLOW);
-    return there == path ? real(path, found, room) : found_path(path, there, &place, found);
+    return READ(AT_FDCWD, path, FOLLOW) == path ? real(path, found, room) : found_path(&place, found);
 }
 
 char *__getcwd_chk(char *place, size_t room, size_t most);
@@ -293,8 +289,7 @@ char *canonicalize_file_name(const char *path)
 {
     REAL(canonicalize_file_name);
     struct place place;
-    const char *there = READ(AT_FDCWD, path, FOLLOW);
-    return there == path ? real(path) : found_path(path, there, &place, NULL);
+    return READ(AT_FDCWD, path, FOLLOW) == path ? real(path) : found_path(&place, NULL);
 }
 
 int truncate(const char *path, off_t length)

@@ -68,7 +68,7 @@ static int make_temporary(char *name, int suffix, int flags, enum made_up what)
 static bool is_ours(const char *name, const void *caller)
 {
     struct place place;
-    return files_rank() >= 0 && !comes_from_mpi(caller) && find_place(AT_FDCWD, name, DO_NOT_FOLLOW, &place);
+    return find_for_program(AT_FDCWD, name, DO_NOT_FOLLOW, caller, &place);
 }
 
 #define TEMPORARY(name, parameters, arguments, suffix, flags)                                           \

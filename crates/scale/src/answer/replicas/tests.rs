@@ -71,7 +71,7 @@ fn a_replicated_job_that_fails_all_the_time_takes_longer_than_the_model_says() {
     assert!(!PETASCALE.completion(Degree::SINGLE).unwrap().is_lower_estimate());
 }
 
-/// Two ranks of two replicas, a segment with a checkpoint and one without, and dice that are known beforehand.
+/// Two ranks of two replicas, a segment with a checkpoint and one without, and failures at given times.
 #[test]
 fn a_simulated_job_goes_on_from_its_last_checkpoint_when_a_rank_has_lost_all_replicas() {
     let job = ReplicatedJob {
