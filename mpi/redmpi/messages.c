@@ -167,15 +167,17 @@ int MPI_Irecv(void *buf, int count, MPI_Datatype datatype, int source, int tag, 
 
 int MPI_Recv(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Status *status)
 {
-    if (teams.is_quiet)
+    if (!teams.is_quiet)
+        comm = real_comm(comm);
+    if (teams.is_quiet || !can_be_received(needed_shadow(comm), count, datatype, source, tag))
         return PMPI_Recv(buf, count, datatype, source, tag, comm, status);
-    MPI_Request handle;
-    int result = begin_receive(buf, count, datatype, source, tag, real_comm(comm), &handle);
-    struct request *request = result == MPI_SUCCESS ? request_of(handle) : NULL;
-    if (!request)
-        return result;
-    result = finish_receive(request, status);
-    free_request(request);
+    struct request *request = wanted(REQUEST_RECEIVE, buf, count, datatype, source, tag, comm);
+    request->is_blocking = true;
+    int result = post_receive(request);
+    if (result == MPI_SUCCESS) {
+        result = finish_receive(request, status);
+        free_request(request);
+    }
     return result;
 }
 

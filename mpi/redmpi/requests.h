@@ -39,6 +39,8 @@ struct request {
     struct duplicate *duplicate; /* of a communicator */
     /* Receives only. */
     uint64_t number;   /* in the order in which they were posted */
+    bool is_blocking;  /* the program does nothing else until it is here */
+    void *landing;     /* where the message arrives; null: in the buffer */
     bool is_uncertain; /* listed in receives.c */
     bool is_posted, is_here, is_cancelled;
     MPI_Request digests[MOST_COMPARED];

@@ -56,6 +56,14 @@ impl Rampart {
         command
     }
 
+    /// The same, but it is asked to end after so many seconds: what hangs fails a test, and not the run of all.
+    pub fn command_within(&self, seconds: u32, arguments: &[&str]) -> Command {
+        let mut command = Command::new("timeout");
+        command.arg("--kill-after=20").arg(seconds.to_string()).arg(env!("CARGO_BIN_EXE_rampart")).args(arguments);
+        command.env("RAMPART_STORE", self.store()).stdin(Stdio::null());
+        command
+    }
+
     pub fn run(&self, arguments: &[&str]) -> CommandOutput {
         CommandOutput::from(self.command(arguments).output().expect("the binary runs"))
     }
