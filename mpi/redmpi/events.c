@@ -47,18 +47,6 @@ void tell(const char *format, ...)
     va_end(arguments);
 }
 
-/* Says that the job is to end: a launcher may wait for ever though all processes have ended (Open MPI 4 does now and
- * then, if others are in MPI_Finalize meanwhile), and is ended then. */
-static void ask_for_end(void)
-{
-    const char *folder = getenv("RAMPART_REDMPI");
-    char path[4096];
-    snprintf(path, sizeof path, "%s/is-over", folder ? folder : ".");
-    int made = folder ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
-    if (made >= 0)
-        close(made);
-}
-
 static _Noreturn void end_job(const char *event, const char *format, va_list arguments)
 {
     char why[900];
@@ -66,7 +54,6 @@ static _Noreturn void end_job(const char *event, const char *format, va_list arg
     if (file < 0)
         begin_events(0, 0); /* before MPI_Init: all have the same to say */
     tell("%s %s", event, why);
-    ask_for_end();
     PMPI_Abort(MPI_COMM_WORLD, STOPPED);
     abort();
 }

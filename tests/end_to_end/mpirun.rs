@@ -128,23 +128,6 @@ fn two_replicas_that_differ_end_the_job_before_the_program_goes_on() {
     }
 }
 
-/// That of Open MPI 4 does so at times, if other processes are in `MPI_Finalize` meanwhile.
-#[test]
-fn a_launcher_that_goes_on_when_the_job_was_stopped_is_ended() {
-    let Some(job) = Job::built("mpicc.openmpi", "program.c", PROGRAM) else {
-        println!("skipped: no MPI (mpicc.openmpi)");
-        return;
-    };
-    let launcher = job.rampart.folder().join("mpirun.openmpi");
-    std::fs::write(&launcher, "#!/bin/sh\nmpirun.openmpi \"$@\" || exec sleep 1000\n").unwrap();
-    std::fs::set_permissions(&launcher, Permissions::from_mode(0o755)).unwrap();
-    let launcher = ["--launcher", launcher.to_str().unwrap(), "--mpicc", "mpicc.openmpi"];
-    let flips = ["--replicas", "2", "--inject", "flip:at=7,rank=2,replica=1"];
-    let (output, document) = job.run(&[launcher, flips].concat(), "ring");
-    assert_eq!(output.code, Some(1), "{output:?}");
-    assert!(document["stopped"].as_str().unwrap().contains("no majority"), "{document}");
-}
-
 /// [Fiala15, 3.3.2.2.1]: a replica that was hit, and sends nothing wrong, does not spoil the output.
 #[test]
 fn what_most_replicas_print_is_printed_once() {

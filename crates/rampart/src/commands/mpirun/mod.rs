@@ -19,7 +19,7 @@ use std::ops::ControlFlow;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rampart_native_build::{Compiler, Library};
 
@@ -40,9 +40,6 @@ const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLUR
 
 /// The pause between two looks at what the ranks print.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// The time that a launcher has to end once a replica has asked for it.
-const TIME_TO_END: Duration = Duration::from_secs(10);
 
 /// A job that ended with no word of its replicas.
 const UNFINISHED: &str = "the job did not come to its end: an error can have crashed the program";
@@ -72,7 +69,7 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     let job = ChildProgram::start(command)?;
     // Whatever happens now: what the replicas write is kept until it is in place.
     folder.disable_cleanup(true);
-    let (status, printed) = wait(job, &mut output, undecided, &path.join("is-over"))?;
+    let (status, printed) = wait(job, &mut output, undecided)?;
     let mut report = JobReport::read(&path)?;
     let stop_for = |output: &JobOutput| output.undecided().filter(|_| undecided == Undecided::Nothing);
     report.stop_for_output(stop_for(&output));
@@ -96,26 +93,19 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     Ok(if report.stopped.is_some() || is_undecided { 1 } else { exit_code(status) })
 }
 
-/// Waits for the job, passes on what it prints, and ends it where that is undecided or cannot be passed on, or its
-/// launcher goes on long after a replica has made the file `over`.
+/// Waits for the job, passes on what it prints, and ends it where that is undecided or cannot be passed on.
 fn wait(
     job: ChildProgram,
     output: &mut JobOutput,
     undecided: Undecided,
-    over: &Path,
 ) -> Result<(ExitStatus, std::io::Result<()>), Error> {
     let mut printed = Ok(());
-    let mut asked_for_end: Option<Instant> = None;
     let status = job.wait_or_end(PAUSE, || {
         if printed.is_ok() {
             printed = output.pass_on();
         }
-        if asked_for_end.is_none() && over.exists() {
-            asked_for_end = Some(Instant::now());
-        }
-        let is_late = asked_for_end.is_some_and(|since| since.elapsed() > TIME_TO_END);
         let is_wrong = undecided == Undecided::Nothing && output.undecided().is_some();
-        if is_wrong || is_late || printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if is_wrong || printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     Ok((status, printed))
 }
