@@ -7,6 +7,7 @@
 #include "envelopes.h"
 #include "events.h"
 #include "history.h"
+#include "identity.h"
 #include "injector.h"
 #include "life.h"
 #include "teams.h"
@@ -20,6 +21,7 @@ void begin_replica(void)
     if (teams.is_quiet)
         return;
     begin_events(teams.rank, teams.replica);
+    share_node();
     char node[MPI_MAX_PROCESSOR_NAME];
     int length;
     PMPI_Get_processor_name(node, &length);

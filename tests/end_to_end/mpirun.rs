@@ -1,5 +1,7 @@
 //! Replicas of real MPI programs, for each MPI that is installed.
 
+mod identity;
+
 use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

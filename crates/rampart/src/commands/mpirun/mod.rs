@@ -14,9 +14,11 @@ mod study;
 mod taint;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
 use std::ops::ControlFlow;
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
@@ -59,6 +61,7 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     let library = Library::REDMPI.build(&compiler, &path)?;
     let counter = arguments.counted().map(|name| Library::build_counter(&compiler, &path, name)).transpose()?;
     copy_input(&path)?;
+    leave_seed(&path)?;
     if let Some(placement) = placement {
         placement.write(&path, arguments.n.get())?;
     }
@@ -121,6 +124,17 @@ fn copy_input(folder: &Path) -> Result<(), Error> {
         std::io::copy(&mut input, &mut copy).map_err(unwritten)?;
     }
     Ok(())
+}
+
+/// Leaves a secret for what all replicas of a rank must draw alike (`mpi/redmpi/randomness.h`).
+fn leave_seed(folder: &Path) -> Result<(), Error> {
+    let mut seed = [0; 32];
+    let path = folder.join("seed");
+    let written = File::open("/dev/urandom").and_then(|mut device| {
+        device.read_exact(&mut seed)?;
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?.write_all(&seed)
+    });
+    written.map_err(|cause| Error::Job { path, cause })
 }
 
 /// The first launcher that can be run, or the last name, for the message.
