@@ -108,7 +108,7 @@ static void lose(int replica)
     close(mine.peers[replica]);
     mine.peers[replica] = -1;
     if (!mine.is_leaving)
-        tell("lost %d", replica);
+        tell("lost %d at %lld", replica, event_time());
     agreement_lose(&mine.agreement, replica);
 }
 

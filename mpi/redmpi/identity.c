@@ -36,7 +36,7 @@ static struct {
     char node[sizeof((struct utsname *)0)->nodename]; /* empty before MPI_Init */
 } identity;
 
-static pid_t real_pid(void)
+pid_t real_pid(void)
 {
     REAL(getpid);
     return real();
@@ -63,16 +63,9 @@ void share_node(void)
     memcpy(identity.node, name.nodename, sizeof name.nodename);
 }
 
-bool is_replica(void)
-{
-    return identity.has_begun && real_pid() == identity.own.real;
-}
-
 bool is_in_order(void)
 {
     REAL(gettid);
-    if (!is_replica())
-        return false;
     return teams.is_quiet ? real() == identity.own.real : pthread_equal(pthread_self(), teams.thread);
 }
 

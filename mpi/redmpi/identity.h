@@ -19,11 +19,11 @@ void begin_identity(int rank);
 /* All replicas get the name of the first one's node; after begin_teams(). */
 void share_node(void);
 
-/* Whether this is the process that has begun, and no child of it. */
-bool is_replica(void);
-
-/* The same, in the thread whose calls have the same order in all replicas. */
+/* Whether this is the thread whose calls have the same order in all replicas; in no child of the process. */
 bool is_in_order(void);
+
+/* The process's id for the kernel. */
+pid_t real_pid(void);
 
 /* The path of a file that the kernel has of the process that is meant; the same path if it is none. `room` is for
  * PATH_MAX bytes. */

@@ -27,6 +27,7 @@ void begin_replica(void)
     PMPI_Get_processor_name(node, &length);
     const char *named = getenv("RAMPART_NODE");
     tell("begin %s", named ? named : node);
+    tell("process %d", real_pid());
     begin_timesteps();
     begin_injector();
     begin_connections();
@@ -45,6 +46,13 @@ void end_replica(void)
     end_teams();
     tell("end compared %llu differed %llu replaced %llu steps %llu", (unsigned long long)tally.compared,
          (unsigned long long)tally.differed, (unsigned long long)tally.replaced, (unsigned long long)timestep());
+}
+
+/* The program ends without MPI_Finalize, by its own will. */
+__attribute__((destructor)) static void leave_early(void)
+{
+    if (!teams.is_quiet)
+        tell("left at %lld", event_time());
 }
 
 int MPI_Init(int *argc, char ***argv)

@@ -3,7 +3,9 @@
 pub mod arguments;
 mod files;
 mod injection;
+mod launcher;
 mod library;
+mod lives;
 mod output;
 mod pages;
 mod placement;
@@ -27,6 +29,7 @@ use rampart_native_build::{Compiler, Library};
 
 use self::arguments::MpirunArguments;
 use self::files::{JobFiles, Misplaced};
+use self::launcher::LauncherWatch;
 use self::library::MpiKind;
 use self::output::{JobOutput, Undecided};
 use self::pages::JobPages;
@@ -35,7 +38,7 @@ use self::reports::JobReport;
 use self::study::PropagationStudy;
 use crate::error::Error;
 use crate::output::text::count;
-use crate::process::program::{ChildProgram, exit_code};
+use crate::process::program::{ChildProgram, ProgramEnd, exit_code};
 
 /// What tells a process its rank (`mpi/redmpi/process.c`).
 const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"];
@@ -72,10 +75,13 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     let job = ChildProgram::start(command)?;
     // Whatever happens now: what the replicas write is kept until it is in place.
     folder.disable_cleanup(true);
-    let (status, printed) = wait(job, &mut output, undecided)?;
+    let (ProgramEnd { status, was_asked }, printed) = wait(job, &mut output, undecided)?;
     let mut report = JobReport::read(&path)?;
     let stop_for = |output: &JobOutput| output.undecided().filter(|_| undecided == Undecided::Nothing);
     report.stop_for_output(stop_for(&output));
+    if !was_asked {
+        report.look_for_early_end(signal_of(status, is_of_open_mpi(kind, &launcher)));
+    }
     let end = report.end(status.success());
     let files = JobFiles::of(&path, arguments.replicas, end, undecided).settle();
     report.files = files.map_err(|Misplaced { path: file, cause }| {
@@ -96,21 +102,29 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     Ok(if report.stopped.is_some() || is_undecided { 1 } else { exit_code(status) })
 }
 
+/// The signal that ended the first process, as the launcher of Open MPI tells it. That of MPICH may tell the one by
+/// which it ended the others.
+fn signal_of(status: ExitStatus, is_of_open_mpi: bool) -> Option<i32> {
+    status.code().filter(|code| is_of_open_mpi && (129..=192).contains(code)).map(|code| code - 128)
+}
+
 /// Waits for the job, passes on what it prints, and ends it where that is undecided or cannot be passed on.
 fn wait(
     job: ChildProgram,
     output: &mut JobOutput,
     undecided: Undecided,
-) -> Result<(ExitStatus, std::io::Result<()>), Error> {
+) -> Result<(ProgramEnd, std::io::Result<()>), Error> {
     let mut printed = Ok(());
-    let status = job.wait_or_end(PAUSE, || {
+    let mut launcher = LauncherWatch::of(job.number());
+    let end = job.wait_or_end(PAUSE, || {
         if printed.is_ok() {
             printed = output.pass_on();
         }
+        launcher.look();
         let is_wrong = undecided == Undecided::Nothing && output.undecided().is_some();
         if is_wrong || printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    Ok((status, printed))
+    Ok((end, printed))
 }
 
 /// Copies standard input for the replicas of the first rank, if it is a file: the launcher hands it to one process
@@ -231,16 +245,13 @@ fn show(arguments: &MpirunArguments, report: &JobReport, study: Option<&Propagat
         eprintln!("rampart: replicas left their common path: {why}");
     } else if let Some(why) = &report.stopped {
         eprintln!("rampart: the job was stopped: {why}");
+    } else if let Some(line) = report.early_end_line() {
+        eprintln!("rampart: {line}");
     } else if report.began == 0 {
         eprintln!("rampart: the program did not begin with MPI: nothing was compared");
         return;
     }
-    eprintln!(
-        "rampart: {} compared in {ranks} ranks of {replicas} replicas: {} differed, {} replaced",
-        if report.compared == 1 { "1 message".to_owned() } else { format!("{} messages", count(report.compared)) },
-        count(report.messages() as u64),
-        count(report.replaced)
-    );
+    eprintln!("rampart: {}", report.summary(ranks, replicas));
     if let Some(study) = study {
         eprintln!("rampart: {}", study.summary(ranks));
         if report.stopped.is_none() && report.ended < report.began {
