@@ -12,6 +12,7 @@
 #include "life.h"
 #include "teams.h"
 #include "timesteps.h"
+#include "waits.h"
 
 void begin_replica(void)
 {
@@ -29,6 +30,7 @@ void begin_replica(void)
     tell("begin %s", named ? named : node);
     tell("process %d", real_pid());
     begin_timesteps();
+    begin_waits();
     begin_injector();
     begin_connections();
     begin_decisions();
@@ -39,9 +41,11 @@ void end_replica(void)
     if (teams.is_quiet)
         return;
     record_step(STEP_END, 0, 0, 0);
+    begin_wait("MPI_Finalize", NULL, -1, -1);
     end_decisions();
     end_envelopes();
     end_connections();
+    end_wait();
     struct tally tally = connections_tally();
     end_teams();
     tell("end compared %llu differed %llu replaced %llu steps %llu", (unsigned long long)tally.compared,

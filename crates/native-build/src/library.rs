@@ -137,6 +137,8 @@ impl Library {
             ("timesteps.h", include_str!("../../../mpi/redmpi/timesteps.h")),
             ("tickets.c", include_str!("../../../mpi/redmpi/tickets.c")),
             ("tickets.h", include_str!("../../../mpi/redmpi/tickets.h")),
+            ("waits.c", include_str!("../../../mpi/redmpi/waits.c")),
+            ("waits.h", include_str!("../../../mpi/redmpi/waits.h")),
             ("windows.c", include_str!("../../../mpi/redmpi/windows.c")),
             ("windows.h", include_str!("../../../mpi/redmpi/windows.h")),
             ("xxhash.h", include_str!(env!("RAMPART_XXHASH"))),

@@ -1,13 +1,14 @@
-//! Replicas that die.
+//! Replicas that die, and ranks that wait for ever.
 
 use std::fs::File;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
 use super::{Job, LIBRARIES};
 use crate::guarded::is_whole;
-use crate::harness::end;
+use crate::harness::{end, signal};
 
 const PROGRAM: &str = include_str!("../victims/lives.c");
 const RANKS: u32 = 2;
@@ -136,4 +137,25 @@ fn a_replica_that_dies_is_named_and_nothing_is_left() {
         let [named, unnamed, finished] = [Outcome::Named, Outcome::Unnamed, Outcome::Finished].map(count);
         println!("{compiler}: {named} named, {unnamed} not named, {finished} had ended");
     }
+}
+
+/// With one MPI: what waits is the library. Before that, one rank computes for longer than the user's patience.
+#[test]
+fn a_job_in_which_all_wait_says_who_waits_for_whom() {
+    let Some(job) = LIBRARIES.iter().find_map(|[c, _]| Job::built(c, "program.c", PROGRAM)) else { return };
+    let mut command = job.command("3", &["--replicas", "2", "--patience", "1"], "waits");
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let said: Vec<String> = lines.filter(|line| line.starts_with("ra")).take(6).collect();
+    signal(&child, "TERM");
+    assert_ne!(end(child).code, Some(0), "it was asked to end");
+    let expected = [
+        "rank 0 goes on",
+        "rampart: nothing has gone on for 1 s, and all ranks wait; Ctrl-C ends the job",
+        "rampart: rank 0 waits in MPI_Barrier",
+        "rampart: rank 1 waits for a message of rank 2, tag 7",
+        "rampart: rank 2 waits for a message of rank 1, tag 7",
+        "rampart: a deadlock: ranks 1, 2 wait for each other in a circle",
+    ];
+    assert_eq!(said, expected);
 }

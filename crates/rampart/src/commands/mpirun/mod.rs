@@ -14,6 +14,7 @@ mod report_page;
 mod reports;
 mod study;
 mod taint;
+mod waits;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -36,6 +37,7 @@ use self::pages::JobPages;
 use self::placement::Placement;
 use self::reports::JobReport;
 use self::study::PropagationStudy;
+use self::waits::Standstill;
 use crate::error::Error;
 use crate::output::text::count;
 use crate::process::program::{ChildProgram, ProgramEnd, exit_code};
@@ -75,7 +77,8 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     let job = ChildProgram::start(command)?;
     // Whatever happens now: what the replicas write is kept until it is in place.
     folder.disable_cleanup(true);
-    let (ProgramEnd { status, was_asked }, printed) = wait(job, &mut output, undecided)?;
+    let standstill = Standstill::of(&path, arguments.n.get() * arguments.replicas, arguments.patience);
+    let (ProgramEnd { status, was_asked }, printed) = wait(job, &mut output, undecided, standstill)?;
     let mut report = JobReport::read(&path)?;
     let stop_for = |output: &JobOutput| output.undecided().filter(|_| undecided == Undecided::Nothing);
     report.stop_for_output(stop_for(&output));
@@ -108,11 +111,13 @@ fn signal_of(status: ExitStatus, is_of_open_mpi: bool) -> Option<i32> {
     status.code().filter(|code| is_of_open_mpi && (129..=192).contains(code)).map(|code| code - 128)
 }
 
-/// Waits for the job, passes on what it prints, and ends it where that is undecided or cannot be passed on.
+/// Waits for the job, passes on what it prints, and says if it stands still. Ends it where what it prints is undecided
+/// or cannot be passed on.
 fn wait(
     job: ChildProgram,
     output: &mut JobOutput,
     undecided: Undecided,
+    mut standstill: Standstill,
 ) -> Result<(ProgramEnd, std::io::Result<()>), Error> {
     let mut printed = Ok(());
     let mut launcher = LauncherWatch::of(job.number());
@@ -121,6 +126,7 @@ fn wait(
             printed = output.pass_on();
         }
         launcher.look();
+        standstill.look().into_iter().flatten().for_each(|line| eprintln!("rampart: {line}"));
         let is_wrong = undecided == Undecided::Nothing && output.undecided().is_some();
         if is_wrong || printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
@@ -209,6 +215,7 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload
         ("RAMPART_REDMPI", folder.into()),
         ("RAMPART_REPLICAS", arguments.replicas.to_string().into()),
         ("RAMPART_RANKS", arguments.n.to_string().into()),
+        ("RAMPART_PATIENCE", arguments.patience.to_string().into()),
     ];
     if let Some(wish) = arguments.wish() {
         variables.push(("RAMPART_ON_MISMATCH", wish.into()));
