@@ -128,7 +128,7 @@ fn a_replica_that_dies_is_named_and_nothing_is_left() {
         };
         // Half of them while the program runs.
         let mut kill = |moment: usize| {
-            let (native, rounds) = (next(3 * RANKS), if moment % 2 == 0 { 0 } else { 1 + next(35) });
+            let (native, rounds) = (next(3 * RANKS), if moment.is_multiple_of(2) { 0 } else { 1 + next(35) });
             let pause = Duration::from_millis(next(if rounds == 0 { 1500 } else { 12 }).into());
             kill_one(&job, "KILL", native, rounds as usize, pause)
         };
