@@ -1,4 +1,4 @@
-/* The clocks of the C library, which one replica reads for all [Fiala15, 3.3.3], and its random numbers.
+/* The clocks of the C library, which one replica reads for all [Fiala15, 3.3.3].
  *
  * The MPI reads clocks too, at any moment, and gets its own. Only the thread that initialized MPI calls in an order
  * that replicas share; other threads read the clock themselves. */
@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/times.h>
@@ -94,26 +93,5 @@ int getrusage(__rusage_who_t who, struct rusage *usage)
     int result = real(who, usage);
     if (!result && is_shared(CALLER))
         share(usage, sizeof *usage);
-    return result;
-}
-
-ssize_t getrandom(void *buffer, size_t length, unsigned flags)
-{
-    REAL(getrandom);
-    ssize_t result = real(buffer, length, flags);
-    if (is_shared(CALLER)) {
-        share(&result, sizeof result);
-        if (result > 0)
-            share(buffer, (size_t)result);
-    }
-    return result;
-}
-
-int getentropy(void *buffer, size_t length)
-{
-    REAL(getentropy);
-    int result = real(buffer, length);
-    if (!result && is_shared(CALLER))
-        share(buffer, length);
     return result;
 }

@@ -8,6 +8,7 @@
 #include "history.h"
 #include "requests.h"
 #include "teams.h"
+#include "waits.h"
 
 /* Some are made of what a node has, or as the MPI likes it: they must be alike in all teams. */
 static void check_same(MPI_Comm comm)
@@ -29,8 +30,10 @@ void meet(MPI_Comm comm)
 {
     MPI_Request request;
     flush_decisions();
+    begin_wait("meeting", NULL, -1, -1);
     if (PMPI_Ibarrier(comm, &request) == MPI_SUCCESS)
         complete(&request, MPI_STATUS_IGNORE);
+    end_wait();
 }
 
 void after_new_communicator(MPI_Comm comm)

@@ -90,16 +90,7 @@ static long difference(const struct packed *packed, const struct testimony *test
 /* The rank of the sender among all of the team, whatever communicator the message came by; -1 if there is none. */
 static int sender_of(const struct origin *origin)
 {
-    MPI_Group members, all;
-    int sender = -1, place = origin->peer < 0 ? -1 : shadow_rank(origin->shadow, origin->peer, teams.replica);
-    if (place < 0)
-        return -1;
-    PMPI_Comm_group(origin->shadow->comm, &members);
-    PMPI_Comm_group(teams.team, &all);
-    PMPI_Group_translate_ranks(members, 1, &place, all, &sender);
-    PMPI_Group_free(&members);
-    PMPI_Group_free(&all);
-    return sender < 0 ? -1 : sender;
+    return origin->peer < 0 ? -1 : origin->shadow->ranks[origin->shadow->first_peer + origin->peer];
 }
 
 size_t compare(struct region *regions, int count, struct packed *packed, const struct digest *mine,

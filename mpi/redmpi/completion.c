@@ -12,6 +12,7 @@
 #include "receives.h"
 #include "requests.h"
 #include "teams.h"
+#include "waits.h"
 
 /* A request that waits for nothing: none, or a persistent one that was not started. */
 static bool is_idle(MPI_Request handle)
@@ -45,12 +46,19 @@ static void set_empty(MPI_Status *status)
     PMPI_Status_set_cancelled(status, 0);
 }
 
+static int end_of_operation(struct request *own)
+{
+    begin_wait(own->kind == REQUEST_COLLECTIVE ? own->transfer->name : "MPI_Wait", NULL, -1, -1);
+    int result = complete(&own->data, &own->status);
+    end_wait();
+    return result;
+}
+
 /* Waits for one of ours, and compares what came of it: once, whether the program only looks or waits. */
 static int conclude(struct request *own, MPI_Status *status)
 {
     if (!own->is_checked) {
-        own->result = own->kind == REQUEST_RECEIVE ? finish_receive(own, &own->status)
-                                                   : complete(&own->data, &own->status);
+        own->result = own->kind == REQUEST_RECEIVE ? finish_receive(own, &own->status) : end_of_operation(own);
         if (own->kind == REQUEST_COLLECTIVE && own->result == MPI_SUCCESS)
             end_transfer_request(own);
         if (own->kind == REQUEST_COMMUNICATOR && own->result == MPI_SUCCESS)
@@ -195,9 +203,11 @@ int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *statu
         return MPI_SUCCESS;
     }
     flush_decisions();
+    begin_wait("MPI_Waitany", NULL, -1, -1);
     for (unsigned looks = 0; decides() && (found = find_done(count, requests)) < 0; looks++)
         rest(looks);
     must_decide(&found, count);
+    end_wait();
     *index = found;
     return finish(&requests[found], status);
 }
@@ -273,9 +283,11 @@ int MPI_Waitsome(int count, MPI_Request requests[], int *completed, int indices[
         return MPI_SUCCESS;
     *completed = 0;
     flush_decisions();
+    begin_wait("MPI_Waitsome", NULL, -1, -1);
     for (unsigned looks = 0; decides() && !(*completed = find_all_done(count, requests, indices)); looks++)
         rest(looks);
     must_decide(completed, count + 1);
+    end_wait();
     return finish_some(*completed, requests, indices, statuses);
 }
 

@@ -26,6 +26,7 @@
 #include "receives.h"
 #include "requests.h"
 #include "teams.h"
+#include "waits.h"
 
 /* Digests that are remembered, addresses of a machine that are tried, and how long each. */
 #define REMEMBERED 65536
@@ -108,7 +109,7 @@ static void lose(int replica)
     close(mine.peers[replica]);
     mine.peers[replica] = -1;
     if (!mine.is_leaving)
-        tell("lost %d", replica);
+        tell("lost %d at %lld", replica, event_time());
     agreement_lose(&mine.agreement, replica);
 }
 
@@ -244,6 +245,7 @@ static void *answer(void *unused)
         if (is_over)
             return NULL;
         int ready = poll(waited, (nfds_t)teams.replicas + 1, LOOK_MS);
+        look_at_wait();
         if (ready == 0)
             look_at_progress();
         if (ready <= 0)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static int file = -1;
@@ -45,6 +46,13 @@ void tell(const char *format, ...)
     va_start(arguments, format);
     tell_all(format, arguments);
     va_end(arguments);
+}
+
+long long event_time(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
 }
 
 static _Noreturn void end_job(const char *event, const char *format, va_list arguments)

@@ -13,6 +13,9 @@ void begin_events(int rank, int replica);
 /* One line, as of printf, with the name of an event first. Written at once: the process may die. */
 void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* The time of an event, in microseconds. The launcher ends all processes when one ends: it tells which was first. */
+long long event_time(void);
+
 /* Says why, and ends the whole job with the exit code of a job that was stopped. */
 _Noreturn void stop_job(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -16,8 +16,10 @@
 
 #include "callers.h"
 #include "files.h"
+#include "identity.h"
+#include "randomness.h"
 
-#define READ(folder, path, last) path_to_read(folder, path, last, CALLER, &place)
+#define READ(folder, path, last) path_to_look_at(folder, path, last, CALLER, &place)
 #define WRITE(folder, path, flags) path_to_write(folder, path, FOLLOW, flags, CALLER, &place)
 
 /* The other name of a function, for files of any size: the same where sizes have 64 bits. */
@@ -25,15 +27,23 @@
 
 _Static_assert(sizeof(off_t) == 8, "sizes of files have 64 bits");
 
+static const char *path_to_look_at(int folder, const char *path, enum last_link last, const void *caller,
+                                   struct place *place)
+{
+    const char *of_process = path_of_process(path, place->upper);
+    return of_process != path ? of_process : path_to_read(folder, path, last, caller, place);
+}
+
 static const char *path_to_open(int folder, const char *path, int flags, const void *caller, struct place *place)
 {
+    const char *of_device = path_of_device(path, caller, place->upper);
     bool is_temporary = (flags & O_TMPFILE) == O_TMPFILE;
     bool writes = flags & (O_CREAT | O_TRUNC) || (flags & O_ACCMODE) != O_RDONLY;
     enum last_link last = flags & O_NOFOLLOW ? DO_NOT_FOLLOW : FOLLOW;
-    if (is_temporary)
-        return path;
+    if (of_device != path || is_temporary)
+        return of_device;
     return writes && !(flags & O_PATH) ? path_to_write(folder, path, last, flags, caller, place)
-                                       : path_to_read(folder, path, last, caller, place);
+                                       : path_to_look_at(folder, path, last, caller, place);
 }
 
 /* The mode is there only where a file can be created. */
@@ -252,6 +262,8 @@ char *get_current_dir_name(void)
     return comes_from_mpi(CALLER) ? real() : shown_path(real());
 }
 
+#define FIND(path) path_to_read(AT_FDCWD, path, FOLLOW, CALLER, &place)
+
 /* The path of what the team sees at a place: that outside. */
 static char *found_path(const struct place *place, char *found)
 {
@@ -265,7 +277,7 @@ char *realpath(const char *path, char *found)
 {
     REAL(realpath);
     struct place place;
-    return READ(AT_FDCWD, path, FOLLOW) == path ? real(path, found) : found_path(&place, found);
+    return FIND(path) == path ? real(path, found) : found_path(&place, found);
 }
 
 /* What the compiler calls instead where it knows the room. */
@@ -274,7 +286,7 @@ char *__realpath_chk(const char *path, char *found, size_t room)
 {
     REAL(__realpath_chk);
     struct place place;
-    return READ(AT_FDCWD, path, FOLLOW) == path ? real(path, found, room) : found_path(&place, found);
+    return FIND(path) == path ? real(path, found, room) : found_path(&place, found);
 }
 
 char *__getcwd_chk(char *place, size_t room, size_t most);
@@ -289,7 +301,7 @@ char *canonicalize_file_name(const char *path)
 {
     REAL(canonicalize_file_name);
     struct place place;
-    return READ(AT_FDCWD, path, FOLLOW) == path ? real(path) : found_path(&place, NULL);
+    return FIND(path) == path ? real(path) : found_path(&place, NULL);
 }
 
 int truncate(const char *path, off_t length)

@@ -7,10 +7,12 @@
 #include "envelopes.h"
 #include "events.h"
 #include "history.h"
+#include "identity.h"
 #include "injector.h"
 #include "life.h"
 #include "teams.h"
 #include "timesteps.h"
+#include "waits.h"
 
 void begin_replica(void)
 {
@@ -20,12 +22,15 @@ void begin_replica(void)
     if (teams.is_quiet)
         return;
     begin_events(teams.rank, teams.replica);
+    share_node();
     char node[MPI_MAX_PROCESSOR_NAME];
     int length;
     PMPI_Get_processor_name(node, &length);
     const char *named = getenv("RAMPART_NODE");
     tell("begin %s", named ? named : node);
+    tell("process %d", real_pid());
     begin_timesteps();
+    begin_waits();
     begin_injector();
     begin_connections();
     begin_decisions();
@@ -36,13 +41,22 @@ void end_replica(void)
     if (teams.is_quiet)
         return;
     record_step(STEP_END, 0, 0, 0);
+    begin_wait("MPI_Finalize", NULL, -1, -1);
     end_decisions();
     end_envelopes();
     end_connections();
+    end_wait();
     struct tally tally = connections_tally();
     end_teams();
     tell("end compared %llu differed %llu replaced %llu steps %llu", (unsigned long long)tally.compared,
          (unsigned long long)tally.differed, (unsigned long long)tally.replaced, (unsigned long long)timestep());
+}
+
+/* The program ends without MPI_Finalize, by its own will. */
+__attribute__((destructor)) static void leave_early(void)
+{
+    if (!teams.is_quiet)
+        tell("left at %lld", event_time());
 }
 
 int MPI_Init(int *argc, char ***argv)

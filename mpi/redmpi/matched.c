@@ -11,6 +11,7 @@
 #include "receives.h"
 #include "requests.h"
 #include "teams.h"
+#include "waits.h"
 
 /* A message that was probed and not received yet. */
 struct matched {
@@ -89,6 +90,7 @@ int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Sta
     struct decision decision = { .kind = DECISION_FOUND };
     comm = real_comm(comm);
     status = status == MPI_STATUS_IGNORE ? &own : status;
+    begin_wait("message", shadow_of(comm), source, tag);
     if (decides()) {
         wait_for(source, tag, comm, message, status);
         decision.numbers[0] = status->MPI_SOURCE;
@@ -99,6 +101,7 @@ int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Sta
         wait_for(decision.numbers[0], decision.numbers[1], comm, message, status);
     }
     begin(*message, status, comm);
+    end_wait();
     return MPI_SUCCESS;
 }
 

@@ -15,6 +15,7 @@
 #include "receives.h"
 #include "requests.h"
 #include "teams.h"
+#include "waits.h"
 
 /* Whether the MPI will take this. All else it is to refuse as it does without us. */
 static bool is_valid(const struct shadow *shadow, int count, MPI_Datatype type, int peer, int tag)
@@ -59,10 +60,9 @@ static int begin_send(enum send_mode mode, const void *buffer, int count, MPI_Da
 }
 
 /* A send that waits may do so in the MPI, unless receives need us meanwhile. */
-static int send_now(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
-                    MPI_Comm comm)
+static int send_alone(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
+                      MPI_Comm comm)
 {
-    flush_decisions();
     if (mode == SEND_STANDARD && !has_open_wildcards()) {
         announce((void *)buffer, count, type, peer, tag, comm);
         return PMPI_Send(buffer, count, type, peer, tag, comm);
@@ -70,6 +70,16 @@ static int send_now(enum send_mode mode, const void *buffer, int count, MPI_Data
     MPI_Request request;
     int result = begin_send(mode, buffer, count, type, peer, tag, comm, &request);
     return result == MPI_SUCCESS ? complete(&request, MPI_STATUS_IGNORE) : result;
+}
+
+static int send_now(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
+                    MPI_Comm comm)
+{
+    flush_decisions();
+    begin_wait("MPI_Send", shadow_of(comm), peer, tag);
+    int result = send_alone(mode, buffer, count, type, peer, tag, comm);
+    end_wait();
+    return result;
 }
 
 int MPI_Send(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)

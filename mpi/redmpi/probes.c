@@ -5,6 +5,7 @@
 #include "receives.h"
 #include "requests.h"
 #include "teams.h"
+#include "waits.h"
 
 /* Looks for a message that no receive of the program will take. */
 static bool look(int source, int tag, MPI_Comm comm, MPI_Status *status)
@@ -46,9 +47,11 @@ int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
     MPI_Status own;
     comm = real_comm(comm);
     status = status == MPI_STATUS_IGNORE ? &own : status;
+    begin_wait("message", shadow_of(comm), source, tag);
     if (decides())
         wait_for(source, tag, comm, status);
     share(status, comm);
+    end_wait();
     return MPI_SUCCESS;
 }
 

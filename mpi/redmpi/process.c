@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "identity.h"
 #include "map.h"
+#include "randomness.h"
 
 /* The native rank of this process; -1 if it is none of the job: a launcher, or a program that it starts. That of Slurm
  * counts only if its launcher has started the job: other launchers start helpers of theirs by it. */
@@ -78,6 +80,8 @@ __attribute__((constructor)) static void begin_process(int count, char **argumen
     place_memory_alike(arguments);
     begin_map(folder, atoi(ranks), replicas ? atoi(replicas) : 0);
     struct seat seat = seat_of(native, atoi(ranks));
+    begin_random(folder, seat.rank);
+    begin_identity(seat.rank);
     begin_files(folder, seat.replica, seat.rank);
     if (seat.rank == 0)
         read_copy(folder);

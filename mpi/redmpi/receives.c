@@ -8,6 +8,7 @@
 #include "decisions.h"
 #include "events.h"
 #include "history.h"
+#include "waits.h"
 
 /* Uncertain receives, in the order in which they were posted. */
 static struct request *first, *last;
@@ -261,8 +262,10 @@ int finish_receive(struct request *request, MPI_Status *status)
 {
     if (!receive_is_here(request)) {
         flush_decisions();
+        begin_wait("message", request->shadow, request->wanted_peer, request->wanted_tag);
         for (unsigned looks = 0; !receive_is_here(request); looks++)
             rest(looks);
+        end_wait();
     }
     land(request);
     if (request->wanted_peer != MPI_PROC_NULL && !request->is_cancelled)

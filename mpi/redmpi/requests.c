@@ -9,6 +9,7 @@
 #include "decisions.h"
 #include "events.h"
 #include "receives.h"
+#include "waits.h"
 
 /* Requests at a time, and looks without a rest. */
 #define MOST_REQUESTS (1 << 20)
@@ -152,11 +153,13 @@ int complete(MPI_Request *request, MPI_Status *status)
     if (is_done || result != MPI_SUCCESS)
         return result;
     flush_decisions();
+    begin_wait("MPI_Wait", NULL, -1, -1);
     for (unsigned looks = 0; !is_done && result == MPI_SUCCESS; looks++) {
         advance_receives();
         rest(looks);
         result = PMPI_Test(request, &is_done, status);
     }
+    end_wait();
     return result;
 }
 

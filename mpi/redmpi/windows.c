@@ -11,6 +11,7 @@
 #include "receives.h"
 #include "requests.h"
 #include "teams.h"
+#include "waits.h"
 
 /* The attribute of a window that is our record of it. */
 static int window_key = MPI_KEYVAL_INVALID;
@@ -173,11 +174,13 @@ int MPI_Win_start(MPI_Group group, int assert, MPI_Win win)
     struct window *window = window_of(win);
     int count = 0, *members = window ? ranks_in(window->comm, group, &count) : NULL;
     flush_decisions();
+    begin_wait("MPI_Win_start", NULL, -1, -1);
     for (int i = 0; i < count; i++) {
         MPI_Request request;
         PMPI_Irecv(NULL, 0, MPI_BYTE, members[i], window->tickets.place, window->comm, &request);
         complete(&request, MPI_STATUS_IGNORE);
     }
+    end_wait();
     free(members);
     return PMPI_Win_start(group, assert, win);
 }
@@ -197,11 +200,13 @@ int MPI_Win_wait(MPI_Win win)
     if (teams.is_quiet)
         return PMPI_Win_wait(win);
     flush_decisions();
+    begin_wait("MPI_Win_wait", NULL, -1, -1);
     for (unsigned looks = 0; !is_done && result == MPI_SUCCESS; looks++) {
         advance_receives();
         rest(looks);
         result = PMPI_Win_test(win, &is_done);
     }
+    end_wait();
     return result;
 }
 
@@ -240,10 +245,12 @@ void share_bytes(void *bytes, int length)
 
 static void wait_for_count(const struct window *window, int target, enum ticket which, uint64_t count)
 {
+    begin_wait("turn", window->shadow, target, -1);
     for (unsigned looks = 0; add_to_ticket(&window->tickets, target, which, 0) != count; looks++) {
         advance_receives();
         rest(looks);
     }
+    end_wait();
 }
 
 void wait_for_turn(const struct window *window, int target, enum ticket next, enum ticket turn)

@@ -1,5 +1,8 @@
 //! Replicas of real MPI programs, for each MPI that is installed.
 
+mod identity;
+mod lives;
+
 use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -52,13 +55,18 @@ impl Job {
         self.run_ranks("4", options, argument)
     }
 
-    fn run_ranks(&self, ranks: &str, options: &[&str], argument: &str) -> (CommandOutput, Value) {
+    fn command(&self, ranks: &str, options: &[&str], argument: &str) -> Command {
         let program = self.rampart.folder().join("program");
-        let head = ["mpirun", "-n", ranks, "--json"];
+        let head = ["mpirun", "-n", ranks];
         let words = [&head, options, &["--", program.to_str().unwrap(), argument]].concat();
         let mut command = self.rampart.command_within(MOST_SECONDS, &words);
-        command.current_dir(self.rampart.folder());
-        let output = CommandOutput::from(command.envs(SETTINGS).output().expect("the binary runs"));
+        command.current_dir(self.rampart.folder()).envs(SETTINGS);
+        command
+    }
+
+    fn run_ranks(&self, ranks: &str, options: &[&str], argument: &str) -> (CommandOutput, Value) {
+        let mut command = self.command(ranks, &[&["--json"], options].concat(), argument);
+        let output = CommandOutput::from(command.output().expect("the binary runs"));
         let begin = output.err.rfind("{\n  \"compared\"").unwrap_or_else(|| panic!("no document: {output:?}"));
         let document = serde_json::from_str(&output.err[begin..]).unwrap_or_else(|error| panic!("{error}: {output:?}"));
         (output, document)

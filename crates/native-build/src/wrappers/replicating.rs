@@ -91,9 +91,18 @@ const COUNT: &str = "MPI_Count";
 /// the text of `collectives.h`, declares the functions that describe collective operations.
 pub fn generate(header: &str, table: &str, descriptions: &str) -> String {
     let mut out = String::from("/* Generated from mpi.h by rampart. */\n");
-    for include in
-        ["bindings", "collectives", "communicators", "decisions", "events", "fortran", "receives", "requests", "teams"]
-    {
+    for include in [
+        "bindings",
+        "collectives",
+        "communicators",
+        "decisions",
+        "events",
+        "fortran",
+        "receives",
+        "requests",
+        "teams",
+        "waits",
+    ] {
         let _ = writeln!(out, "#include \"{include}.h\"");
     }
     let table: BTreeMap<&str, Treatment> = table
@@ -236,10 +245,12 @@ fn write_collective(out: &mut String, name: &str, parameters: &[Parameter], desc
         (Ends::Now, _) | (_, None) => {
             let mut letters = name.chars();
             let first = letters.next().map(|letter| letter.to_ascii_lowercase()).unwrap_or_default();
+            out.push_str("    begin_wait(transfer.name, NULL, -1, -1);\n");
             let _ = writeln!(out, "    int result = PMPI_I{first}{}({given}, &native);", letters.as_str());
             let _ = writeln!(out, "    if (result == MPI_SUCCESS)");
             let _ = writeln!(out, "        result = complete(&native, MPI_STATUS_IGNORE);");
             let _ = writeln!(out, "    if (result == MPI_SUCCESS)\n        after_transfer(&transfer);");
+            out.push_str("    end_wait();\n");
         }
         (Ends::Later | Ends::Persistent, Some((request, rest))) => {
             let kind = if ends == Ends::Later { "" } else { "persistent_" };

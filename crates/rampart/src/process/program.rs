@@ -38,15 +38,21 @@ impl ChildProgram {
         Ok(Self { process: Process::find(child.id())?, child, signals })
     }
 
+    /// Its process id.
+    pub fn number(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until the program ends, and calls `poll` after each pause. Pauses are longer if `poll` takes long, so that
     /// it takes at most a twentieth of a CPU.
     ///
     /// A signal ends a pause and is passed on; one that comes just before a pause is passed on after it.
     pub fn wait(self, pause: Duration, mut poll: impl FnMut()) -> Result<ExitStatus, Error> {
-        self.wait_or_end(pause, || {
+        let continues = || {
             poll();
             ControlFlow::Continue(())
-        })
+        };
+        Ok(self.wait_or_end(pause, continues)?.status)
     }
 
     /// The same; asks the program to end whenever `poll` breaks.
@@ -54,18 +60,30 @@ impl ChildProgram {
         mut self,
         pause: Duration,
         mut poll: impl FnMut() -> ControlFlow<()>,
-    ) -> Result<ExitStatus, Error> {
+    ) -> Result<ProgramEnd, Error> {
         let mut next = pause;
+        let mut was_asked = false;
         while !self.process.has_ended(next) {
             let began = Instant::now();
             if poll().is_break() {
                 self.process.terminate();
+                was_asked = true;
             }
             next = (began.elapsed() * PAUSE_RATIO).clamp(pause, pause.max(LONGEST_PAUSE));
-            self.signals.pending().for_each(|signal| self.process.pass_on(signal));
+            let process = &self.process;
+            was_asked |= self.signals.pending(|signal| process.pass_on(signal));
         }
-        self.child.wait().map_err(Error::Waiting)
+        was_asked |= self.signals.pending(|_| ());
+        Ok(ProgramEnd { status: self.child.wait().map_err(Error::Waiting)?, was_asked })
     }
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgramEnd {
+    pub status: ExitStatus,
+    /// A signal was sent to this process, by a user or by another process, or the program was asked to end.
+    pub was_asked: bool,
 }
 
 /// The exit code of a program, or 128 plus the signal that ended it, as shells have it.
@@ -108,7 +126,7 @@ mod tests {
         let mut command = Command::new("sleep");
         command.arg("1000");
         let program = ChildProgram::start(command).unwrap();
-        let status = program.wait_or_end(Duration::from_millis(1), || ControlFlow::Break(())).unwrap();
-        assert_eq!(exit_code(status), 128 + 15);
+        let end = program.wait_or_end(Duration::from_millis(1), || ControlFlow::Break(())).unwrap();
+        assert_eq!((exit_code(end.status), end.was_asked), (128 + 15, true));
     }
 }

@@ -56,10 +56,13 @@ impl ForwardedSignals {
         SignalsInfo::new(caught).map(Self).map_err(Error::Signal)
     }
 
-    /// The signals since the last call, without those of a terminal, which sends them to the program too.
-    pub fn pending(&mut self) -> impl Iterator<Item = i32> {
+    /// Passes on the signals since the last call, without those of a terminal, which sends them to the program too.
+    /// Returns whether one of them, of either kind, asks for an end.
+    pub fn pending(&mut self, mut pass_on: impl FnMut(i32)) -> bool {
         let by_process = |cause| matches!(cause, Cause::Sent(Sent::User | Sent::Queue | Sent::TKill));
-        self.0.pending().filter(move |origin| by_process(origin.cause)).map(|origin| origin.signal)
+        let signals: Vec<_> = self.0.pending().collect();
+        signals.iter().filter(|origin| by_process(origin.cause)).for_each(|origin| pass_on(origin.signal));
+        signals.iter().any(|origin| ![SIGUSR1, SIGUSR2].contains(&origin.signal))
     }
 }
 

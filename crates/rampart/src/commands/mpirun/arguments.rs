@@ -35,6 +35,9 @@ pub struct MpirunArguments {
     /// Write a page about the job: what was compared, and each mismatch
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// Say for what each rank waits when all have waited for so many seconds; 0 never does
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub patience: u32,
     /// The launcher, which must take `-n` [default: `mpirun.openmpi` or `mpirun.mpich`, as the program's MPI is, or
     /// else `mpirun`]
     #[arg(long, value_name = "NAME")]

@@ -3,7 +3,9 @@
 pub mod arguments;
 mod files;
 mod injection;
+mod launcher;
 mod library;
+mod lives;
 mod output;
 mod pages;
 mod placement;
@@ -12,11 +14,14 @@ mod report_page;
 mod reports;
 mod study;
 mod taint;
+mod waits;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
 use std::ops::ControlFlow;
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
@@ -25,15 +30,17 @@ use rampart_native_build::{Compiler, Library};
 
 use self::arguments::MpirunArguments;
 use self::files::{JobFiles, Misplaced};
+use self::launcher::LauncherWatch;
 use self::library::MpiKind;
 use self::output::{JobOutput, Undecided};
 use self::pages::JobPages;
 use self::placement::Placement;
 use self::reports::JobReport;
 use self::study::PropagationStudy;
+use self::waits::Standstill;
 use crate::error::Error;
 use crate::output::text::count;
-use crate::process::program::{ChildProgram, exit_code};
+use crate::process::program::{ChildProgram, ProgramEnd, exit_code};
 
 /// What tells a process its rank (`mpi/redmpi/process.c`).
 const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"];
@@ -59,6 +66,7 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     let library = Library::REDMPI.build(&compiler, &path)?;
     let counter = arguments.counted().map(|name| Library::build_counter(&compiler, &path, name)).transpose()?;
     copy_input(&path)?;
+    leave_seed(&path)?;
     if let Some(placement) = placement {
         placement.write(&path, arguments.n.get())?;
     }
@@ -69,10 +77,14 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     let job = ChildProgram::start(command)?;
     // Whatever happens now: what the replicas write is kept until it is in place.
     folder.disable_cleanup(true);
-    let (status, printed) = wait(job, &mut output, undecided)?;
+    let standstill = Standstill::of(&path, arguments.n.get() * arguments.replicas, arguments.patience);
+    let (ProgramEnd { status, was_asked }, printed) = wait(job, &mut output, undecided, standstill)?;
     let mut report = JobReport::read(&path)?;
     let stop_for = |output: &JobOutput| output.undecided().filter(|_| undecided == Undecided::Nothing);
     report.stop_for_output(stop_for(&output));
+    if !was_asked {
+        report.look_for_early_end(signal_of(status, is_of_open_mpi(kind, &launcher)));
+    }
     let end = report.end(status.success());
     let files = JobFiles::of(&path, arguments.replicas, end, undecided).settle();
     report.files = files.map_err(|Misplaced { path: file, cause }| {
@@ -93,21 +105,32 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     Ok(if report.stopped.is_some() || is_undecided { 1 } else { exit_code(status) })
 }
 
-/// Waits for the job, passes on what it prints, and ends it where that is undecided or cannot be passed on.
+/// The signal that ended the first process, as the launcher of Open MPI tells it. That of MPICH may tell the one by
+/// which it ended the others.
+fn signal_of(status: ExitStatus, is_of_open_mpi: bool) -> Option<i32> {
+    status.code().filter(|code| is_of_open_mpi && (129..=192).contains(code)).map(|code| code - 128)
+}
+
+/// Waits for the job, passes on what it prints, and says if it stands still. Ends it where what it prints is undecided
+/// or cannot be passed on.
 fn wait(
     job: ChildProgram,
     output: &mut JobOutput,
     undecided: Undecided,
-) -> Result<(ExitStatus, std::io::Result<()>), Error> {
+    mut standstill: Standstill,
+) -> Result<(ProgramEnd, std::io::Result<()>), Error> {
     let mut printed = Ok(());
-    let status = job.wait_or_end(PAUSE, || {
+    let mut launcher = LauncherWatch::of(job.number());
+    let end = job.wait_or_end(PAUSE, || {
         if printed.is_ok() {
             printed = output.pass_on();
         }
+        launcher.look();
+        standstill.look().into_iter().flatten().for_each(|line| eprintln!("rampart: {line}"));
         let is_wrong = undecided == Undecided::Nothing && output.undecided().is_some();
         if is_wrong || printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    Ok((status, printed))
+    Ok((end, printed))
 }
 
 /// Copies standard input for the replicas of the first rank, if it is a file: the launcher hands it to one process
@@ -121,6 +144,17 @@ fn copy_input(folder: &Path) -> Result<(), Error> {
         std::io::copy(&mut input, &mut copy).map_err(unwritten)?;
     }
     Ok(())
+}
+
+/// Leaves a secret for what all replicas of a rank must draw alike (`mpi/redmpi/randomness.h`).
+fn leave_seed(folder: &Path) -> Result<(), Error> {
+    let mut seed = [0; 32];
+    let path = folder.join("seed");
+    let written = File::open("/dev/urandom").and_then(|mut device| {
+        device.read_exact(&mut seed)?;
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?.write_all(&seed)
+    });
+    written.map_err(|cause| Error::Job { path, cause })
 }
 
 /// The first launcher that can be run, or the last name, for the message.
@@ -181,6 +215,7 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload
         ("RAMPART_REDMPI", folder.into()),
         ("RAMPART_REPLICAS", arguments.replicas.to_string().into()),
         ("RAMPART_RANKS", arguments.n.to_string().into()),
+        ("RAMPART_PATIENCE", arguments.patience.to_string().into()),
     ];
     if let Some(wish) = arguments.wish() {
         variables.push(("RAMPART_ON_MISMATCH", wish.into()));
@@ -217,16 +252,13 @@ fn show(arguments: &MpirunArguments, report: &JobReport, study: Option<&Propagat
         eprintln!("rampart: replicas left their common path: {why}");
     } else if let Some(why) = &report.stopped {
         eprintln!("rampart: the job was stopped: {why}");
+    } else if let Some(line) = report.early_end_line() {
+        eprintln!("rampart: {line}");
     } else if report.began == 0 {
         eprintln!("rampart: the program did not begin with MPI: nothing was compared");
         return;
     }
-    eprintln!(
-        "rampart: {} compared in {ranks} ranks of {replicas} replicas: {} differed, {} replaced",
-        if report.compared == 1 { "1 message".to_owned() } else { format!("{} messages", count(report.compared)) },
-        count(report.messages() as u64),
-        count(report.replaced)
-    );
+    eprintln!("rampart: {}", report.summary(ranks, replicas));
     if let Some(study) = study {
         eprintln!("rampart: {}", study.summary(ranks));
         if report.stopped.is_none() && report.ended < report.began {

@@ -66,6 +66,9 @@ fn verdict(job: &EndedJob<'_>) -> (&'static str, String) {
     let report = job.report;
     let is_undecided = report.mismatches.iter().any(|one| one.verdict == "undecided");
     let differ = !report.outputs.is_empty() || !report.files.is_empty();
+    if let Some(line) = report.early_end_line() {
+        return ("bad", format!("The job did not come to its end: {line}."));
+    }
     match &report.stopped {
         Some(why) if report.has_diverged => ("bad", format!("Replicas left their common path: {why}")),
         Some(why) => ("bad", format!("The job was stopped: {why}")),

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::files::FileMismatch;
+use super::lives::{EarlyEnd, Lives};
 use super::output::{JobEnd, OutputMismatch};
 use super::placement::crowded;
 use crate::error::Error;
@@ -57,6 +58,11 @@ pub struct JobReport {
     pub files: Vec<FileMismatch>,
     /// Why the job was stopped.
     pub stopped: Option<String>,
+    /// The program ended itself by `MPI_Abort`.
+    pub was_aborted: bool,
+    pub lives: Lives,
+    /// The job came to an early end: with which process, and the signal that ended it, as far as they are known.
+    pub early_end: Option<(Option<EarlyEnd>, Option<i32>)>,
     /// The nodes of replicas, by rank and replica.
     pub nodes: BTreeMap<(u32, u32), String>,
 }
@@ -82,6 +88,7 @@ impl JobReport {
     /// A line of one process.
     pub fn see(&mut self, rank: u32, replica: u32, line: &str) {
         let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
+        self.lives.see(rank, replica, what, rest);
         match what {
             "begin" => {
                 self.began += 1;
@@ -108,8 +115,39 @@ impl JobReport {
                 self.has_diverged = true;
                 self.stopped = self.stopped.take().or_else(|| Some(format!("rank {rank}: {rest}")));
             }
+            "aborted" => self.was_aborted = true,
             _ => {}
         }
+    }
+
+    /// A process ended before its time, and nobody wanted that. `signal` is that of the launcher's exit code.
+    pub fn look_for_early_end(&mut self, signal: Option<i32>) {
+        if self.stopped.is_none() && !self.was_aborted && self.ended < self.began {
+            self.early_end = Some((self.lives.first_end(), signal));
+        }
+    }
+
+    /// A line for that process.
+    pub fn early_end_line(&self) -> Option<String> {
+        let (Some(end), signal) = self.early_end.as_ref()? else {
+            return Some(
+                "a process died, and none could say which it was; this MPI cannot go on without it".to_owned(),
+            );
+        };
+        let node = self.nodes.get(&(end.rank, end.replica)).map_or("?", String::as_str);
+        Some(end.line(node, *signal))
+    }
+
+    /// What was compared, in words. Processes count until they end, so of a job that ended early only differences are
+    /// known.
+    pub fn summary(&self, ranks: u32, replicas: u32) -> String {
+        let (job, differed) = (format!("{ranks} ranks of {replicas} replicas"), count(self.messages() as u64));
+        if self.early_end.is_some() {
+            return format!("messages compared in {job}: {differed} differed until then");
+        }
+        let messages =
+            if self.compared == 1 { "1 message".to_owned() } else { format!("{} messages", count(self.compared)) };
+        format!("{messages} compared in {job}: {differed} differed, {} replaced", count(self.replaced))
     }
 
     /// How the job ended, of which the launcher says whether all is well.
@@ -203,6 +241,7 @@ impl JobReport {
             "injected": self.injections.len(),
             "injections": self.injections.iter().map(Injected::document).collect::<Vec<_>>(),
             "stopped": self.stopped,
+            "died": self.early_end.as_ref().map(|(end, signal)| end.as_ref().map(|end| end.document(*signal))),
             "erring_nodes": self.erring_nodes(),
             "crowded_nodes": self.crowded_nodes(),
             "output_mismatches": self.outputs.iter().map(output_document).collect::<Vec<_>>(),
