@@ -336,7 +336,7 @@ void describe_Exscan(struct transfer *transfer, const void *sendbuf, void *recvb
  * the output stays as it is. */
 static int *sources_in(MPI_Comm comm, int *count)
 {
-    int kind, others, is_weighted, *sources = NULL;
+    int kind, others = 0, is_weighted, *sources = NULL;
     *count = 0;
     PMPI_Topo_test(comm, &kind);
     if (kind == MPI_CART)
@@ -348,7 +348,7 @@ static int *sources_in(MPI_Comm comm, int *count)
     int dimensions = *count;
     if (kind == MPI_CART)
         *count *= 2;
-    sources = malloc(sizeof *sources * (size_t)(*count + 1));
+    sources = malloc(sizeof *sources * (size_t)(*count + others + 1));
     if (!sources)
         stop_job("no memory for the neighbours of a process");
     if (kind == MPI_CART) {
@@ -357,7 +357,7 @@ static int *sources_in(MPI_Comm comm, int *count)
     } else if (kind == MPI_GRAPH) {
         PMPI_Graph_neighbors(comm, rank_in(comm), *count, sources);
     } else if (kind == MPI_DIST_GRAPH) {
-        PMPI_Dist_graph_neighbors(comm, *count, sources, MPI_UNWEIGHTED, 0, NULL, MPI_UNWEIGHTED);
+        PMPI_Dist_graph_neighbors(comm, *count, sources, MPI_UNWEIGHTED, others, sources + *count, MPI_UNWEIGHTED);
     }
     return sources;
 }

@@ -25,10 +25,8 @@ void keep_type_of(struct region *region)
 
 void drop_type_of(struct region *region)
 {
-    if (region->bytes && is_derived(region->type)) {
-        forget_type(region->type);
+    if (region->bytes && is_derived(region->type))
         PMPI_Type_free(&region->type);
-    }
 }
 
 struct packed pack_regions(const struct region *regions, int count)

@@ -55,6 +55,25 @@ static bool is_dense(MPI_Datatype type)
     return result;
 }
 
+static int forget(MPI_Datatype type, int key, void *attribute, void *unused)
+{
+    struct type_facts *facts = attribute;
+    (void)key, (void)unused;
+    if (facts->type == type)
+        facts->is_known = false;
+    return MPI_SUCCESS;
+}
+
+/* When a type is freed, another one may get its handle. The MPI frees types, too: those of sections of arrays, in
+ * Fortran 2008. So what is known of a type ends as an attribute of it does. */
+static void forget_with(MPI_Datatype type, struct type_facts *facts)
+{
+    static int key = MPI_KEYVAL_INVALID;
+    if (key == MPI_KEYVAL_INVALID)
+        PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &key, NULL);
+    PMPI_Type_set_attr(type, key, facts);
+}
+
 static const struct type_facts *facts_of(MPI_Datatype type)
 {
     struct type_facts *facts = place_of(type);
@@ -64,21 +83,21 @@ static const struct type_facts *facts_of(MPI_Datatype type)
     MPI_Aint low;
     int integers, addresses, types, combiner;
     PMPI_Type_size_x(type, &size);
-    *facts = (struct type_facts){ .type = type, .size = (size_t)size, .is_known = true, .is_dense = is_dense(type) };
-    PMPI_Type_get_extent(type, &low, &facts->extent);
     PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-    facts->is_derived = combiner != MPI_COMBINER_NAMED;
+    if (combiner != MPI_COMBINER_NAMED)
+        forget_with(type, facts);
+    *facts = (struct type_facts){ .type = type,
+                                  .size = (size_t)size,
+                                  .is_known = true,
+                                  .is_dense = is_dense(type),
+                                  .is_derived = combiner != MPI_COMBINER_NAMED };
+    PMPI_Type_get_extent(type, &low, &facts->extent);
     return facts;
 }
 
 bool is_derived(MPI_Datatype type)
 {
     return facts_of(type)->is_derived;
-}
-
-void forget_type(MPI_Datatype type)
-{
-    place_of(type)->is_known = false;
 }
 
 size_t message_bytes(size_t count, MPI_Datatype type)

@@ -47,9 +47,6 @@ size_t message_bytes(size_t count, MPI_Datatype type);
 /* The type is one that the program may free. */
 bool is_derived(MPI_Datatype type);
 
-/* The program frees a type: another may get its handle. */
-void forget_type(MPI_Datatype type);
-
 struct digest digest_of(const void *data, size_t bytes);
 
 /* Fills an envelope, and returns how many of its bytes are to be sent. The digest is computed if it is null and needed.

@@ -230,6 +230,13 @@ static void check(struct request *request)
         PMPI_Status_set_elements_x(&request->status, MPI_BYTE, (MPI_Count)right);
 }
 
+/* MPICH does not say so after MPI_Irecv, but after MPI_Recv. */
+static void name_no_process(MPI_Status *status)
+{
+    status->MPI_SOURCE = MPI_PROC_NULL;
+    status->MPI_TAG = MPI_ANY_TAG;
+}
+
 int finish_receive(struct request *request, MPI_Status *status)
 {
     if (!receive_is_here(request)) {
@@ -237,7 +244,9 @@ int finish_receive(struct request *request, MPI_Status *status)
         for (unsigned looks = 0; !receive_is_here(request); looks++)
             rest(looks);
     }
-    if (request->wanted_peer != MPI_PROC_NULL && !request->is_cancelled)
+    if (request->wanted_peer == MPI_PROC_NULL)
+        name_no_process(&request->status);
+    else if (!request->is_cancelled)
         check(request);
     if (request->wanted_peer == MPI_ANY_SOURCE)
         open_wildcards--;

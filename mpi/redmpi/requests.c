@@ -67,10 +67,8 @@ void keep_type(struct request *request, MPI_Datatype type)
 
 void free_request(struct request *request)
 {
-    if (request->is_type_ours) {
-        forget_type(request->type);
+    if (request->is_type_ours)
         PMPI_Type_free(&request->type);
-    }
     shadow_release(request->shadow);
     request->kind = REQUEST_FREE;
     request->next_free = free_records;

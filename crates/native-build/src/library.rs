@@ -21,10 +21,7 @@ const OPTIONS: [&str; 9] =
     ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g0", "-fno-lto", "-fPIC", "-shared", "-pthread", "-Wl,-z,lazy"];
 
 /// What the library that counts the calls of one function needs.
-const COUNTER: [(&str, &str); 2] = [
-    ("fortran.h", include_str!("../../../mpi/fortran/fortran.h")),
-    ("timesteps.h", include_str!("../../../mpi/redmpi/timesteps.h")),
-];
+const COUNTER: (&str, &str) = ("timesteps.h", include_str!("../../../mpi/redmpi/timesteps.h"));
 
 /// The names of Fortran's functions, its calls with requests, and what a library shows, for all libraries.
 const SHARED: [(&str, &str); 3] = [
@@ -152,9 +149,7 @@ impl Library {
         let wrapper = counting::generate(&declared, function).ok_or_else(|| Error::NoFunction(function.to_owned()))?;
         let (source, library) = (folder.join("counter.c"), folder.join("librampart-timesteps.so"));
         fs::write(&source, wrapper).map_err(&unwritten)?;
-        for (name, text) in COUNTER {
-            fs::write(folder.join(name), text).map_err(&unwritten)?;
-        }
+        fs::write(folder.join(COUNTER.0), COUNTER.1).map_err(&unwritten)?;
         let mut words: Vec<&OsStr> = OPTIONS.map(OsStr::new).to_vec();
         words.extend(["-I".as_ref(), folder.as_os_str(), "-o".as_ref(), library.as_ref(), source.as_ref()]);
         compiler.run(WHAT, &words)?;
