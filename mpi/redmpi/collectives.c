@@ -46,7 +46,7 @@ static void compare_outputs(struct transfer *transfer)
     const int compared = compared_teams(teams.replicas);
     struct envelope envelopes[MOST_COMPARED];
     MPI_Request receives[MOST_COMPARED];
-    struct testimony testimony = { .envelopes = envelopes, .count = compared };
+    struct testimony testimony = { .count = compared };
     if (!transfer->count)
         return;
     for (int i = 0; i < compared; i++)
@@ -54,16 +54,17 @@ static void compare_outputs(struct transfer *transfer)
                    &receives[i]);
     struct packed packed = pack_regions(transfer->outputs, transfer->count);
     struct digest mine = digest_of(packed.data, packed.bytes);
-    struct envelope_place *place = next_envelope();
-    size_t length = fill_envelope(&place->envelope, &packed, &mine);
+    struct envelope_place *place = next_envelope(compared);
+    size_t length = fill_envelope(place->envelope, WHOLE, &packed, &mine);
     for (int i = 0; i < compared; i++)
-        PMPI_Isend(&place->envelope, (int)length, MPI_BYTE, team_after(i + 1), TAG_OUTPUT, teams.column,
+        PMPI_Isend(place->envelope, (int)length, MPI_BYTE, team_after(i + 1), TAG_OUTPUT, teams.column,
                    &place->sends[i]);
     for (int i = 0; i < compared; i++) {
         MPI_Status status;
         int came;
         complete(&receives[i], &status);
         PMPI_Get_count(&status, MPI_BYTE, &came);
+        testimony.envelopes[i] = &envelopes[i];
         testimony.came[i] = (size_t)came;
     }
     compare(transfer->outputs, transfer->count, &packed, &mine, &testimony,

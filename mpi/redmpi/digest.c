@@ -1,6 +1,7 @@
 /* See digest.h. */
 #include "digest.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,24 +190,35 @@ struct digest digest_of(const void *data, size_t bytes)
     return digest;
 }
 
-size_t fill_envelope(struct envelope *envelope, const struct packed *packed, const struct digest *digest)
+#define ENVELOPE_HEAD offsetof(struct envelope, content)
+
+size_t envelope_room(size_t bytes, size_t most)
+{
+    size_t content = bytes < most ? bytes : most;
+    if (content < sizeof ((struct envelope *)NULL)->content.hash)
+        content = sizeof ((struct envelope *)NULL)->content.hash;
+    size_t room = (ENVELOPE_HEAD + content + 7) / 8 * 8;
+    return room < INT_MAX ? room : INT_MAX / 8 * 8;
+}
+
+size_t fill_envelope(struct envelope *envelope, size_t most, const struct packed *packed, const struct digest *digest)
 {
     envelope->bytes = packed->bytes;
-    if (packed->bytes <= WHOLE) {
+    if (packed->bytes <= most) {
         if (packed->bytes)
             memcpy(envelope->content.data, packed->data, packed->bytes);
-        return offsetof(struct envelope, content) + packed->bytes;
+        return ENVELOPE_HEAD + packed->bytes;
     }
     struct digest known = digest ? *digest : digest_of(packed->data, packed->bytes);
     envelope->content.hash.low = known.low;
     envelope->content.hash.high = known.high;
-    return offsetof(struct envelope, content) + sizeof envelope->content.hash;
+    return ENVELOPE_HEAD + sizeof envelope->content.hash;
 }
 
 /* An envelope may be wrong as well: its length is not believed. */
-static bool is_whole(const struct envelope *envelope, size_t came)
+bool is_whole(const struct envelope *envelope, size_t came)
 {
-    return envelope->bytes <= WHOLE && came == offsetof(struct envelope, content) + envelope->bytes;
+    return came >= ENVELOPE_HEAD && came - ENVELOPE_HEAD == envelope->bytes;
 }
 
 struct digest digest_in(const struct envelope *envelope, size_t came, const struct packed *packed,
@@ -222,10 +234,10 @@ struct digest digest_in(const struct envelope *envelope, size_t came, const stru
     return digest_of(envelope->content.data, envelope->bytes);
 }
 
-long first_difference(const struct envelope *envelope, const struct packed *packed)
+long first_difference(const struct envelope *envelope, size_t came, const struct packed *packed)
 {
     size_t both = envelope->bytes < packed->bytes ? envelope->bytes : packed->bytes, at = 0;
-    if (envelope->bytes > WHOLE)
+    if (!is_whole(envelope, came))
         return -1;
     while (at < both && envelope->content.data[at] == ((const unsigned char *)packed->data)[at])
         at++;

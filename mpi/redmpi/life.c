@@ -9,6 +9,7 @@
 #include "history.h"
 #include "injector.h"
 #include "life.h"
+#include "protocol.h"
 #include "teams.h"
 #include "timesteps.h"
 
@@ -41,8 +42,10 @@ void end_replica(void)
     end_connections();
     struct tally tally = connections_tally();
     end_teams();
-    tell("end compared %llu differed %llu replaced %llu steps %llu", (unsigned long long)tally.compared,
-         (unsigned long long)tally.differed, (unsigned long long)tally.replaced, (unsigned long long)timestep());
+    struct sent sent = sent_so_far();
+    tell("end compared %llu differed %llu replaced %llu steps %llu messages %llu bytes %llu",
+         (unsigned long long)tally.compared, (unsigned long long)tally.differed, (unsigned long long)tally.replaced,
+         (unsigned long long)timestep(), (unsigned long long)sent.messages, (unsigned long long)sent.bytes);
 }
 
 int MPI_Init(int *argc, char ***argv)

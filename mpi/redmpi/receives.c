@@ -7,6 +7,7 @@
 #include "decisions.h"
 #include "events.h"
 #include "history.h"
+#include "protocol.h"
 
 /* Uncertain receives, in the order in which they were posted. */
 static struct request *first, *last;
@@ -81,16 +82,36 @@ static int post_data(struct request *request)
                       &request->data);
 }
 
+static size_t room_of_envelope(const struct request *request)
+{
+    return sends_copies() ? envelope_room(request->room, most_whole()) : sizeof(struct envelope);
+}
+
+static struct envelope *envelope_at(const struct request *request, int place)
+{
+    return (struct envelope *)((char *)request->envelopes + (size_t)place * room_of_envelope(request));
+}
+
 void post_digests(struct request *request)
 {
+    size_t room = room_of_envelope(request);
     if (!request->envelopes)
-        request->envelopes = malloc(sizeof *request->envelopes * MOST_COMPARED);
+        request->envelopes = malloc(room * (size_t)teams_heard());
     if (!request->envelopes)
-        stop_job("no memory for a message's digest");
-    for (int i = 0; i < compared_teams(teams.replicas); i++)
-        PMPI_Irecv(&request->envelopes[i], sizeof *request->envelopes, MPI_BYTE,
+        stop_job("no memory for what other teams say of a message of %zu bytes", request->room);
+    for (int i = 0; i < teams_heard(); i++)
+        PMPI_Irecv(envelope_at(request, i), (int)room, MPI_BYTE,
                    shadow_rank(request->shadow, request->peer, team_before(i + 1)), request->tag, request->shadow->comm,
                    &request->digests[i]);
+}
+
+/* Copies of messages may be as large as these. */
+static void drop_copies(struct request *request)
+{
+    if (!sends_copies())
+        return;
+    free(request->envelopes);
+    request->envelopes = NULL;
 }
 
 int post_receive(struct request *request)
@@ -102,6 +123,7 @@ int post_receive(struct request *request)
     request->is_posted = request->is_here = request->is_cancelled = false;
     if (request->peer == MPI_PROC_NULL)
         return post_data(request);
+    request->room = message_bytes((size_t)request->count, request->type);
     record_step(STEP_RECEIVE, (int64_t)request->shadow->number << 32 | (uint32_t)request->peer, request->tag,
                 request->count);
     if (request->peer == MPI_ANY_SOURCE)
@@ -192,31 +214,41 @@ bool receive_is_here(struct request *request)
     if (request->is_uncertain || !is_data_here(request))
         return false;
     int is_there = true;
-    for (int i = 0; is_there && i < MOST_COMPARED; i++) {
+    for (int i = 0; is_there && i < teams_heard(); i++) {
         if (request->digests[i] != MPI_REQUEST_NULL)
             PMPI_Request_get_status(request->digests[i], &is_there, MPI_STATUS_IGNORE);
     }
     return is_there;
 }
 
-/* Compares the message with its digests. */
-static void check(struct request *request)
+/* What has come from other teams. */
+static struct testimony testimony_of(struct request *request)
 {
-    struct testimony testimony = { .envelopes = request->envelopes, .count = compared_teams(teams.replicas) };
+    struct testimony testimony = { .count = teams_heard(), .is_complete = sends_copies() };
     for (int i = 0; i < testimony.count; i++) {
         MPI_Status status;
-        int came;
-        PMPI_Wait(&request->digests[i], &status);
-        PMPI_Get_count(&status, MPI_BYTE, &came);
+        int came = 0;
+        if (PMPI_Wait(&request->digests[i], &status) == MPI_SUCCESS)
+            PMPI_Get_count(&status, MPI_BYTE, &came);
+        testimony.envelopes[i] = envelope_at(request, i);
         testimony.came[i] = (size_t)came;
     }
     testimony.room = message_bytes((size_t)request->count, request->type);
+    return testimony;
+}
+
+/* Compares the message with what other teams say of it. */
+static void check(struct request *request)
+{
+    struct testimony testimony = testimony_of(request);
     MPI_Count bytes = (MPI_Count)testimony.room;
     if (request->result == MPI_SUCCESS)
         PMPI_Get_elements_x(&request->status, MPI_BYTE, &bytes);
     struct region region = { .buffer = request->buffer, .bytes = (size_t)bytes, .type = request->type };
     struct packed packed = pack_regions(&region, 1);
-    struct digest mine = request->result == MPI_SUCCESS ? digest_of(packed.data, packed.bytes) : too_long;
+    struct digest mine = too_long;
+    if (request->result == MPI_SUCCESS)
+        mine = sends_copies() ? (struct digest){ .bytes = packed.bytes } : digest_of(packed.data, packed.bytes);
     bool was_wrong;
     size_t right = compare(&region, 1, &packed, &mine, &testimony,
                            &(struct origin){ .what = "message",
@@ -226,6 +258,7 @@ static void check(struct request *request)
                            &was_wrong);
     if (was_wrong)
         request->result = MPI_SUCCESS;
+    drop_copies(request);
     if (right != (size_t)bytes)
         PMPI_Status_set_elements_x(&request->status, MPI_BYTE, (MPI_Count)right);
 }
@@ -302,8 +335,9 @@ int cancel_receive(struct request *request)
     request->is_here = true;
     request->result = MPI_SUCCESS;
     PMPI_Status_set_cancelled(&request->status, true);
-    for (int i = 0; i < MOST_COMPARED; i++)
+    for (int i = 0; i < teams_heard(); i++)
         cancel_alone(&request->digests[i]);
+    drop_copies(request);
     release();
     return MPI_SUCCESS;
 }

@@ -50,7 +50,7 @@ struct request *new_request(enum request_kind kind)
         request = &records[records_used++];
     else
         stop_job("more than %d requests at a time", MOST_REQUESTS);
-    struct envelope *envelopes = request->envelopes;
+    void *envelopes = request->envelopes;
     *request = (struct request){ .kind = kind, .envelopes = envelopes, .data = MPI_REQUEST_NULL };
     for (int i = 0; i < MOST_COMPARED; i++)
         request->digests[i] = MPI_REQUEST_NULL;

@@ -12,6 +12,7 @@ use crate::harness::{CommandOutput, Rampart};
 
 const PROGRAM: &str = include_str!("victims/replicas.c");
 const WRITER: &str = include_str!("victims/files.c");
+const COPIES: &str = include_str!("victims/copies.c");
 const SPREAD: &str = include_str!("victims/spread.c");
 const IN_FORTRAN: &str = include_str!("victims/ring.f90");
 const IN_FORTRAN_2008: &str = include_str!("victims/ring08.f90");
@@ -77,8 +78,8 @@ fn jobs() -> Vec<Job> {
 #[test]
 fn replicas_take_the_same_messages_tell_the_same_time_and_never_differ() {
     for job in jobs() {
-        for replicas in ["2", "3"] {
-            let (output, document) = job.run(&["--replicas", replicas], "all");
+        for (replicas, protocol) in [("2", "msgplushash"), ("3", "msgplushash"), ("2", "all-to-all")] {
+            let (output, document) = job.run(&["--replicas", replicas, "--protocol", protocol], "all");
             assert_eq!((output.code, output.out.as_str()), (Some(0), "done\n"), "{output:?}");
             assert_eq!((&document["differed"], &document["stopped"]), (&0.into(), &Value::Null), "{document}");
             assert!(document["compared"].as_u64().unwrap() > 4 * 60, "{document}");
@@ -131,6 +132,50 @@ fn what_one_replica_sends_wrong_is_replaced_and_the_output_is_right() {
         let first = document["mismatches"].as_array().unwrap().iter().find(|one| one["peer"] == 2).unwrap();
         assert_eq!((&first["rank"], &first["wrong_replicas"]), (&3.into(), &serde_json::json!([1])), "{document}");
         assert_eq!((&first["bytes"], &first["tag"], &first["number"]), (&4000.into(), &7.into(), &7.into()));
+    }
+}
+
+/// What a job with the program `copies` is to send: messages, and their bytes.
+fn sent(replicas: u64, sends_copies: bool) -> Value {
+    // Of a team: 300 messages of 20,000 bytes, one of 0, and three more.
+    let (messages, bytes) = (304, 300 * 20_000 + 400 + 80 + 2_000);
+    if sends_copies {
+        let others = replicas * (replicas - 1);
+        let beside = others * (8 * messages + bytes);
+        return serde_json::json!({ "messages": replicas * replicas * messages, "bytes": replicas * bytes + beside });
+    }
+    // Of the longer ones a hash of 16 bytes, of the others the message, and of all their length.
+    let beside = replicas * (8 * messages + 301 * 16 + 400 + 80);
+    serde_json::json!({ "messages": 2 * replicas * messages, "bytes": replicas * bytes + beside })
+}
+
+/// [Fiala15, 3.3.2]: 2r messages for each message with hashes, r² of them with copies. The replicas in the masks send
+/// wrong ones.
+#[test]
+fn copies_of_all_senders_are_decided_upon_by_each_receiver_alone() {
+    for job in LIBRARIES.iter().filter_map(|[c, _]| Job::built(c, "program.c", COPIES)) {
+        let run = |protocol: &str, replicas: &str, mask: &str| {
+            job.run_ranks("2", &["--protocol", protocol, "--replicas", replicas], mask)
+        };
+        let (right, document) = run("msgplushash", "3", "0");
+        assert_eq!((right.code, &document["sent"]), (Some(0), &sent(3, false)), "{right:?}");
+        // Nobody is told that a message was too short for its buffer.
+        for (replicas, mask, wrong) in [("3", "2", vec![1]), ("5", "18", vec![1, 4])] {
+            let (output, document) = run("all-to-all", replicas, mask);
+            assert_eq!((output.code, &output.out), (Some(0), &right.out), "{document}");
+            assert_eq!(document["sent"], sent(replicas.parse().unwrap(), true), "{replicas}");
+            assert_eq!((&document["differed"], &document["replaced"]), (&302.into(), &(302 * wrong.len()).into()));
+            for one in document["mismatches"].as_array().unwrap() {
+                assert_eq!(one["wrong_replicas"], serde_json::json!(wrong), "{one}");
+                let is_wrong = wrong.iter().any(|&replica| one["replica"] == replica);
+                assert_eq!(one["verdict"], if is_wrong { "replaced" } else { "right" }, "{one}");
+            }
+        }
+        for (replicas, mask) in [("2", "2"), ("4", "6")] {
+            let (output, document) = run("all-to-all", replicas, mask);
+            assert_eq!((output.code, output.out.as_str()), (Some(1), ""), "{output:?}");
+            assert!(document["stopped"].as_str().unwrap().contains("no majority"), "{document}");
+        }
     }
 }
 
