@@ -1,8 +1,8 @@
 //! The wrappers around MPI's functions, generated from the `mpi.h` at hand.
 //!
-//! **Problem.** MPI has 400 functions, which each library declares differently, and each has two entries, for C and for
-//! Fortran. **Idea.** What a library of ours does at a call is written by hand, in functions that take the arguments
-//! that they need by the names of `mpi.h`. The code that is the same for every function is generated from its
+//! **Problem.** MPI has 400 functions, which each library declares differently, and each has entries for C, for Fortran,
+//! and for Fortran 2008. **Idea.** What a library of ours does at a call is written by hand, in functions that take the
+//! arguments that they need by the names of `mpi.h`. The code that is the same for every function is generated from its
 //! declaration. **Why this way.** The C compiler checks the result against the same `mpi.h` that the program was built
 //! with.
 //!
