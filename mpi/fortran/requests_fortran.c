@@ -41,9 +41,28 @@ static void hand_back(struct converted *list, int count, MPI_Fint requests[])
     }
 }
 
+/* MPICH has others for Fortran 2008. Its mpi.h declares them, of types of its own. */
+extern const char no_status_f08[] __asm__("MPIR_F08_MPI_STATUS_IGNORE_OBJ") __attribute__((weak));
+extern const char no_statuses_f08[] __asm__("MPIR_F08_MPI_STATUSES_IGNORE_OBJ") __attribute__((weak));
+
+bool is_status_ignored(const MPI_Fint *status)
+{
+    const void *place = status;
+    return place == MPI_F_STATUS_IGNORE || place == MPI_F_STATUSES_IGNORE ||
+           place == no_status_f08 || place == no_statuses_f08;
+}
+
+MPI_Status status_from_fortran(const MPI_Fint *status)
+{
+    MPI_Status of_c = { 0 };
+    if (!is_status_ignored(status))
+        PMPI_Status_f2c(status, &of_c);
+    return of_c;
+}
+
 static void tell_status(const MPI_Status *from, MPI_Fint *status, int place)
 {
-    if (status != MPI_F_STATUS_IGNORE && status != MPI_F_STATUSES_IGNORE)
+    if (!is_status_ignored(status))
         PMPI_Status_c2f(from, status + place * FORTRAN_STATUS);
 }
 
@@ -66,8 +85,9 @@ static void all_from_one(int count, MPI_Fint indices[])
 
 FORTRAN(mpi_wait, MPI_WAIT, (MPI_Fint * request, MPI_Fint *status, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     MPI_Request own = request_from_fortran(*request);
-    MPI_Status mine;
+    MPI_Status mine = status_from_fortran(status);
     *error = MPI_Wait(&own, &mine);
     *request = request_to_fortran(own);
     tell_status(&mine, status, 0);
@@ -75,8 +95,9 @@ FORTRAN(mpi_wait, MPI_WAIT, (MPI_Fint * request, MPI_Fint *status, MPI_Fint *err
 
 FORTRAN(mpi_test, MPI_TEST, (MPI_Fint * request, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     MPI_Request own = request_from_fortran(*request);
-    MPI_Status mine;
+    MPI_Status mine = status_from_fortran(status);
     int is_done = 0;
     *error = MPI_Test(&own, &is_done, &mine);
     *request = request_to_fortran(own);
@@ -87,6 +108,7 @@ FORTRAN(mpi_test, MPI_TEST, (MPI_Fint * request, MPI_Fint *flag, MPI_Fint *statu
 
 FORTRAN(mpi_waitall, MPI_WAITALL, (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *statuses, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     struct converted list;
     convert(&list, *count, requests);
     *error = MPI_Waitall(*count, list.requests, list.statuses);
@@ -97,6 +119,7 @@ FORTRAN(mpi_waitall, MPI_WAITALL, (MPI_Fint * count, MPI_Fint *requests, MPI_Fin
 FORTRAN(mpi_testall, MPI_TESTALL,
         (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *flag, MPI_Fint *statuses, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     struct converted list;
     int are_done = 0;
     convert(&list, *count, requests);
@@ -110,9 +133,11 @@ FORTRAN(mpi_testall, MPI_TESTALL,
 FORTRAN(mpi_waitany, MPI_WAITANY,
         (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *index, MPI_Fint *status, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     struct converted list;
     int first = MPI_UNDEFINED;
     convert(&list, *count, requests);
+    list.statuses[0] = status_from_fortran(status);
     *error = MPI_Waitany(*count, list.requests, &first, list.statuses);
     *index = from_one(first);
     tell_status(&list.statuses[0], status, 0);
@@ -122,9 +147,11 @@ FORTRAN(mpi_waitany, MPI_WAITANY,
 FORTRAN(mpi_testany, MPI_TESTANY,
         (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *index, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     struct converted list;
     int first = MPI_UNDEFINED, is_done = 0;
     convert(&list, *count, requests);
+    list.statuses[0] = status_from_fortran(status);
     *error = MPI_Testany(*count, list.requests, &first, &is_done, list.statuses);
     *index = from_one(first);
     *flag = is_done;
@@ -149,6 +176,7 @@ FORTRAN(mpi_waitsome, MPI_WAITSOME,
         (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *completed, MPI_Fint *indices, MPI_Fint *statuses,
          MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     *error = some(MPI_Waitsome, *count, requests, completed, indices, statuses);
 }
 
@@ -156,11 +184,13 @@ FORTRAN(mpi_testsome, MPI_TESTSOME,
         (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *completed, MPI_Fint *indices, MPI_Fint *statuses,
          MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     *error = some(MPI_Testsome, *count, requests, completed, indices, statuses);
 }
 
 FORTRAN(mpi_start, MPI_START, (MPI_Fint * request, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     MPI_Request own = request_from_fortran(*request);
     *error = MPI_Start(&own);
     *request = request_to_fortran(own);
@@ -168,6 +198,7 @@ FORTRAN(mpi_start, MPI_START, (MPI_Fint * request, MPI_Fint *error))
 
 FORTRAN(mpi_startall, MPI_STARTALL, (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     struct converted list;
     convert(&list, *count, requests);
     *error = MPI_Startall(*count, list.requests);
@@ -176,6 +207,7 @@ FORTRAN(mpi_startall, MPI_STARTALL, (MPI_Fint * count, MPI_Fint *requests, MPI_F
 
 FORTRAN(mpi_request_free, MPI_REQUEST_FREE, (MPI_Fint * request, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     MPI_Request own = request_from_fortran(*request);
     *error = MPI_Request_free(&own);
     *request = request_to_fortran(own);

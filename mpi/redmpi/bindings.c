@@ -3,47 +3,73 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include <stdio.h>
 
 #include "events.h"
+#include "fortran.h"
 #include "teams.h"
 
-/* What stands for a buffer, under the names of all libraries. Open MPI has it at a symbol itself, under each name that
- * compilers give to it; MPICH has a pointer to it. */
-static const struct {
-    const char *symbol;
-    bool is_pointer;
-    void *of_c;
-} stand_ins[] = {
-    { "mpi_fortran_bottom_", false, MPI_BOTTOM },      { "mpi_fortran_bottom", false, MPI_BOTTOM },
-    { "mpi_fortran_bottom__", false, MPI_BOTTOM },     { "MPI_FORTRAN_BOTTOM", false, MPI_BOTTOM },
-    { "mpi_fortran_in_place_", false, MPI_IN_PLACE },  { "mpi_fortran_in_place", false, MPI_IN_PLACE },
-    { "mpi_fortran_in_place__", false, MPI_IN_PLACE }, { "MPI_FORTRAN_IN_PLACE", false, MPI_IN_PLACE },
-    { "MPIR_F_MPI_BOTTOM", true, MPI_BOTTOM },         { "MPIR_F_MPI_IN_PLACE", true, MPI_IN_PLACE },
-    { "MPIR_F08_MPI_BOTTOM", false, MPI_BOTTOM },      { "MPIR_F08_MPI_IN_PLACE", false, MPI_IN_PLACE },
-};
+/* What stands for a buffer or for weights. */
+#define MOST_STAND_INS 32
+static struct stand_in {
+    void *place, *of_c;
+} stand_ins[MOST_STAND_INS];
+static int stand_ins_known;
 
-#define STAND_INS (sizeof stand_ins / sizeof *stand_ins)
+static void *place_of(const char *symbol)
+{
+    return dlsym(RTLD_DEFAULT, symbol);
+}
+
+static void learn(void *place, const void *of_c)
+{
+    if (place)
+        stand_ins[stand_ins_known++] = (struct stand_in){ place, (void *)of_c };
+}
+
+/* Open MPI has it at a symbol itself, under each name that compilers give to it, for Fortran 2008 as well. */
+static void learn_of_open_mpi(const char *name, const char *capitals, const void *of_c)
+{
+    char symbol[64];
+    for (const char *const *end = (const char *const[]){ "", "_", "__", NULL }; *end; end++) {
+        snprintf(symbol, sizeof symbol, "%s%s", name, *end);
+        learn(place_of(symbol), of_c);
+    }
+    learn(place_of(capitals), of_c);
+}
+
+/* MPICH has a pointer to it, and for Fortran 2008 the place itself, or a variable of a module. */
+static void learn_of_mpich(const char *pointer, const char *place, const void *of_c)
+{
+    void **known = place_of(pointer);
+    learn(known ? *known : NULL, of_c);
+    learn(place_of(place), of_c);
+}
 
 /* MPICH sets its pointers in the first call of its own functions of Fortran. */
 void pmpi_initialized_(MPI_Fint *flag, MPI_Fint *error) __attribute__((weak));
 
+static void learn_stand_ins(void)
+{
+    MPI_Fint flag, error;
+    if (pmpi_initialized_)
+        pmpi_initialized_(&flag, &error);
+    learn_of_open_mpi("mpi_fortran_bottom", "MPI_FORTRAN_BOTTOM", MPI_BOTTOM);
+    learn_of_open_mpi("mpi_fortran_in_place", "MPI_FORTRAN_IN_PLACE", MPI_IN_PLACE);
+    learn_of_open_mpi("mpi_fortran_unweighted", "MPI_FORTRAN_UNWEIGHTED", MPI_UNWEIGHTED);
+    learn_of_open_mpi("mpi_fortran_weights_empty", "MPI_FORTRAN_WEIGHTS_EMPTY", MPI_WEIGHTS_EMPTY);
+    learn_of_mpich("MPIR_F_MPI_BOTTOM", "MPIR_F08_MPI_BOTTOM", MPI_BOTTOM);
+    learn_of_mpich("MPIR_F_MPI_IN_PLACE", "MPIR_F08_MPI_IN_PLACE", MPI_IN_PLACE);
+    learn_of_mpich("MPIR_F_MPI_UNWEIGHTED", "__mpi_f08_link_constants_MOD_mpi_unweighted", MPI_UNWEIGHTED);
+    learn_of_mpich("MPIR_F_MPI_WEIGHTS_EMPTY", "__mpi_f08_link_constants_MOD_mpi_weights_empty", MPI_WEIGHTS_EMPTY);
+}
+
 void *buffer_from_fortran(void *buffer)
 {
-    static void *places[STAND_INS];
-    static bool are_known;
-    MPI_Fint flag, error;
-    if (!are_known && pmpi_initialized_)
-        pmpi_initialized_(&flag, &error);
-    for (size_t i = 0; i < STAND_INS && !are_known; i++) {
-        places[i] = dlsym(RTLD_DEFAULT, stand_ins[i].symbol);
-        if (places[i] && stand_ins[i].is_pointer)
-            places[i] = *(void **)places[i];
-    }
-    are_known = true;
-    for (size_t i = 0; i < STAND_INS; i++) {
-        if (places[i] && places[i] == buffer)
+    if (!stand_ins_known)
+        learn_stand_ins();
+    for (int i = 0; i < stand_ins_known; i++) {
+        if (stand_ins[i].place == buffer)
             return stand_ins[i].of_c;
     }
     return buffer;
@@ -52,7 +78,7 @@ void *buffer_from_fortran(void *buffer)
 void status_to_fortran(const MPI_Status *from, MPI_Fint *status)
 {
     buffer_from_fortran(status);
-    if (status != MPI_F_STATUS_IGNORE && status != MPI_F_STATUSES_IGNORE)
+    if (!is_status_ignored(status))
         PMPI_Status_c2f(from, status);
 }
 

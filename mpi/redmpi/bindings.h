@@ -5,7 +5,7 @@
 #include <mpi.h>
 #include <stdint.h>
 
-/* A buffer, or what stands for one: MPI_BOTTOM and MPI_IN_PLACE are places in memory there. */
+/* A buffer or weights, or what stands for them: MPI_BOTTOM, MPI_UNWEIGHTED and the like are places in memory there. */
 void *buffer_from_fortran(void *buffer);
 
 /* Fills a status of the program, unless it wants none. */

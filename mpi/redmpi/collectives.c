@@ -46,7 +46,7 @@ static void compare_outputs(struct transfer *transfer)
     const int compared = compared_teams(teams.replicas);
     struct envelope envelopes[MOST_COMPARED];
     MPI_Request receives[MOST_COMPARED];
-    struct testimony testimony = { .envelopes = envelopes, .count = compared };
+    struct testimony testimony = { .count = compared };
     if (!transfer->count)
         return;
     for (int i = 0; i < compared; i++)
@@ -54,16 +54,17 @@ static void compare_outputs(struct transfer *transfer)
                    &receives[i]);
     struct packed packed = pack_regions(transfer->outputs, transfer->count);
     struct digest mine = digest_of(packed.data, packed.bytes);
-    struct envelope_place *place = next_envelope();
-    size_t length = fill_envelope(&place->envelope, &packed, &mine);
+    struct envelope_place *place = next_envelope(compared);
+    size_t length = fill_envelope(place->envelope, WHOLE, &packed, &mine);
     for (int i = 0; i < compared; i++)
-        PMPI_Isend(&place->envelope, (int)length, MPI_BYTE, team_after(i + 1), TAG_OUTPUT, teams.column,
+        PMPI_Isend(place->envelope, (int)length, MPI_BYTE, team_after(i + 1), TAG_OUTPUT, teams.column,
                    &place->sends[i]);
     for (int i = 0; i < compared; i++) {
         MPI_Status status;
         int came;
         complete(&receives[i], &status);
         PMPI_Get_count(&status, MPI_BYTE, &came);
+        testimony.envelopes[i] = &envelopes[i];
         testimony.came[i] = (size_t)came;
     }
     compare(transfer->outputs, transfer->count, &packed, &mine, &testimony,
@@ -336,7 +337,7 @@ void describe_Exscan(struct transfer *transfer, const void *sendbuf, void *recvb
  * the output stays as it is. */
 static int *sources_in(MPI_Comm comm, int *count)
 {
-    int kind, others, is_weighted, *sources = NULL;
+    int kind, others = 0, is_weighted, *sources = NULL;
     *count = 0;
     PMPI_Topo_test(comm, &kind);
     if (kind == MPI_CART)
@@ -348,7 +349,7 @@ static int *sources_in(MPI_Comm comm, int *count)
     int dimensions = *count;
     if (kind == MPI_CART)
         *count *= 2;
-    sources = malloc(sizeof *sources * (size_t)(*count + 1));
+    sources = malloc(sizeof *sources * (size_t)(*count + others + 1));
     if (!sources)
         stop_job("no memory for the neighbours of a process");
     if (kind == MPI_CART) {
@@ -357,7 +358,7 @@ static int *sources_in(MPI_Comm comm, int *count)
     } else if (kind == MPI_GRAPH) {
         PMPI_Graph_neighbors(comm, rank_in(comm), *count, sources);
     } else if (kind == MPI_DIST_GRAPH) {
-        PMPI_Dist_graph_neighbors(comm, *count, sources, MPI_UNWEIGHTED, 0, NULL, MPI_UNWEIGHTED);
+        PMPI_Dist_graph_neighbors(comm, *count, sources, MPI_UNWEIGHTED, others, sources + *count, MPI_UNWEIGHTED);
     }
     return sources;
 }

@@ -95,9 +95,3 @@ int MPI_Comm_disconnect(MPI_Comm *comm)
     flush_decisions();
     return PMPI_Comm_disconnect(comm);
 }
-
-int MPI_Type_free(MPI_Datatype *datatype)
-{
-    forget_type(*datatype);
-    return PMPI_Type_free(datatype);
-}

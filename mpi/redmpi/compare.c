@@ -25,10 +25,8 @@ void keep_type_of(struct region *region)
 
 void drop_type_of(struct region *region)
 {
-    if (region->bytes && is_derived(region->type)) {
-        forget_type(region->type);
+    if (region->bytes && is_derived(region->type))
         PMPI_Type_free(&region->type);
-    }
 }
 
 struct packed pack_regions(const struct region *regions, int count)
@@ -70,8 +68,7 @@ static void unpack_all(struct region *regions, int count, const char *data, size
 }
 
 /* Where the message and what is known of another one differ first; -1 if that is not known. */
-static long difference(const struct packed *packed, const struct testimony *testimony, const struct digest *mine,
-                       const struct digest *others, const struct verdict *verdict)
+static long difference(const struct packed *packed, const struct testimony *testimony, const struct verdict *verdict)
 {
     const unsigned char *right = verdict->replacement, *here = packed->data;
     if (right) {
@@ -81,8 +78,9 @@ static long difference(const struct packed *packed, const struct testimony *test
         return (long)at;
     }
     for (int i = 0; i < testimony->count; i++) {
-        if (!same_digest(mine, &others[i]))
-            return first_difference(&testimony->envelopes[i], packed);
+        long at = first_difference(testimony->envelopes[i], testimony->came[i], packed);
+        if (at >= 0 && ((size_t)at < packed->bytes || testimony->envelopes[i]->bytes != packed->bytes))
+            return at;
     }
     return -1;
 }
@@ -93,21 +91,46 @@ static int sender_of(const struct origin *origin)
     return origin->peer < 0 ? -1 : origin->shadow->ranks[origin->shadow->first_peer + origin->peer];
 }
 
-size_t compare(struct region *regions, int count, struct packed *packed, const struct digest *mine,
-               const struct testimony *testimony, const struct origin *origin, bool *was_replaced)
+static struct verdict ask_others(const struct packed *packed, const struct digest *mine,
+                                 const struct testimony *testimony)
 {
     struct digest others[MOST_COMPARED];
     for (int i = 0; i < testimony->count; i++) {
-        others[i] = digest_in(&testimony->envelopes[i], testimony->came[i], packed, mine);
+        others[i] = digest_in(testimony->envelopes[i], testimony->came[i], packed, mine);
         if (testimony->room && others[i].bytes > testimony->room)
             others[i] = too_long;
     }
-    struct verdict verdict = agree(packed->data, mine, others, testimony->count);
+    return agree(packed->data, mine, others, testimony->count);
+}
+
+static struct verdict count_votes(const struct packed *packed, const struct digest *mine,
+                                  const struct testimony *testimony)
+{
+    static const struct copy without_room = { .data = NULL, .bytes = SIZE_MAX, .is_known = true };
+    struct copy copies[MOST_REPLICAS] = { { .data = packed->data, .bytes = packed->bytes, .is_known = true } };
+    if (mine->bytes == too_long.bytes)
+        copies[0] = without_room;
+    for (int i = 0; i < testimony->count; i++) {
+        const struct envelope *envelope = testimony->envelopes[i];
+        bool has_room = testimony->came[i] && envelope->bytes <= testimony->room;
+        copies[i + 1] = has_room ? (struct copy){ .data = envelope->content.data,
+                                                  .bytes = envelope->bytes,
+                                                  .is_known = is_whole(envelope, testimony->came[i]) }
+                                 : without_room;
+    }
+    return take_majority(copies, testimony->count + 1);
+}
+
+size_t compare(struct region *regions, int count, struct packed *packed, const struct digest *mine,
+               const struct testimony *testimony, const struct origin *origin, bool *was_replaced)
+{
+    struct verdict verdict = testimony->is_complete ? count_votes(packed, mine, testimony)
+                                                    : ask_others(packed, mine, testimony);
     size_t bytes = packed->bytes;
     if (verdict.differed) {
         tell("mismatch %s comm %d peer %d sender %d tag %d bytes %zu offset %ld number %llu step %llu wrong %#x %s",
              origin->what, origin->shadow->number, origin->peer, sender_of(origin), origin->tag, packed->bytes,
-             difference(packed, testimony, mine, others, &verdict), (unsigned long long)verdict.number,
+             difference(packed, testimony, &verdict), (unsigned long long)verdict.number,
              (unsigned long long)timestep(), verdict.wrong,
              verdict.replacement   ? "replaced"
              : verdict.is_accepted ? "right"

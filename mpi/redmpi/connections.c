@@ -504,7 +504,7 @@ struct verdict agree(const void *message, const struct digest *digest, const str
     if (agreement->is_voting) {
         verdict.differed = true;
         verdict.is_accepted = agreement->state == AGREEMENT_ACCEPTED;
-        verdict.number = agreement->number;
+        verdict.number = mine.tally.compared;
         verdict.wrong = agreement_wrong(agreement);
         verdict.replacement = mine.replacement;
         verdict.bytes = mine.replacement_bytes;
@@ -515,6 +515,35 @@ struct verdict agree(const void *message, const struct digest *digest, const str
     agreement_hand_over(agreement);
     mine.message = NULL;
     pthread_mutex_unlock(&mine.lock);
+    return verdict;
+}
+
+static void replace(struct verdict *verdict, const struct copy *right)
+{
+    verdict->is_accepted = right->data != NULL;
+    if (!right->data)
+        return;
+    verdict->bytes = right->bytes;
+    verdict->replacement = malloc(right->bytes ? right->bytes : 1);
+    if (!verdict->replacement)
+        stop_job("no memory for a message of %zu bytes", right->bytes);
+    memcpy(verdict->replacement, right->data, right->bytes);
+    mine.tally.replaced++;
+}
+
+struct verdict take_majority(const struct copy copies[], int count)
+{
+    struct verdict verdict = { .number = ++mine.tally.compared };
+    int right = mine.keeps_all ? -1 : majority_of(copies, count);
+    verdict.is_accepted = right == 0;
+    for (int i = 0; i < count; i++) {
+        verdict.differed |= !same_copy(&copies[0], &copies[i]);
+        if (right >= 0 && !same_copy(&copies[right], &copies[i]))
+            verdict.wrong |= UINT32_C(1) << team_before(i);
+    }
+    mine.tally.differed += verdict.differed;
+    if (right > 0)
+        replace(&verdict, &copies[right]);
     return verdict;
 }
 

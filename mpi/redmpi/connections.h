@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "agreement.h"
+#include "vote.h"
 
 /* Connects the replicas of this rank. All call this, after begin_teams(). */
 void begin_connections(void);
@@ -30,6 +31,10 @@ struct verdict {
 /* The next message of this process is there, with its digest and those of other teams. Returns when the program may
  * have it. */
 struct verdict agree(const void *message, const struct digest *mine, const struct digest *others, int count);
+
+/* The same for a message of which this replica has all copies, its own first, then those of the teams before it on the
+ * ring: it asks nobody. */
+struct verdict take_majority(const struct copy copies[], int count);
 
 /* Messages that differed so far, and that were replaced. */
 struct tally {

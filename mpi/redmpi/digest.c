@@ -1,6 +1,7 @@
 /* See digest.h. */
 #include "digest.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,25 @@ static bool is_dense(MPI_Datatype type)
     return result;
 }
 
+static int forget(MPI_Datatype type, int key, void *attribute, void *unused)
+{
+    struct type_facts *facts = attribute;
+    (void)key, (void)unused;
+    if (facts->type == type)
+        facts->is_known = false;
+    return MPI_SUCCESS;
+}
+
+/* When a type is freed, another one may get its handle. The MPI frees types, too: those of sections of arrays, in
+ * Fortran 2008. So what is known of a type ends as an attribute of it does. */
+static void forget_with(MPI_Datatype type, struct type_facts *facts)
+{
+    static int key = MPI_KEYVAL_INVALID;
+    if (key == MPI_KEYVAL_INVALID)
+        PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &key, NULL);
+    PMPI_Type_set_attr(type, key, facts);
+}
+
 static const struct type_facts *facts_of(MPI_Datatype type)
 {
     struct type_facts *facts = place_of(type);
@@ -64,21 +84,21 @@ static const struct type_facts *facts_of(MPI_Datatype type)
     MPI_Aint low;
     int integers, addresses, types, combiner;
     PMPI_Type_size_x(type, &size);
-    *facts = (struct type_facts){ .type = type, .size = (size_t)size, .is_known = true, .is_dense = is_dense(type) };
-    PMPI_Type_get_extent(type, &low, &facts->extent);
     PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-    facts->is_derived = combiner != MPI_COMBINER_NAMED;
+    if (combiner != MPI_COMBINER_NAMED)
+        forget_with(type, facts);
+    *facts = (struct type_facts){ .type = type,
+                                  .size = (size_t)size,
+                                  .is_known = true,
+                                  .is_dense = is_dense(type),
+                                  .is_derived = combiner != MPI_COMBINER_NAMED };
+    PMPI_Type_get_extent(type, &low, &facts->extent);
     return facts;
 }
 
 bool is_derived(MPI_Datatype type)
 {
     return facts_of(type)->is_derived;
-}
-
-void forget_type(MPI_Datatype type)
-{
-    place_of(type)->is_known = false;
 }
 
 size_t message_bytes(size_t count, MPI_Datatype type)
@@ -170,24 +190,35 @@ struct digest digest_of(const void *data, size_t bytes)
     return digest;
 }
 
-size_t fill_envelope(struct envelope *envelope, const struct packed *packed, const struct digest *digest)
+#define ENVELOPE_HEAD offsetof(struct envelope, content)
+
+size_t envelope_room(size_t bytes, size_t most)
+{
+    size_t content = bytes < most ? bytes : most;
+    if (content < sizeof ((struct envelope *)NULL)->content.hash)
+        content = sizeof ((struct envelope *)NULL)->content.hash;
+    size_t room = (ENVELOPE_HEAD + content + 7) / 8 * 8;
+    return room < INT_MAX ? room : INT_MAX / 8 * 8;
+}
+
+size_t fill_envelope(struct envelope *envelope, size_t most, const struct packed *packed, const struct digest *digest)
 {
     envelope->bytes = packed->bytes;
-    if (packed->bytes <= WHOLE) {
+    if (packed->bytes <= most) {
         if (packed->bytes)
             memcpy(envelope->content.data, packed->data, packed->bytes);
-        return offsetof(struct envelope, content) + packed->bytes;
+        return ENVELOPE_HEAD + packed->bytes;
     }
     struct digest known = digest ? *digest : digest_of(packed->data, packed->bytes);
     envelope->content.hash.low = known.low;
     envelope->content.hash.high = known.high;
-    return offsetof(struct envelope, content) + sizeof envelope->content.hash;
+    return ENVELOPE_HEAD + sizeof envelope->content.hash;
 }
 
 /* An envelope may be wrong as well: its length is not believed. */
-static bool is_whole(const struct envelope *envelope, size_t came)
+bool is_whole(const struct envelope *envelope, size_t came)
 {
-    return envelope->bytes <= WHOLE && came == offsetof(struct envelope, content) + envelope->bytes;
+    return came >= ENVELOPE_HEAD && came - ENVELOPE_HEAD == envelope->bytes;
 }
 
 struct digest digest_in(const struct envelope *envelope, size_t came, const struct packed *packed,
@@ -203,10 +234,10 @@ struct digest digest_in(const struct envelope *envelope, size_t came, const stru
     return digest_of(envelope->content.data, envelope->bytes);
 }
 
-long first_difference(const struct envelope *envelope, const struct packed *packed)
+long first_difference(const struct envelope *envelope, size_t came, const struct packed *packed)
 {
     size_t both = envelope->bytes < packed->bytes ? envelope->bytes : packed->bytes, at = 0;
-    if (envelope->bytes > WHOLE)
+    if (!is_whole(envelope, came))
         return -1;
     while (at < both && envelope->content.data[at] == ((const unsigned char *)packed->data)[at])
         at++;

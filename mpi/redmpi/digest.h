@@ -9,13 +9,13 @@
 
 #include "agreement.h"
 
-/* Messages of up to so many bytes travel whole. */
+/* Messages of up to so many bytes travel whole, unless all do (see protocol.h). */
 #define WHOLE 1024
 
-/* From so many teams at most comes a digest. */
-#define MOST_COMPARED (MOST_REPLICAS / 2)
+/* From so many teams at most comes an envelope. */
+#define MOST_COMPARED (MOST_REPLICAS - 1)
 
-/* The message beside the message. */
+/* The message beside the message. It may be longer than this: see envelope_room(). */
 struct envelope {
     uint64_t bytes; /* of the message */
     union {
@@ -47,14 +47,18 @@ size_t message_bytes(size_t count, MPI_Datatype type);
 /* The type is one that the program may free. */
 bool is_derived(MPI_Datatype type);
 
-/* The program frees a type: another may get its handle. */
-void forget_type(MPI_Datatype type);
-
 struct digest digest_of(const void *data, size_t bytes);
+
+/* How long an envelope may be that tells of a message of up to so many bytes, of which up to `most` travel whole. It is
+ * a multiple of 8, and what the MPI can take. */
+size_t envelope_room(size_t bytes, size_t most);
 
 /* Fills an envelope, and returns how many of its bytes are to be sent. The digest is computed if it is null and needed.
  */
-size_t fill_envelope(struct envelope *envelope, const struct packed *packed, const struct digest *digest);
+size_t fill_envelope(struct envelope *envelope, size_t most, const struct packed *packed, const struct digest *digest);
+
+/* Whether an envelope, of which so many bytes came, has the whole message. */
+bool is_whole(const struct envelope *envelope, size_t came);
 
 /* The digest in an envelope, of which so many bytes came. Takes `mine`, the one of the message that is there, if a
  * whole message is the same. */
@@ -62,6 +66,6 @@ struct digest digest_in(const struct envelope *envelope, size_t came, const stru
                         const struct digest *mine);
 
 /* The first byte that differs between a message and the one in an envelope; -1 if that has only a hash. */
-long first_difference(const struct envelope *envelope, const struct packed *packed);
+long first_difference(const struct envelope *envelope, size_t came, const struct packed *packed);
 
 #endif

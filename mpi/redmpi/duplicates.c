@@ -63,6 +63,7 @@ int MPI_Comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *handle)
 
 FORTRAN(mpi_comm_idup, MPI_COMM_IDUP, (MPI_Fint * comm, MPI_Fint *newcomm, MPI_Fint *handle, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     if (teams.is_quiet) {
         pmpi_comm_idup_(comm, newcomm, handle, error);
         return;
@@ -86,6 +87,7 @@ int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI
 FORTRAN(mpi_comm_idup_with_info, MPI_COMM_IDUP_WITH_INFO,
         (MPI_Fint * comm, MPI_Fint *info, MPI_Fint *newcomm, MPI_Fint *handle, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     if (teams.is_quiet) {
         pmpi_comm_idup_with_info_(comm, info, newcomm, handle, error);
         return;

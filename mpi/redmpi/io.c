@@ -67,6 +67,7 @@ FORTRAN(mpi_file_open, MPI_FILE_OPEN,
         (MPI_Fint * comm, const char *filename, MPI_Fint *amode, MPI_Fint *info, MPI_Fint *fh, MPI_Fint *error,
          size_t length))
 {
+    ERROR_IS_OPTIONAL(error);
     char name[PATH_MAX];
     MPI_File file = PMPI_File_f2c(*fh);
     *error = MPI_File_open(PMPI_Comm_f2c(*comm), from_fortran(filename, length, name), *amode, PMPI_Info_f2c(*info),
@@ -77,6 +78,7 @@ FORTRAN(mpi_file_open, MPI_FILE_OPEN,
 
 FORTRAN(mpi_file_delete, MPI_FILE_DELETE, (const char *filename, MPI_Fint *info, MPI_Fint *error, size_t length))
 {
+    ERROR_IS_OPTIONAL(error);
     char name[PATH_MAX];
     *error = MPI_File_delete(from_fortran(filename, length, name), PMPI_Info_f2c(*info));
 }

@@ -10,6 +10,7 @@
 #include "identity.h"
 #include "injector.h"
 #include "life.h"
+#include "protocol.h"
 #include "teams.h"
 #include "timesteps.h"
 #include "waits.h"
@@ -48,8 +49,10 @@ void end_replica(void)
     end_wait();
     struct tally tally = connections_tally();
     end_teams();
-    tell("end compared %llu differed %llu replaced %llu steps %llu", (unsigned long long)tally.compared,
-         (unsigned long long)tally.differed, (unsigned long long)tally.replaced, (unsigned long long)timestep());
+    struct sent sent = sent_so_far();
+    tell("end compared %llu differed %llu replaced %llu steps %llu messages %llu bytes %llu",
+         (unsigned long long)tally.compared, (unsigned long long)tally.differed, (unsigned long long)tally.replaced,
+         (unsigned long long)timestep(), (unsigned long long)sent.messages, (unsigned long long)sent.bytes);
 }
 
 /* The program ends without MPI_Finalize, by its own will. */

@@ -1,9 +1,7 @@
 /* The calls of life.c in Fortran's form, where the MPI does more for Fortran, or the arguments are not those of C. */
 #include <string.h>
-#include <unistd.h>
 
 #include "bindings.h"
-#include "events.h"
 #include "fortran.h"
 #include "life.h"
 #include "requests.h"
@@ -11,6 +9,7 @@
 
 FORTRAN(mpi_init, MPI_INIT, (MPI_Fint * error))
 {
+    ERROR_IS_OPTIONAL(error);
     pmpi_init_(error);
     if (*error == MPI_SUCCESS)
         begin_replica();
@@ -18,46 +17,29 @@ FORTRAN(mpi_init, MPI_INIT, (MPI_Fint * error))
 
 FORTRAN(mpi_init_thread, MPI_INIT_THREAD, (MPI_Fint * required, MPI_Fint *provided, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     MPI_Fint most = *required > MPI_THREAD_SERIALIZED ? MPI_THREAD_SERIALIZED : *required;
     pmpi_init_thread_(&most, provided, error);
     if (*error == MPI_SUCCESS)
         begin_replica();
 }
 
-/* The module mpi_f08 has functions of its own, which are not replaced: without replicas, the program would see the
- * processes of all. */
-static _Noreturn void refuse_f08(void)
-{
-    begin_events(-1, -1);
-    tell("stopped the module mpi_f08, which is not supported");
-    _exit(STOPPED);
-}
-
-void mpi_init_f08_(MPI_Fint *error)
-{
-    (void)error;
-    refuse_f08();
-}
-
-void mpi_init_thread_f08_(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error)
-{
-    (void)required, (void)provided, (void)error;
-    refuse_f08();
-}
-
 FORTRAN(mpi_finalize, MPI_FINALIZE, (MPI_Fint * error))
 {
+    ERROR_IS_OPTIONAL(error);
     end_replica();
     pmpi_finalize_(error);
 }
 
 FORTRAN(mpi_abort, MPI_ABORT, (MPI_Fint * comm, MPI_Fint *code, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     *error = MPI_Abort(PMPI_Comm_f2c(*comm), *code);
 }
 
 FORTRAN(mpi_cancel, MPI_CANCEL, (MPI_Fint * request, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     MPI_Request own = request_from_fortran(*request);
     *error = MPI_Cancel(&own);
 }
@@ -66,6 +48,7 @@ FORTRAN(mpi_cancel, MPI_CANCEL, (MPI_Fint * request, MPI_Fint *error))
 FORTRAN(mpi_get_processor_name, MPI_GET_PROCESSOR_NAME,
         (char *name, MPI_Fint *length, MPI_Fint *error, size_t room))
 {
+    ERROR_IS_OPTIONAL(error);
     char own[MPI_MAX_PROCESSOR_NAME];
     int used;
     *error = MPI_Get_processor_name(own, &used);
@@ -78,6 +61,7 @@ FORTRAN(mpi_get_processor_name, MPI_GET_PROCESSOR_NAME,
 #define ATTRIBUTE(name, capitals)                                                                               \
     FORTRAN(name, capitals, (MPI_Fint * comm, MPI_Fint *key, void *value, MPI_Fint *flag, MPI_Fint *error)) \
     {                                                                                                           \
+        ERROR_IS_OPTIONAL(error);                                                                               \
         MPI_Fint team = team_in_fortran(*comm);                                                                 \
         p##name##_(&team, key, value, flag, error);                                                             \
         if (*error == MPI_SUCCESS && !*flag && team != *comm)                                                   \
@@ -94,6 +78,7 @@ ATTRIBUTE(mpi_attr_get, MPI_ATTR_GET)
     }                                                       \
     double name(void) __attribute__((alias(#name "_")));    \
     double name##__(void) __attribute__((alias(#name "_"))); \
-    double capitals(void) __attribute__((alias(#name "_")));
+    double capitals(void) __attribute__((alias(#name "_"))); \
+    double name##_f08_(void) __attribute__((alias(#name "_")));
 TIME(mpi_wtime, MPI_WTIME, MPI_Wtime)
 TIME(mpi_wtick, MPI_WTICK, MPI_Wtick)

@@ -72,6 +72,9 @@ static void begin(MPI_Message message, const MPI_Status *status, MPI_Comm comm)
     request->shadow = shadow_hold(needed_shadow(comm));
     request->wanted_peer = request->peer = status->MPI_SOURCE;
     request->wanted_tag = request->tag = status->MPI_TAG;
+    MPI_Count bytes;
+    PMPI_Get_elements_x(status, MPI_BYTE, &bytes);
+    request->room = (size_t)bytes;
     record_step(STEP_RECEIVE, (int64_t)request->shadow->number << 32 | (uint32_t)request->peer, request->tag, 0);
     flush_decisions();
     for (unsigned looks = 0; is_held_back(comm, request->peer, request->tag); looks++) {

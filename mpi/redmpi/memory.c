@@ -123,11 +123,13 @@ int MPI_Free_mem(void *base)
 #define ALLOCATES(name, capitals)                                                                       \
     FORTRAN(name, capitals, (MPI_Aint * size, MPI_Fint *info, void *baseptr, MPI_Fint *error))          \
     {                                                                                                   \
+        ERROR_IS_OPTIONAL(error);                                                                       \
         *error = MPI_Alloc_mem(*size, PMPI_Info_f2c(*info), baseptr);                                   \
     }
 ALLOCATES(mpi_alloc_mem, MPI_ALLOC_MEM)
 ALLOCATES(mpi_alloc_mem_cptr, MPI_ALLOC_MEM_CPTR)
 FORTRAN(mpi_free_mem, MPI_FREE_MEM, (void *base, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     *error = MPI_Free_mem(base);
 }

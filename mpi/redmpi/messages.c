@@ -1,8 +1,10 @@
 /* The program's own messages: sends and receives.
  *
- * Each message goes within the team, and a digest of it to the next teams on the ring [Fiala15, 3.3.2.2, figure 3.4].
+ * Each message goes within the team, and a digest or a copy of it to the next teams on the ring [Fiala15, 3.3.2, figure
+ * 3.4].
  */
 #include <mpi.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,7 @@
 #include "events.h"
 #include "history.h"
 #include "injector.h"
+#include "protocol.h"
 #include "receives.h"
 #include "requests.h"
 #include "teams.h"
@@ -21,6 +24,17 @@
 static bool is_valid(const struct shadow *shadow, int count, MPI_Datatype type, int peer, int tag)
 {
     return count >= 0 && type != MPI_DATATYPE_NULL && peer >= 0 && peer < shadow->peers && tag >= 0;
+}
+
+/* Room for what other teams are told of a message. */
+static struct envelope_place *place_for(size_t bytes)
+{
+    if (!sends_copies())
+        return next_envelope(teams_heard());
+    size_t room = envelope_room(bytes, most_whole());
+    if (room < offsetof(struct envelope, content) + bytes)
+        stop_job("a message of %zu bytes, which is too long for the protocol all-to-all", bytes);
+    return new_envelope(room, teams_heard());
 }
 
 /* What goes before a message. */
@@ -35,11 +49,12 @@ static void announce(void *buffer, int count, MPI_Datatype type, int peer, int t
     record_step(STEP_SEND, (int64_t)shadow->number << 32 | peer, tag, (int64_t)bytes);
     inject(buffer, bytes, type, peer, tag);
     struct packed packed = pack(buffer, bytes, type);
-    struct envelope_place *place = next_envelope();
-    size_t length = fill_envelope(&place->envelope, &packed, NULL);
-    for (int i = 0; i < compared_teams(teams.replicas); i++)
-        PMPI_Isend(&place->envelope, (int)length, MPI_BYTE, shadow_rank(shadow, peer, team_after(i + 1)), tag,
+    struct envelope_place *place = place_for(bytes);
+    size_t length = fill_envelope(place->envelope, most_whole(), &packed, NULL);
+    for (int i = 0; i < place->count; i++)
+        PMPI_Isend(place->envelope, (int)length, MPI_BYTE, shadow_rank(shadow, peer, team_after(i + 1)), tag,
                    shadow->comm, &place->sends[i]);
+    count_sent(bytes, length);
     release_packed(&packed);
 }
 

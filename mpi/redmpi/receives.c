@@ -8,6 +8,7 @@
 #include "decisions.h"
 #include "events.h"
 #include "history.h"
+#include "protocol.h"
 #include "waits.h"
 
 /* Uncertain receives, in the order in which they were posted. */
@@ -80,9 +81,8 @@ static void unlist(struct request *request)
  * It is there earlier in some replicas than in others, and programs such as HPCCG and miniFE send that very memory. */
 static void prepare_landing(struct request *request)
 {
-    size_t bytes = message_bytes((size_t)request->count, request->type);
-    if (!request->is_blocking && !is_derived(request->type) && bytes <= INT_MAX)
-        request->landing = malloc(bytes);
+    if (!request->is_blocking && !is_derived(request->type) && request->room <= INT_MAX)
+        request->landing = malloc(request->room);
 }
 
 static void land(struct request *request)
@@ -102,22 +102,42 @@ static int post_data(struct request *request)
 {
     request->is_posted = true;
     if (request->landing)
-        return PMPI_Irecv(request->landing, (int)message_bytes((size_t)request->count, request->type), MPI_BYTE,
-                          request->peer, request->tag, request->comm, &request->data);
+        return PMPI_Irecv(request->landing, (int)request->room, MPI_BYTE, request->peer, request->tag, request->comm,
+                          &request->data);
     return PMPI_Irecv(request->buffer, request->count, request->type, request->peer, request->tag, request->comm,
                       &request->data);
 }
 
+static size_t room_of_envelope(const struct request *request)
+{
+    return sends_copies() ? envelope_room(request->room, most_whole()) : sizeof(struct envelope);
+}
+
+static struct envelope *envelope_at(const struct request *request, int place)
+{
+    return (struct envelope *)((char *)request->envelopes + (size_t)place * room_of_envelope(request));
+}
+
 void post_digests(struct request *request)
 {
+    size_t room = room_of_envelope(request);
     if (!request->envelopes)
-        request->envelopes = malloc(sizeof *request->envelopes * MOST_COMPARED);
+        request->envelopes = malloc(room * (size_t)teams_heard());
     if (!request->envelopes)
-        stop_job("no memory for a message's digest");
-    for (int i = 0; i < compared_teams(teams.replicas); i++)
-        PMPI_Irecv(&request->envelopes[i], sizeof *request->envelopes, MPI_BYTE,
+        stop_job("no memory for what other teams say of a message of %zu bytes", request->room);
+    for (int i = 0; i < teams_heard(); i++)
+        PMPI_Irecv(envelope_at(request, i), (int)room, MPI_BYTE,
                    shadow_rank(request->shadow, request->peer, team_before(i + 1)), request->tag, request->shadow->comm,
                    &request->digests[i]);
+}
+
+/* Copies of messages may be as large as these. */
+static void drop_copies(struct request *request)
+{
+    if (!sends_copies())
+        return;
+    free(request->envelopes);
+    request->envelopes = NULL;
 }
 
 int post_receive(struct request *request)
@@ -129,6 +149,7 @@ int post_receive(struct request *request)
     request->is_posted = request->is_here = request->is_cancelled = false;
     if (request->peer == MPI_PROC_NULL)
         return post_data(request);
+    request->room = message_bytes((size_t)request->count, request->type);
     record_step(STEP_RECEIVE, (int64_t)request->shadow->number << 32 | (uint32_t)request->peer, request->tag,
                 request->count);
     if (request->peer == MPI_ANY_SOURCE) {
@@ -220,31 +241,41 @@ bool receive_is_here(struct request *request)
     if (request->is_uncertain || !is_data_here(request))
         return false;
     int is_there = true;
-    for (int i = 0; is_there && i < MOST_COMPARED; i++) {
+    for (int i = 0; is_there && i < teams_heard(); i++) {
         if (request->digests[i] != MPI_REQUEST_NULL)
             PMPI_Request_get_status(request->digests[i], &is_there, MPI_STATUS_IGNORE);
     }
     return is_there;
 }
 
-/* Compares the message with its digests. */
-static void check(struct request *request)
+/* What has come from other teams. */
+static struct testimony testimony_of(struct request *request)
 {
-    struct testimony testimony = { .envelopes = request->envelopes, .count = compared_teams(teams.replicas) };
+    struct testimony testimony = { .count = teams_heard(), .is_complete = sends_copies() };
     for (int i = 0; i < testimony.count; i++) {
         MPI_Status status;
-        int came;
-        PMPI_Wait(&request->digests[i], &status);
-        PMPI_Get_count(&status, MPI_BYTE, &came);
+        int came = 0;
+        if (PMPI_Wait(&request->digests[i], &status) == MPI_SUCCESS)
+            PMPI_Get_count(&status, MPI_BYTE, &came);
+        testimony.envelopes[i] = envelope_at(request, i);
         testimony.came[i] = (size_t)came;
     }
-    testimony.room = message_bytes((size_t)request->count, request->type);
+    testimony.room = request->room;
+    return testimony;
+}
+
+/* Compares the message with what other teams say of it. */
+static void check(struct request *request)
+{
+    struct testimony testimony = testimony_of(request);
     MPI_Count bytes = (MPI_Count)testimony.room;
     if (request->result == MPI_SUCCESS)
         PMPI_Get_elements_x(&request->status, MPI_BYTE, &bytes);
     struct region region = { .buffer = request->buffer, .bytes = (size_t)bytes, .type = request->type };
     struct packed packed = pack_regions(&region, 1);
-    struct digest mine = request->result == MPI_SUCCESS ? digest_of(packed.data, packed.bytes) : too_long;
+    struct digest mine = too_long;
+    if (request->result == MPI_SUCCESS)
+        mine = sends_copies() ? (struct digest){ .bytes = packed.bytes } : digest_of(packed.data, packed.bytes);
     bool was_wrong;
     size_t right = compare(&region, 1, &packed, &mine, &testimony,
                            &(struct origin){ .what = "message",
@@ -258,6 +289,13 @@ static void check(struct request *request)
         PMPI_Status_set_elements_x(&request->status, MPI_BYTE, (MPI_Count)right);
 }
 
+/* MPICH does not say so after MPI_Irecv, but after MPI_Recv. */
+static void name_no_process(MPI_Status *status)
+{
+    status->MPI_SOURCE = MPI_PROC_NULL;
+    status->MPI_TAG = MPI_ANY_TAG;
+}
+
 int finish_receive(struct request *request, MPI_Status *status)
 {
     if (!receive_is_here(request)) {
@@ -268,8 +306,11 @@ int finish_receive(struct request *request, MPI_Status *status)
         end_wait();
     }
     land(request);
-    if (request->wanted_peer != MPI_PROC_NULL && !request->is_cancelled)
+    if (request->wanted_peer == MPI_PROC_NULL)
+        name_no_process(&request->status);
+    else if (!request->is_cancelled)
         check(request);
+    drop_copies(request);
     if (request->wanted_peer == MPI_ANY_SOURCE)
         open_wildcards--;
     request->is_active = false;
@@ -324,8 +365,9 @@ int cancel_receive(struct request *request)
     request->is_here = true;
     request->result = MPI_SUCCESS;
     PMPI_Status_set_cancelled(&request->status, true);
-    for (int i = 0; i < MOST_COMPARED; i++)
+    for (int i = 0; i < teams_heard(); i++)
         cancel_alone(&request->digests[i]);
+    drop_copies(request);
     release();
     return MPI_SUCCESS;
 }

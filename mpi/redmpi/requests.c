@@ -51,7 +51,7 @@ struct request *new_request(enum request_kind kind)
         request = &records[records_used++];
     else
         stop_job("more than %d requests at a time", MOST_REQUESTS);
-    struct envelope *envelopes = request->envelopes;
+    void *envelopes = request->envelopes;
     *request = (struct request){ .kind = kind, .envelopes = envelopes, .data = MPI_REQUEST_NULL };
     for (int i = 0; i < MOST_COMPARED; i++)
         request->digests[i] = MPI_REQUEST_NULL;
@@ -68,10 +68,8 @@ void keep_type(struct request *request, MPI_Datatype type)
 
 void free_request(struct request *request)
 {
-    if (request->is_type_ours) {
-        forget_type(request->type);
+    if (request->is_type_ours)
         PMPI_Type_free(&request->type);
-    }
     shadow_release(request->shadow);
     request->kind = REQUEST_FREE;
     request->next_free = free_records;

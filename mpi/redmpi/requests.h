@@ -44,7 +44,8 @@ struct request {
     bool is_uncertain; /* listed in receives.c */
     bool is_posted, is_here, is_cancelled;
     MPI_Request digests[MOST_COMPARED];
-    struct envelope *envelopes; /* kept when the record is used again */
+    size_t room;     /* for the message */
+    void *envelopes; /* so many, each in a room of its own; kept when the record is used again, unless it has copies */
     struct request *earlier, *later; /* uncertain receives, as posted */
     struct request *next_free;
 };

@@ -177,6 +177,8 @@ void shadow_begin(MPI_Comm comm)
     MPI_Group all = replicas_of(shadow->ranks, shadow->size);
     /* Only the members call this: of other communicators there may be any number at the same time. */
     PMPI_Comm_create_group(MPI_COMM_WORLD, all, 0, &shadow->comm);
+    /* A copy that is longer than the receiver expects is an error of its sender, and is voted on. */
+    PMPI_Comm_set_errhandler(shadow->comm, MPI_ERRORS_RETURN);
     PMPI_Group_free(&all);
     shadow_attach(comm, shadow);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bindings.h"
 #include "collectives.h"
 #include "communicators.h"
 #include "decisions.h"
@@ -101,14 +102,22 @@ int MPI_Win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Com
     return allocate(PMPI_Win_allocate_shared, size, disp_unit, info, comm, baseptr, win);
 }
 
-/* In Fortran, and there also for pointers of C, under a name of its own with Open MPI. */
+/* In Fortran, and there also for pointers of C, under a name of its own with Open MPI, and in MPICH's Fortran 2008 with
+ * large units. */
 #define ALLOCATES(name, capitals, of_c)                                                                            \
     FORTRAN(name, capitals, (MPI_Aint * size, MPI_Fint *disp_unit, MPI_Fint *info, MPI_Fint *comm, void *baseptr, \
                              MPI_Fint *win, MPI_Fint *error))                                                      \
     {                                                                                                              \
+        ERROR_IS_OPTIONAL(error);                                                                                  \
         MPI_Win own = MPI_WIN_NULL;                                                                                \
         *error = of_c(*size, *disp_unit, PMPI_Info_f2c(*info), PMPI_Comm_f2c(*comm), baseptr, &own);               \
         *win = PMPI_Win_c2f(own);                                                                                  \
+    }                                                                                                              \
+    void name##_f08_large_(MPI_Aint *size, MPI_Aint *disp_unit, MPI_Fint *info, MPI_Fint *comm, void *baseptr,     \
+                           MPI_Fint *win, MPI_Fint *error)                                                         \
+    {                                                                                                              \
+        MPI_Fint unit = small(*disp_unit, #capitals);                                                              \
+        name##_(size, &unit, info, comm, baseptr, win, error);                                                     \
     }
 ALLOCATES(mpi_win_allocate, MPI_WIN_ALLOCATE, MPI_Win_allocate)
 ALLOCATES(mpi_win_allocate_cptr, MPI_WIN_ALLOCATE_CPTR, MPI_Win_allocate)

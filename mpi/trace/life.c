@@ -91,6 +91,7 @@ int MPI_Abort(MPI_Comm comm, int errorcode)
 /* Fortran's entry points are forwarded to Fortran's, which may do more than those of C. */
 FORTRAN(mpi_init, MPI_INIT, (MPI_Fint * error))
 {
+    ERROR_IS_OPTIONAL(error);
     bool own = enter();
     pmpi_init_(error);
     if (own && *error == MPI_SUCCESS)
@@ -100,6 +101,7 @@ FORTRAN(mpi_init, MPI_INIT, (MPI_Fint * error))
 
 FORTRAN(mpi_init_thread, MPI_INIT_THREAD, (MPI_Fint * required, MPI_Fint *provided, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     bool own = enter();
     pmpi_init_thread_(required, provided, error);
     if (own && *error == MPI_SUCCESS)
@@ -109,6 +111,7 @@ FORTRAN(mpi_init_thread, MPI_INIT_THREAD, (MPI_Fint * required, MPI_Fint *provid
 
 FORTRAN(mpi_finalize, MPI_FINALIZE, (MPI_Fint * error))
 {
+    ERROR_IS_OPTIONAL(error);
     if (enter())
         end();
     if (world != MPI_GROUP_NULL)
@@ -119,6 +122,7 @@ FORTRAN(mpi_finalize, MPI_FINALIZE, (MPI_Fint * error))
 
 FORTRAN(mpi_abort, MPI_ABORT, (MPI_Fint * comm, MPI_Fint *code, MPI_Fint *error))
 {
+    ERROR_IS_OPTIONAL(error);
     flush_records();
     pmpi_abort_(comm, code, error);
 }

@@ -8,6 +8,7 @@ use crate::harness::{CommandOutput, Rampart};
 
 const IN_C: &str = include_str!("victims/messages.c");
 const IN_FORTRAN: &str = include_str!("victims/ring.f90");
+const IN_FORTRAN_2008: &str = include_str!("victims/ring08.f90");
 const THAT_LOOKS: &str = include_str!("victims/looks.c");
 
 /// C and Fortran compilers and launchers of the two libraries, as Debian names them.
@@ -49,6 +50,7 @@ fn built(
     let source = rampart.folder().join(name);
     std::fs::write(&source, program).unwrap();
     let mut command = Command::new(compiler);
+    command.current_dir(rampart.folder());
     let built = command.args(how).arg("-o").arg(rampart.folder().join("program")).arg(&source).status().ok()?;
     assert!(built.success(), "{compiler} builds the program");
     Some(Library { rampart, launcher })
@@ -131,7 +133,7 @@ fn looking_takes_as_long_as_it_took() {
 }
 
 /// Ten rounds of ten records, three communicators, a barrier and the end: each call once, though one library forwards
-/// Fortran's calls to C and the other does not.
+/// Fortran's calls to C and the other does not. In Fortran 2008, both forward some.
 #[test]
 fn a_program_in_fortran_is_recorded_as_one_in_c() {
     let mut found = false;
@@ -142,6 +144,12 @@ fn a_program_in_fortran_is_recorded_as_one_in_c() {
         assert_eq!(output.code, Some(0), "{output:?}");
         assert_eq!(document(&output)["records"], 4 * (10 * 10 + 3 + 2), "{output:?}");
         assert!(library.project(&[])["seconds"].as_f64().unwrap() > 0.0);
+        let of_2008 = built(compiler, launcher, &["-w"], "program.f90", IN_FORTRAN_2008).unwrap();
+        let output = of_2008.trace(&[]);
+        assert_eq!(output.code, Some(0), "{output:?}");
+        // Four more in each round where sections can be received later.
+        let in_round = if compiler.contains("mpich") { 18 } else { 14 };
+        assert_eq!(document(&output)["records"], 4 * (10 * in_round + 9), "{output:?}");
     }
     if !found {
         println!("skipped: no MPI for Fortran (neither mpif90.openmpi nor mpif90.mpich)");

@@ -21,10 +21,7 @@ const OPTIONS: [&str; 9] =
     ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g0", "-fno-lto", "-fPIC", "-shared", "-pthread", "-Wl,-z,lazy"];
 
 /// What the library that counts the calls of one function needs.
-const COUNTER: [(&str, &str); 2] = [
-    ("fortran.h", include_str!("../../../mpi/fortran/fortran.h")),
-    ("timesteps.h", include_str!("../../../mpi/redmpi/timesteps.h")),
-];
+const COUNTER: (&str, &str) = ("timesteps.h", include_str!("../../../mpi/redmpi/timesteps.h"));
 
 /// The names of Fortran's functions, its calls with requests, and what a library shows, for all libraries.
 const SHARED: [(&str, &str); 3] = [
@@ -123,6 +120,8 @@ impl Library {
             ("messages.c", include_str!("../../../mpi/redmpi/messages.c")),
             ("probes.c", include_str!("../../../mpi/redmpi/probes.c")),
             ("process.c", include_str!("../../../mpi/redmpi/process.c")),
+            ("protocol.c", include_str!("../../../mpi/redmpi/protocol.c")),
+            ("protocol.h", include_str!("../../../mpi/redmpi/protocol.h")),
             ("randomness.c", include_str!("../../../mpi/redmpi/randomness.c")),
             ("randomness.h", include_str!("../../../mpi/redmpi/randomness.h")),
             ("receives.c", include_str!("../../../mpi/redmpi/receives.c")),
@@ -137,6 +136,8 @@ impl Library {
             ("timesteps.h", include_str!("../../../mpi/redmpi/timesteps.h")),
             ("tickets.c", include_str!("../../../mpi/redmpi/tickets.c")),
             ("tickets.h", include_str!("../../../mpi/redmpi/tickets.h")),
+            ("vote.c", include_str!("../../../mpi/redmpi/vote.c")),
+            ("vote.h", include_str!("../../../mpi/redmpi/vote.h")),
             ("waits.c", include_str!("../../../mpi/redmpi/waits.c")),
             ("waits.h", include_str!("../../../mpi/redmpi/waits.h")),
             ("windows.c", include_str!("../../../mpi/redmpi/windows.c")),
@@ -158,9 +159,7 @@ impl Library {
         let wrapper = counting::generate(&declared, function).ok_or_else(|| Error::NoFunction(function.to_owned()))?;
         let (source, library) = (folder.join("counter.c"), folder.join("librampart-timesteps.so"));
         fs::write(&source, wrapper).map_err(&unwritten)?;
-        for (name, text) in COUNTER {
-            fs::write(folder.join(name), text).map_err(&unwritten)?;
-        }
+        fs::write(folder.join(COUNTER.0), COUNTER.1).map_err(&unwritten)?;
         let mut words: Vec<&OsStr> = OPTIONS.map(OsStr::new).to_vec();
         words.extend(["-I".as_ref(), folder.as_os_str(), "-o".as_ref(), library.as_ref(), source.as_ref()]);
         compiler.run(WHAT, &words)?;

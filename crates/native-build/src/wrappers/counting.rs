@@ -5,14 +5,14 @@
 
 use std::fmt::Write as _;
 
-use super::{declarations, fortran_head, names};
+use super::{declarations, declared_in_fortran, names};
 use crate::header::{Function, Parameter, functions};
 
 const HEAD: &str = "/* Generated from mpi.h by rampart. */
 #include <dlfcn.h>
+#include <mpi.h>
 #include <stddef.h>
 
-#include \"fortran.h\"
 #include \"timesteps.h\"
 ";
 
@@ -31,15 +31,23 @@ pub fn generate(header: &str, name: &str) -> Option<String> {
     // Strings of Fortran have hidden lengths, which `mpi.h` does not show.
     let for_fortran = |one: &Parameter| !one.kind.contains("char") && !one.kind.contains("function");
     if parameters.iter().all(for_fortran) {
-        fortran_head(&mut out, short, &parameters, &[]);
-        out.push_str("    static __typeof__(");
-        let small = format!("mpi_{}_", short.to_ascii_lowercase());
-        let _ = writeln!(out, "{small}) *next;");
-        write_count(&mut out, &small);
+        let declared: Vec<String> = parameters.iter().map(declared_in_fortran).collect();
+        let declared = declared.iter().map(String::as_str).chain(["MPI_Fint *error"]).collect::<Vec<_>>().join(", ");
         let handed: Vec<&str> = parameters.iter().map(|one| one.name.as_str()).chain(["error"]).collect();
-        let _ = writeln!(out, "    next({});\n}}", handed.join(", "));
+        for name in fortran_names(name) {
+            let _ = writeln!(out, "\nvoid {name}({declared})\n{{\n    static void (*next)({declared});");
+            write_count(&mut out, &name);
+            let _ = writeln!(out, "    next({});\n}}", handed.join(", "));
+        }
     }
     Some(out)
+}
+
+/// The names that Fortran compilers give to a function, and those that it has in the module `mpi_f08`.
+fn fortran_names(name: &str) -> [String; 6] {
+    let small = name.to_ascii_lowercase();
+    let [plain, one, two] = ["", "_", "__"].map(|end| format!("{small}{end}"));
+    [plain, one, two, name.to_ascii_uppercase(), format!("{small}_f08_"), format!("{small}_f08ts_")]
 }
 
 fn write_count(out: &mut String, symbol: &str) {
@@ -64,7 +72,8 @@ mod tests {
         assert!(made.contains(c), "{made}");
         assert!(made.contains("dlsym(RTLD_NEXT, \"mpi_waitall_\");"), "{made}");
         assert!(made.contains("    next(count, requests, error);\n"), "{made}");
-        assert!(!generate(header, "MPI_File_open").unwrap().contains("FORTRAN(mpi"), "its string has a hidden length");
+        assert!(made.contains("dlsym(RTLD_NEXT, \"mpi_waitall_f08ts_\");"), "{made}");
+        assert!(!generate(header, "MPI_File_open").unwrap().contains("void mpi_"), "its string has a hidden length");
         for other in ["MPI_Wait", "Waitall", "MPI_Pcontrol", "MPI_Wtime", "MPI_", ""] {
             assert_eq!(generate(header, other), None, "{other}");
         }

@@ -1,8 +1,8 @@
 //! The wrappers around MPI's functions, generated from the `mpi.h` at hand.
 //!
-//! **Problem.** MPI has 400 functions, which each library declares differently, and each has two entries, for C and for
-//! Fortran. **Idea.** What a library of ours does at a call is written by hand, in functions that take the arguments
-//! that they need by the names of `mpi.h`. The code that is the same for every function is generated from its
+//! **Problem.** MPI has 400 functions, which each library declares differently, and each has entries for C, for Fortran,
+//! and for Fortran 2008. **Idea.** What a library of ours does at a call is written by hand, in functions that take the
+//! arguments that they need by the names of `mpi.h`. The code that is the same for every function is generated from its
 //! declaration. **Why this way.** The C compiler checks the result against the same `mpi.h` that the program was built
 //! with.
 //!
@@ -75,11 +75,18 @@ fn declared_in_fortran(parameter: &Parameter) -> String {
     format!("{kind} *{}", parameter.name)
 }
 
-/// Writes the head of a wrapper for Fortran; `more` are parameters after those of MPI.
-fn fortran_head(out: &mut String, name: &str, parameters: &[Parameter], more: &[String]) {
+/// The lengths of Fortran's strings, which come last and which `mpi.h` does not show.
+fn hidden_lengths(parameters: &[Parameter]) -> Vec<String> {
+    let strings = parameters.iter().filter(|one| one.kind.contains("char"));
+    strings.map(|one| format!("length_of_{}", one.name)).collect()
+}
+
+/// Writes the head of a wrapper for Fortran, by a macro of `fortran.h`; `more` are parameters after those of MPI.
+fn fortran_head(out: &mut String, by: &str, name: &str, parameters: &[Parameter], more: &[String]) {
     let (small, large) = (name.to_ascii_lowercase(), name.to_ascii_uppercase());
     let mut declared: Vec<String> = parameters.iter().map(declared_in_fortran).collect();
     declared.push("MPI_Fint *error".to_owned());
     declared.extend(more.iter().map(|name| format!("size_t {name}")));
-    let _ = writeln!(out, "\nFORTRAN(mpi_{small}, MPI_{large}, ({}))\n{{", declared.join(", "));
+    let _ = writeln!(out, "\n{by}(mpi_{small}, MPI_{large}, ({}))\n{{", declared.join(", "));
+    out.push_str("    ERROR_IS_OPTIONAL(error);\n");
 }

@@ -88,7 +88,9 @@ pub fn generate(header: &str, calls: &str) -> String {
                 after.parameters.iter().map(|asked| argument(asked, &parameters)).collect();
             let Some(asked) = asked else { continue };
             write_c(&mut out, &name, &parameters, &after.name, &asked);
-            write_fortran(&mut out, &name, &parameters, &after.name, &asked);
+            for by in IN_FORTRAN {
+                write_fortran(&mut out, by, &name, &parameters, &after.name, &asked);
+            }
         } else if is_other(&name) {
             other(&mut out, &name, &parameters);
         }
@@ -116,21 +118,31 @@ fn write_c(out: &mut String, name: &str, parameters: &[Parameter], after: &str, 
     let _ = writeln!(out, "    leave();\n    return result;\n}}");
 }
 
-fn fortran_call(out: &mut String, name: &str, parameters: &[Parameter]) {
-    let mut handed: Vec<&str> = parameters.iter().map(|one| one.name.as_str()).collect();
-    handed.push("error");
-    let _ = writeln!(out, "    pmpi_{}_({});", name.to_ascii_lowercase(), handed.join(", "));
+/// The entries of a function in Fortran, as macros of `fortran.h` write them. Each hands on to the library's own of its
+/// kind.
+const IN_FORTRAN: [&str; 2] = ["FORTRAN_77", "FORTRAN_2008"];
+
+fn fortran_call(out: &mut String, by: &str, name: &str, parameters: &[Parameter]) {
+    let handed: Vec<&str> = parameters.iter().map(|one| one.name.as_str()).chain(["error"]).collect();
+    let small = name.to_ascii_lowercase();
+    let own = if by == "FORTRAN_77" {
+        format!("pmpi_{small}_")
+    } else {
+        let _ = writeln!(out, "    NEXT(mpi_{small});");
+        "next".to_owned()
+    };
+    let _ = writeln!(out, "    {own}({});", handed.join(", "));
 }
 
-fn write_fortran(out: &mut String, name: &str, parameters: &[Parameter], after: &str, asked: &[&Parameter]) {
-    fortran_head(out, name, parameters, &[]);
+fn write_fortran(out: &mut String, by: &str, name: &str, parameters: &[Parameter], after: &str, asked: &[&Parameter]) {
+    fortran_head(out, by, name, parameters, &[]);
     out.push_str("    bool own = enter();\n");
     for status in parameters.iter().filter(|one| one.kind == STATUS) {
         let status = &status.name;
         let _ = writeln!(out, "    MPI_Fint mine[FORTRAN_STATUS];");
-        let _ = writeln!(out, "    {status} = {status} == MPI_F_STATUS_IGNORE ? mine : {status};");
+        let _ = writeln!(out, "    {status} = is_status_ignored({status}) ? mine : {status};");
     }
-    fortran_call(out, name, parameters);
+    fortran_call(out, by, name, parameters);
     out.push_str("    if (own && *error == MPI_SUCCESS) {\n");
     let handed: Vec<String> = asked.iter().map(|one| converted_to_c(out, one)).collect();
     let _ = writeln!(out, "        after_{after}({});\n    }}\n    leave();\n}}", handed.join(", "));
@@ -166,10 +178,12 @@ fn other(out: &mut String, name: &str, parameters: &[Parameter]) {
         writeln!(out, "\nint MPI_{name}({declared})\n{{\n{report}    return PMPI_{name}({});\n}}", names(parameters));
     let for_fortran = |one: &Parameter| !one.kind.contains("char") && !one.kind.contains("function");
     if !name.ends_with("_c") && parameters.iter().all(for_fortran) {
-        fortran_head(out, name, parameters, &[]);
-        out.push_str(&report);
-        fortran_call(out, name, parameters);
-        out.push_str("}\n");
+        for by in IN_FORTRAN {
+            fortran_head(out, by, name, parameters, &[]);
+            out.push_str(&report);
+            fortran_call(out, by, name, parameters);
+            out.push_str("}\n");
+        }
     }
 }
 
@@ -191,6 +205,7 @@ mod tests {
             after_Recv(count, datatype, status);\n    leave();\n    return result;\n}\n";
         assert!(made.contains(c), "{made}");
         assert!(made.contains("pmpi_recv_(buf, count, datatype, status, error);"), "{made}");
+        assert!(made.contains("NEXT(mpi_recv);\n    next(buf, count, datatype, status, error);"), "{made}");
         assert!(made.contains("after_Recv(*count, PMPI_Type_f2c(*datatype), &status_of_c);"), "{made}");
     }
 

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Companion, STATUS, argument, companions, declarations, fortran_head, names};
+use super::{Companion, STATUS, argument, companions, declarations, fortran_head, hidden_lengths, names};
 use crate::header::{Function, Parameter, functions};
 
 /// What becomes of a function of MPI.
@@ -167,7 +167,9 @@ fn write(
         }
         Treatment::Team => {
             write_team(out, name, parameters);
-            write_fortran_of_team(out, name, parameters);
+            // What stands for weights differs between the kinds of Fortran.
+            let write = if parameters.iter().any(are_weights) { write_fortran } else { write_fortran_of_team };
+            write(out, name, parameters);
         }
         Treatment::Creates => {
             write_creation(out, name, parameters);
@@ -262,30 +264,25 @@ fn write_collective(out: &mut String, name: &str, parameters: &[Parameter], desc
     out.push_str("    return result;\n}\n");
 }
 
-/// Functions with Fortran strings or C functions, whose hidden arguments `mpi.h` does not show, get no wrapper for
-/// Fortran.
 fn write_refusal(out: &mut String, name: &str, parameters: &[Parameter]) {
     let refusal = format!("    if (refuses())\n        stop_job(\"MPI_{name}, which is not supported\");\n");
     let declared = declarations(parameters);
     let _ =
         writeln!(out, "\nint MPI_{name}({declared})\n{{\n{refusal}    return PMPI_{name}({});\n}}", names(parameters));
-    let for_fortran = |one: &Parameter| !one.kind.contains("char") && !one.kind.contains("function");
-    if !name.ends_with("_c") && !name.starts_with("T_") && parameters.iter().all(for_fortran) {
-        fortran_head(out, name, parameters, &[]);
+    if !name.ends_with("_c") && !name.starts_with("T_") {
+        let lengths = hidden_lengths(parameters);
+        fortran_head(out, "FORTRAN", name, parameters, &lengths);
         out.push_str(&refusal);
-        let given: String = parameters.iter().map(|one| format!("{}, ", one.name)).collect();
-        let _ = writeln!(out, "    pmpi_{}_({given}error);\n}}", name.to_ascii_lowercase());
+        let given = parameters.iter().map(|one| one.name.as_str()).chain(["error"]);
+        let given: Vec<&str> = given.chain(lengths.iter().map(String::as_str)).collect();
+        let _ = writeln!(out, "    pmpi_{}_({});\n}}", name.to_ascii_lowercase(), given.join(", "));
     }
 }
 
-/// Fortran's own function does it, with the team's communicator. The lengths of strings come last.
+/// Fortran's own function does it, with the team's communicator.
 fn write_fortran_of_team(out: &mut String, name: &str, parameters: &[Parameter]) {
-    let lengths: Vec<String> = parameters
-        .iter()
-        .filter(|one| one.kind.contains("char"))
-        .map(|one| format!("length_of_{}", one.name))
-        .collect();
-    fortran_head(out, name, parameters, &lengths);
+    let lengths = hidden_lengths(parameters);
+    fortran_head(out, "FORTRAN", name, parameters, &lengths);
     let mut handed = Vec::new();
     for one in parameters {
         if one.kind == COMM {
@@ -302,10 +299,15 @@ fn write_fortran_of_team(out: &mut String, name: &str, parameters: &[Parameter])
 
 /// Writes a wrapper for Fortran that calls the one for C.
 fn write_fortran(out: &mut String, name: &str, parameters: &[Parameter]) {
-    fortran_head(out, name, parameters, &[]);
+    fortran_head(out, "FORTRAN", name, parameters, &[]);
     let mut back = String::new();
     let handed: Vec<String> = parameters.iter().map(|one| converted(out, &mut back, one)).collect();
     let _ = writeln!(out, "    *error = MPI_{name}({});\n{back}}}", handed.join(", "));
+}
+
+/// Whether these are weights of a graph, or what stands for them.
+fn are_weights(parameter: &Parameter) -> bool {
+    parameter.kind.ends_with("int[]") && parameter.name.ends_with("weights")
 }
 
 /// Returns an argument of Fortran's as C takes it. Writes the lines that the conversion needs before the call, and into
@@ -313,7 +315,7 @@ fn write_fortran(out: &mut String, name: &str, parameters: &[Parameter]) {
 fn converted(out: &mut String, back: &mut String, parameter: &Parameter) -> String {
     let Parameter { kind, name, .. } = parameter;
     if kind == STATUS {
-        let _ = writeln!(out, "    MPI_Status {name}_of_c = {{ 0 }};");
+        let _ = writeln!(out, "    MPI_Status {name}_of_c = status_from_fortran({name});");
         let _ = writeln!(back, "    status_to_fortran(&{name}_of_c, {name});");
         return format!("&{name}_of_c");
     }
@@ -333,7 +335,7 @@ fn converted(out: &mut String, back: &mut String, parameter: &Parameter) -> Stri
     }
     match kind.as_str() {
         "int" | "MPI_Aint" => format!("*{name}"),
-        kind if kind.contains("void") => format!("buffer_from_fortran({name})"),
+        kind if kind.contains("void") || are_weights(parameter) => format!("buffer_from_fortran({name})"),
         _ => name.clone(),
     }
 }

@@ -17,6 +17,9 @@ pub struct MpirunArguments {
     /// The replicas of each rank: 2 detect wrong messages, 3 or more correct them
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=16), value_name = "N")]
     pub replicas: u32,
+    /// What each replica of a sender sends to the replicas of the receiver
+    #[arg(long, value_enum, default_value_t = Protocol::Msgplushash, value_name = "NAME")]
+    pub protocol: Protocol,
     /// What to do if replicas differ and no majority of them agrees
     #[arg(long, value_enum, default_value_t = OnMismatch::Stop, value_name = "WHAT")]
     pub on_mismatch: OnMismatch,
@@ -84,6 +87,25 @@ impl MpirunArguments {
 
 /// The function of MPI by which programs report their steps.
 pub const PCONTROL: &str = "MPI_Pcontrol";
+
+/// What a replica sends to those replicas of a receiver that are not of its team [Fiala15, 3.3.2].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Protocol {
+    /// A hash of each message, to as many replicas as a majority needs; where hashes differ, replicas vote
+    Msgplushash,
+    /// Each message as a whole, to all: each replica decides alone
+    AllToAll,
+}
+
+impl Protocol {
+    /// Its name, for `mpi/redmpi/protocol.c`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Msgplushash => "msgplushash",
+            Self::AllToAll => "all-to-all",
+        }
+    }
+}
 
 /// What becomes of a job whose replicas differ without a majority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -216,6 +216,7 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload
         ("RAMPART_REPLICAS", arguments.replicas.to_string().into()),
         ("RAMPART_RANKS", arguments.n.to_string().into()),
         ("RAMPART_PATIENCE", arguments.patience.to_string().into()),
+        ("RAMPART_PROTOCOL", arguments.protocol.name().into()),
     ];
     if let Some(wish) = arguments.wish() {
         variables.push(("RAMPART_ON_MISMATCH", wish.into()));
@@ -242,6 +243,7 @@ fn show(arguments: &MpirunArguments, report: &JobReport, study: Option<&Propagat
     let (ranks, replicas) = (arguments.n.get(), arguments.replicas);
     if arguments.json {
         let mut document = report.document(ranks, replicas);
+        document["protocol"] = arguments.protocol.name().into();
         if let Some(study) = study {
             document["propagation"] = study.document(report);
         }

@@ -46,6 +46,9 @@ pub struct JobReport {
     pub ended: u32,
     pub compared: u64,
     pub replaced: u64,
+    /// The program's messages between ranks, with all copies and hashes, and their bytes.
+    pub sent_messages: u64,
+    pub sent_bytes: u64,
     /// Steps of the program, as the rank with the most of them counted.
     pub steps: u64,
     pub injections: Vec<Injected>,
@@ -100,6 +103,8 @@ impl JobReport {
                 self.ended += 1;
                 self.compared += number("compared").unwrap_or(0);
                 self.replaced += number("replaced").unwrap_or(0);
+                self.sent_messages += number("messages").unwrap_or(0);
+                self.sent_bytes += number("bytes").unwrap_or(0);
                 self.steps = self.steps.max(number("steps").unwrap_or(0));
             }
             "injected" => {
@@ -238,6 +243,7 @@ impl JobReport {
             "compared": self.compared,
             "differed": self.messages(),
             "replaced": self.replaced,
+            "sent": { "messages": self.sent_messages, "bytes": self.sent_bytes },
             "injected": self.injections.len(),
             "injections": self.injections.iter().map(Injected::document).collect::<Vec<_>>(),
             "stopped": self.stopped,
@@ -365,13 +371,14 @@ mod tests {
         };
         report.see(0, 1, &line("replaced"));
         report.see(0, 2, &line("right"));
-        report.see(0, 1, "end compared 10 differed 1 replaced 1 steps 4");
+        report.see(0, 1, "end compared 10 differed 1 replaced 1 steps 4 messages 20 bytes 900");
         report.see(1, 1, "injected message 3 to 0 tag 7 bytes 80 bit 24 compared 2 step 1");
         report.see(1, 1, "mismatch message comm 1 pe");
         assert_eq!((report.began, report.ended, report.compared, report.replaced), (6, 1, 10, 1));
         assert_eq!((report.messages(), report.injections.len(), report.mismatches.len()), (1, 1, 2));
         assert_eq!(report.erring_nodes(), BTreeMap::from([("node1", 1)]));
         let document = report.document(2, 3);
+        assert_eq!(document["sent"], json!({ "messages": 20, "bytes": 900 }));
         assert_eq!(document["mismatches"][0]["wrong_replicas"], json!([1]));
         assert_eq!(document["mismatches"][1]["verdict"], "right");
         assert_eq!((&document["mismatches"][1]["sender"], &document["mismatches"][1]["step"]), (&json!(1), &json!(2)));
