@@ -6,6 +6,7 @@
 
 #include "connections.h"
 #include "events.h"
+#include "log.h"
 #include "timesteps.h"
 
 const struct digest too_long = { .bytes = UINT64_MAX };
@@ -87,32 +88,22 @@ static long difference(const struct packed *packed, const struct testimony *test
     return -1;
 }
 
-/* The rank of the sender among all of the team, whatever communicator the message came by; -1 if there is none. */
-static int sender_of(const struct origin *origin)
-{
-    MPI_Group members, all;
-    int sender = -1, place = origin->peer < 0 ? -1 : shadow_rank(origin->shadow, origin->peer, teams.replica);
-    if (place < 0)
-        return -1;
-    PMPI_Comm_group(origin->shadow->comm, &members);
-    PMPI_Comm_group(teams.team, &all);
-    PMPI_Group_translate_ranks(members, 1, &place, all, &sender);
-    PMPI_Group_free(&members);
-    PMPI_Group_free(&all);
-    return sender < 0 ? -1 : sender;
-}
-
 size_t compare(struct region *regions, int count, struct packed *packed, const struct digest *mine,
                const struct testimony *testimony, const struct origin *origin, bool *was_replaced)
 {
     struct digest others[MOST_COMPARED];
+    size_t bytes = packed->bytes;
+    if (compares_later()) {
+        log_received(mine, origin);
+        release_packed(packed);
+        return bytes;
+    }
     for (int i = 0; i < testimony->count; i++) {
         others[i] = digest_in(&testimony->envelopes[i], testimony->came[i], packed, mine);
         if (testimony->room && others[i].bytes > testimony->room)
             others[i] = too_long;
     }
     struct verdict verdict = agree(packed->data, mine, others, testimony->count);
-    size_t bytes = packed->bytes;
     if (verdict.differed) {
         tell("mismatch %s comm %d peer %d sender %d tag %d bytes %zu offset %ld number %llu step %llu wrong %#x %s",
              origin->what, origin->shadow->number, origin->peer, sender_of(origin), origin->tag, packed->bytes,
@@ -129,8 +120,8 @@ size_t compare(struct region *regions, int count, struct packed *packed, const s
             free(verdict.replacement);
         }
     }
-    if (was_replaced)
-        *was_replaced = verdict.replacement != NULL;
+    if (was_replaced && verdict.replacement)
+        *was_replaced = true;
     release_packed(packed);
     return bytes;
 }

@@ -9,6 +9,7 @@
 #include "history.h"
 #include "injector.h"
 #include "life.h"
+#include "log.h"
 #include "teams.h"
 #include "timesteps.h"
 
@@ -27,6 +28,7 @@ void begin_replica(void)
     tell("begin %s", named ? named : node);
     begin_timesteps();
     begin_injector();
+    begin_log();
     begin_connections();
     begin_decisions();
 }
@@ -43,6 +45,9 @@ void end_replica(void)
     end_teams();
     tell("end compared %llu differed %llu replaced %llu steps %llu", (unsigned long long)tally.compared,
          (unsigned long long)tally.differed, (unsigned long long)tally.replaced, (unsigned long long)timestep());
+    if (compares_later())
+        tell("comparer cpu %llu of %llu", (unsigned long long)tally.thread_ns,
+             (unsigned long long)cpu_time(CLOCK_PROCESS_CPUTIME_ID));
 }
 
 int MPI_Init(int *argc, char ***argv)
@@ -75,6 +80,7 @@ int MPI_Abort(MPI_Comm comm, int errorcode)
     if (teams.is_quiet)
         return PMPI_Abort(comm, errorcode);
     tell("aborted by the program with %d", errorcode);
+    let_others_compare();
     return PMPI_Abort(MPI_COMM_WORLD, errorcode);
 }
 

@@ -7,6 +7,7 @@
 #include "decisions.h"
 #include "events.h"
 #include "history.h"
+#include "log.h"
 
 /* Uncertain receives, in the order in which they were posted. */
 static struct request *first, *last;
@@ -83,11 +84,13 @@ static int post_data(struct request *request)
 
 void post_digests(struct request *request)
 {
+    if (!teams_beside())
+        return;
     if (!request->envelopes)
         request->envelopes = malloc(sizeof *request->envelopes * MOST_COMPARED);
     if (!request->envelopes)
         stop_job("no memory for a message's digest");
-    for (int i = 0; i < compared_teams(teams.replicas); i++)
+    for (int i = 0; i < teams_beside(); i++)
         PMPI_Irecv(&request->envelopes[i], sizeof *request->envelopes, MPI_BYTE,
                    shadow_rank(request->shadow, request->peer, team_before(i + 1)), request->tag, request->shadow->comm,
                    &request->digests[i]);
@@ -202,7 +205,7 @@ bool receive_is_here(struct request *request)
 /* Compares the message with its digests. */
 static void check(struct request *request)
 {
-    struct testimony testimony = { .envelopes = request->envelopes, .count = compared_teams(teams.replicas) };
+    struct testimony testimony = { .envelopes = request->envelopes, .count = teams_beside() };
     for (int i = 0; i < testimony.count; i++) {
         MPI_Status status;
         int came;
@@ -217,7 +220,7 @@ static void check(struct request *request)
     struct region region = { .buffer = request->buffer, .bytes = (size_t)bytes, .type = request->type };
     struct packed packed = pack_regions(&region, 1);
     struct digest mine = request->result == MPI_SUCCESS ? digest_of(packed.data, packed.bytes) : too_long;
-    bool was_wrong;
+    bool was_wrong = false;
     size_t right = compare(&region, 1, &packed, &mine, &testimony,
                            &(struct origin){ .what = "message",
                                              .shadow = request->shadow,

@@ -42,6 +42,7 @@ void shadow_release(struct shadow *shadow)
     if (!shadow || --shadow->users)
         return;
     PMPI_Comm_free(&shadow->comm);
+    free(shadow->ranks);
     free(shadow);
 }
 
@@ -172,12 +173,11 @@ void shadow_begin(MPI_Comm comm)
     if (!shadow)
         stop_job("no memory for a communicator");
     *shadow = (struct shadow){ .number = ++shadows, .users = 1 };
-    int *ranks = members(comm, shadow);
-    MPI_Group all = replicas_of(ranks, shadow->size);
+    shadow->ranks = members(comm, shadow);
+    MPI_Group all = replicas_of(shadow->ranks, shadow->size);
     /* Only the members call this: of other communicators there may be any number at the same time. */
     PMPI_Comm_create_group(MPI_COMM_WORLD, all, 0, &shadow->comm);
     PMPI_Group_free(&all);
-    free(ranks);
     shadow_attach(comm, shadow);
 }
 
@@ -187,6 +187,8 @@ struct shadow *shadow_duplicate(const struct shadow *shadow, MPI_Request *is_mad
     if (!other)
         stop_job("no memory for a communicator");
     *other = *shadow;
+    other->ranks = room_for(shadow->size);
+    memcpy(other->ranks, shadow->ranks, sizeof *other->ranks * (size_t)shadow->size);
     other->tables = NULL;
     other->number = ++shadows;
     other->users = 1;

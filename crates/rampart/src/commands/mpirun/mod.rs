@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use rampart_native_build::{Compiler, Library};
 
-use self::arguments::MpirunArguments;
+use self::arguments::{Mode, MpirunArguments};
 use self::files::{JobFiles, Misplaced};
 use self::library::MpiKind;
 use self::output::{JobOutput, Undecided};
@@ -185,6 +185,9 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload
     if let Some(wish) = arguments.wish() {
         variables.push(("RAMPART_ON_MISMATCH", wish.into()));
     }
+    if arguments.mode == Mode::Later {
+        variables.push(("RAMPART_MODE", "later".into()));
+    }
     if let Some(function) = arguments.counted() {
         variables.push(("RAMPART_STEP", function.into()));
     }
@@ -207,6 +210,7 @@ fn show(arguments: &MpirunArguments, report: &JobReport, study: Option<&Propagat
     let (ranks, replicas) = (arguments.n.get(), arguments.replicas);
     if arguments.json {
         let mut document = report.document(ranks, replicas);
+        document["mode"] = if arguments.mode == Mode::Later { "later" } else { "now" }.into();
         if let Some(study) = study {
             document["propagation"] = study.document(report);
         }
@@ -221,12 +225,22 @@ fn show(arguments: &MpirunArguments, report: &JobReport, study: Option<&Propagat
         eprintln!("rampart: the program did not begin with MPI: nothing was compared");
         return;
     }
-    eprintln!(
-        "rampart: {} compared in {ranks} ranks of {replicas} replicas: {} differed, {} replaced",
-        if report.compared == 1 { "1 message".to_owned() } else { format!("{} messages", count(report.compared)) },
-        count(report.messages() as u64),
-        count(report.replaced)
-    );
+    let compared =
+        if report.compared == 1 { "1 message".to_owned() } else { format!("{} messages", count(report.compared)) };
+    let differed = count(report.messages() as u64);
+    match arguments.mode {
+        Mode::Now => eprintln!(
+            "rampart: {compared} compared in {ranks} ranks of {replicas} replicas: {differed} differed, {} replaced",
+            count(report.replaced)
+        ),
+        Mode::Later => eprintln!(
+            "rampart: {compared} compared behind the program in {ranks} ranks of {replicas} replicas: {differed} \
+             differed, none was corrected"
+        ),
+    }
+    if let Some(share) = report.comparer_share() {
+        eprintln!("rampart: comparing took {:.2} % of the job's CPU time", 100.0 * share);
+    }
     if let Some(study) = study {
         eprintln!("rampart: {}", study.summary(ranks));
         if report.stopped.is_none() && report.ended < report.began {

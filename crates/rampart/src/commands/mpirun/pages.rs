@@ -2,7 +2,7 @@
 
 use std::process::ExitStatus;
 
-use super::arguments::MpirunArguments;
+use super::arguments::{Mode, MpirunArguments};
 use super::propagation_page;
 use super::report_page::{EndedJob, of_job};
 use super::reports::JobReport;
@@ -21,9 +21,13 @@ impl JobPages {
     /// Checks that they can be written, and that the job can have what they show.
     ///
     /// # Errors
-    /// [`Error::Replicas`] for a flip that hits nothing or has no reference, [`Error::Report`] if a file cannot be
+    /// [`Error::Replicas`] for what cannot be had together, or a flip that hits nothing or has no reference, [`Error::Report`] if a file cannot be
     /// written.
     pub fn prepare(arguments: &MpirunArguments) -> Result<Self, Error> {
+        if arguments.mode == Mode::Later && arguments.propagation.is_some() {
+            let why = "--propagation needs --mode now: it follows each message when the program gets it";
+            return Err(Error::Replicas(why.to_owned()));
+        }
         if let Some(flip) = &arguments.inject {
             if let Some(why) = flip.misses(arguments.n.get(), arguments.replicas) {
                 return Err(Error::Replicas(format!("--inject: {why}")));
