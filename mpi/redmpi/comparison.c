@@ -28,7 +28,7 @@ void comparison_lose(struct comparison *comparison, int replica)
     comparison->is_lost[replica] = true;
 }
 
-/* So many numbers have come of all. */
+/* So many numbers have come of all that live. */
 static uint64_t common(const struct comparison *comparison)
 {
     uint64_t least = UINT64_MAX;
@@ -39,18 +39,24 @@ static uint64_t common(const struct comparison *comparison)
     return least == UINT64_MAX ? comparison->compared : least;
 }
 
-static bool same_mark(const struct mark *one, const struct mark *other)
+/* A mask of the replicas whose mark of this number is there: also of one that has died since. */
+static uint32_t voters(const struct comparison *comparison, uint64_t number)
 {
-    return one->path == other->path && one->content == other->content;
+    uint32_t voters = 0;
+    for (int i = 0; i < comparison->replicas; i++)
+        voters |= (uint32_t)(comparison->came[i] >= number) << i;
+    return voters;
 }
 
-/* A mask of the replicas that have another mark than this one. */
-static uint32_t others_than(const struct comparison *comparison, const struct mark *mark, uint64_t number)
+/* Those among them that have another mark than this one; `paths` is whether only the paths count. */
+static uint32_t others_than(const struct comparison *comparison, const struct mark *mark, uint64_t number, bool paths)
 {
     uint32_t others = 0;
-    for (int i = 0; i < comparison->replicas; i++) {
-        if (!comparison->is_lost[i] && !same_mark(mark_of(comparison, i, number), mark))
-            others |= UINT32_C(1) << i;
+    for (uint32_t left = voters(comparison, number); left; left &= left - 1) {
+        int replica = __builtin_ctz(left);
+        const struct mark *other = mark_of(comparison, replica, number);
+        if (other->path != mark->path || (!paths && other->content != mark->content))
+            others |= UINT32_C(1) << replica;
     }
     return others;
 }
@@ -58,39 +64,25 @@ static uint32_t others_than(const struct comparison *comparison, const struct ma
 /* Who is wrong where not all are alike; 0 if no majority is. */
 static uint32_t minority(const struct comparison *comparison, uint64_t number)
 {
-    int voters = 0;
-    for (int i = 0; i < comparison->replicas; i++)
-        voters += !comparison->is_lost[i];
-    for (int i = 0; i < comparison->replicas; i++) {
-        uint32_t others = others_than(comparison, mark_of(comparison, i, number), number);
-        if (!comparison->is_lost[i] && 2 * __builtin_popcount(others) < voters)
+    const uint32_t all = voters(comparison, number);
+    for (uint32_t left = all; left; left &= left - 1) {
+        uint32_t others = others_than(comparison, mark_of(comparison, __builtin_ctz(left), number), number, false);
+        if (2 * __builtin_popcount(others) < __builtin_popcount(all))
             return others;
     }
     return 0;
 }
 
-static bool have_parted(const struct comparison *comparison, int first, uint64_t number)
-{
-    for (int i = 0; i < comparison->replicas; i++) {
-        if (!comparison->is_lost[i] &&
-            mark_of(comparison, i, number)->path != mark_of(comparison, first, number)->path)
-            return true;
-    }
-    return false;
-}
-
 enum comparison_result comparison_go_on(struct comparison *comparison, uint32_t *wrong)
 {
     uint64_t end = common(comparison);
-    int first = 0;
-    while (first < comparison->replicas - 1 && comparison->is_lost[first])
-        first++;
     while (!comparison->is_over && comparison->compared < end) {
         uint64_t number = ++comparison->compared;
-        if (!others_than(comparison, mark_of(comparison, first, number), number))
+        const struct mark *first = mark_of(comparison, __builtin_ctz(voters(comparison, number)), number);
+        if (!others_than(comparison, first, number, false))
             continue;
         *wrong = minority(comparison, number);
-        comparison->is_over = have_parted(comparison, first, number);
+        comparison->is_over = others_than(comparison, first, number, true);
         return comparison->is_over ? COMPARISON_PARTED : COMPARISON_DIFFERS;
     }
     return COMPARISON_WAITS;

@@ -44,7 +44,7 @@ void comparison_begin(struct comparison *comparison, int replicas, struct mark *
 /* The next marks of a replica have come; false if it has sent more than there may be. */
 bool comparison_take(struct comparison *comparison, int replica, const struct mark *marks, uint64_t count);
 
-/* A replica has died, and does not count any more. */
+/* A replica has died: nobody waits for more of its marks. Those that have come count. */
 void comparison_lose(struct comparison *comparison, int replica);
 
 /* Compares what has come of all, up to the first number that differs. `wrong` becomes a mask of the replicas that are
