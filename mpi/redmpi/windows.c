@@ -46,8 +46,8 @@ struct window *window_of(MPI_Win native)
     return value;
 }
 
-/* A window is made by all members at once, as a communicator is. The teams make it one after the other, and none goes on
- * to its next one before: Open MPI has files for windows, whose names would be the same in all teams. */
+/* A window is made by all members at once, as a communicator is. The teams make it one after the other, and none goes
+ * on to its next one before: Open MPI has files for windows, whose names would be the same in all teams. */
 static void wait_for_team(MPI_Comm comm)
 {
     MPI_Request request;

@@ -153,7 +153,7 @@ fn each_difference_is_found_once_and_nothing_else() {
 }
 
 #[test]
-fn a_replica_that_dies_is_waited_for_by_nobody() {
+fn marks_of_a_replica_that_died_count_as_far_as_they_came() {
     for (seed, replicas, mut dice) in seeds() {
         let mut marks = vec![right_marks(); replicas];
         let (wrong, number) = (dice.random_range(0..replicas), dice.random_range(0..MARKS));
