@@ -1,8 +1,6 @@
 /* See comparison.h. */
 #include "comparison.h"
 
-#include <string.h>
-
 void comparison_begin(struct comparison *comparison, int replicas, struct mark *marks, uint64_t places)
 {
     *comparison = (struct comparison){ .replicas = replicas, .places = places, .marks = marks };

@@ -38,7 +38,7 @@
 #define STILL_LOOKS 3
 
 /* How often marks of what was received are brought to the lowest replica, and how many at a time. */
-#define MARKS_MS 100
+#define MARKS_MS 200
 #define MARKS 1024
 
 /* Where each replica keeps what it receives, one that stands still ends the job after twice the looks after which it

@@ -15,7 +15,7 @@
 
 /* Between two looks while this process waits for others; and what they need to compare what they have. */
 #define LOOK_NS 100000
-#define COMPARE_NS 300000000
+#define COMPARE_NS 900000000
 
 /* What was received, for the report. */
 struct entry {

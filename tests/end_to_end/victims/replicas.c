@@ -6,7 +6,7 @@
  *   many      has many windows at a time
  *   path      how many rounds it does is in memory that it sends
  *   ticks     exchanges one message, and then counts tenths of a second for ten seconds; "ticks-other" expects a longer
- *             message in replica 1 of the last rank
+ *             message in replica 1 of the last rank, "ticks-abort" ends the job instead of that
  *   ahead:F   replica 1 waits until replica 0 has received as much as it may; F is shared between them
  *   print     prints in each rank; "print-wrong" something else in replica 1 of the last rank, "print-more" more there
  *   file      uses what is not supported; "session" before it begins with MPI, if there are sessions */
@@ -564,6 +564,8 @@ static void ticks(const char *how)
 {
     int expected = !strcmp(how, "ticks-other") && is_hit() ? 2 : 1, other[2];
     MPI_Sendrecv(&rank, 1, MPI_INT, after, 1, other, expected, MPI_INT, before, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (!strcmp(how, "ticks-abort"))
+        MPI_Abort(MPI_COMM_WORLD, 3);
     for (int tick = 0; tick < 100; tick++) {
         if (rank == 0)
             puts("tick");
