@@ -72,6 +72,7 @@ static struct {
     size_t replacement_bytes;
     bool is_sending, is_leaving, is_ending;
     bool keeps_all; /* nobody votes */
+    bool goes_on;   /* where replicas differ; the thread does not read the environment, which the program may change */
     struct comparison comparison; /* of the lowest replica */
     struct tally tally;
 } mine = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .listener = -1, .wake = -1 };
@@ -208,7 +209,7 @@ static void see_entry(uint64_t number, uint32_t wrong)
 {
     mine.tally.differed++;
     report_entry(number, wrong);
-    if (goes_on())
+    if (mine.goes_on)
         return;
     tell("stopped replicas have received different things, and the program has them already");
     _exit(STOPPED);
@@ -505,6 +506,7 @@ void begin_connections(void)
     for (int i = 0; i < MOST_REPLICAS; i++)
         mine.peers[i] = -1;
     mine.keeps_all = keeps_all();
+    mine.goes_on = goes_on();
     agreement_begin(&mine.agreement, teams.replicas, teams.replica, remembered, REMEMBERED);
     comparison_begin(&mine.comparison, teams.replicas, marks, LOG_PLACES);
     connect_replicas();
