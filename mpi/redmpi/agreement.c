@@ -260,6 +260,8 @@ void agreement_hear(struct agreement *agreement, int from, const struct notice *
         peer->has_none = !agreement->is_replaced;
         break;
     case NOTICE_PATH:
+    case NOTICE_MARKS:
+    case NOTICE_COMPARED:
         break;
     }
     conclude(agreement);

@@ -40,7 +40,10 @@ enum notice_kind {
     NOTICE_MESSAGE,   /* with the message behind it; the digest is what has arrived */
     NOTICE_NOT_HELD,  /* the sender has the message no longer, or has a wrong one */
     NOTICE_SETTLED,   /* the sender is done with it */
-    NOTICE_PATH,      /* not of the agreement: the sender has done so many steps, whose hash is in the digest */
+    /* Not of the agreement. */
+    NOTICE_PATH,     /* the sender has done so many steps, whose hash is in the digest */
+    NOTICE_MARKS,    /* with so many marks of what it received behind it (log.h) */
+    NOTICE_COMPARED, /* the marks up to this number are compared */
 };
 
 /* What replicas tell each other. */

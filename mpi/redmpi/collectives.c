@@ -8,6 +8,7 @@
 #include "events.h"
 #include "history.h"
 #include "injector.h"
+#include "log.h"
 
 /* Tells operations apart. */
 static int64_t sum_of(const char *name)
@@ -41,9 +42,19 @@ static void free_outputs(struct transfer *transfer)
         free(transfer->outputs);
 }
 
+/* To the teams that compare with this one, and keeps it until they have it. */
+static void send_digest(const struct packed *packed, const struct digest *digest)
+{
+    struct envelope_place *place = next_envelope(teams_beside());
+    size_t length = fill_envelope(place->envelope, WHOLE, packed, digest);
+    for (int i = 0; i < place->count; i++)
+        PMPI_Isend(place->envelope, (int)length, MPI_BYTE, team_after(i + 1), TAG_OUTPUT, teams.column,
+                   &place->sends[i]);
+}
+
 static void compare_outputs(struct transfer *transfer)
 {
-    const int compared = compared_teams(teams.replicas);
+    const int compared = teams_beside();
     struct envelope envelopes[MOST_COMPARED];
     MPI_Request receives[MOST_COMPARED];
     struct testimony testimony = { .count = compared };
@@ -54,11 +65,8 @@ static void compare_outputs(struct transfer *transfer)
                    &receives[i]);
     struct packed packed = pack_regions(transfer->outputs, transfer->count);
     struct digest mine = digest_of(packed.data, packed.bytes);
-    struct envelope_place *place = next_envelope(compared);
-    size_t length = fill_envelope(place->envelope, WHOLE, &packed, &mine);
-    for (int i = 0; i < compared; i++)
-        PMPI_Isend(place->envelope, (int)length, MPI_BYTE, team_after(i + 1), TAG_OUTPUT, teams.column,
-                   &place->sends[i]);
+    if (compared)
+        send_digest(&packed, &mine);
     for (int i = 0; i < compared; i++) {
         MPI_Status status;
         int came;

@@ -6,6 +6,7 @@
 
 #include "connections.h"
 #include "events.h"
+#include "log.h"
 #include "timesteps.h"
 
 const struct digest too_long = { .bytes = UINT64_MAX };
@@ -85,12 +86,6 @@ static long difference(const struct packed *packed, const struct testimony *test
     return -1;
 }
 
-/* The rank of the sender among all of the team, whatever communicator the message came by; -1 if there is none. */
-static int sender_of(const struct origin *origin)
-{
-    return origin->peer < 0 ? -1 : origin->shadow->ranks[origin->shadow->first_peer + origin->peer];
-}
-
 static struct verdict ask_others(const struct packed *packed, const struct digest *mine,
                                  const struct testimony *testimony)
 {
@@ -124,9 +119,14 @@ static struct verdict count_votes(const struct packed *packed, const struct dige
 size_t compare(struct region *regions, int count, struct packed *packed, const struct digest *mine,
                const struct testimony *testimony, const struct origin *origin, bool *was_replaced)
 {
+    size_t bytes = packed->bytes;
+    if (compares_later()) {
+        log_received(mine, origin);
+        release_packed(packed);
+        return bytes;
+    }
     struct verdict verdict = testimony->is_complete ? count_votes(packed, mine, testimony)
                                                     : ask_others(packed, mine, testimony);
-    size_t bytes = packed->bytes;
     if (verdict.differed) {
         tell("mismatch %s comm %d peer %d sender %d tag %d bytes %zu offset %ld number %llu step %llu wrong %#x %s",
              origin->what, origin->shadow->number, origin->peer, sender_of(origin), origin->tag, packed->bytes,
@@ -143,8 +143,8 @@ size_t compare(struct region *regions, int count, struct packed *packed, const s
             free(verdict.replacement);
         }
     }
-    if (was_replaced)
-        *was_replaced = verdict.replacement != NULL;
+    if (was_replaced && verdict.replacement)
+        *was_replaced = true;
     release_packed(packed);
     return bytes;
 }

@@ -37,12 +37,18 @@ struct origin {
     int peer, tag;               /* -1: none */
 };
 
+/* The rank of the sender among all of the team, whatever communicator the message came by; -1 if there is none. */
+static inline int sender_of(const struct origin *origin)
+{
+    return origin->peer < 0 ? -1 : origin->shadow->ranks[origin->shadow->first_peer + origin->peer];
+}
+
 /* All regions in one piece, in their order. */
 struct packed pack_regions(const struct region *regions, int count);
 
 /* Returns when the program may have what is in the regions, and how many bytes it is then. The job ends here if no
- * majority is right, unless the user wants it to go on. `packed` is what was received, and is released; `mine` is its
- * digest. `was_replaced` may be null. */
+ * majority is right, unless the user wants it to go on. If replicas are compared later, it is logged only. `packed` is
+ * what was received, and is released; `mine` is its digest. `was_replaced` becomes true if it was, and may be null. */
 size_t compare(struct region *regions, int count, struct packed *packed, const struct digest *mine,
                const struct testimony *testimony, const struct origin *origin, bool *was_replaced);
 

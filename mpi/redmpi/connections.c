@@ -23,6 +23,7 @@
 #include "digest.h"
 #include "events.h"
 #include "history.h"
+#include "log.h"
 #include "receives.h"
 #include "requests.h"
 #include "teams.h"
@@ -36,6 +37,10 @@
 /* How often it is looked whether this process goes on, and for how many looks it may stand still. */
 #define LOOK_MS 1000
 #define STILL_LOOKS 3
+
+/* How often marks of what was received are brought to the lowest replica, and how many at a time. */
+#define MARKS_MS 200
+#define MARKS 1024
 
 /* Where each replica keeps what it receives, one that stands still ends the job after twice the looks after which it
  * heard that another one is ahead, and so many more. */
@@ -68,6 +73,8 @@ static struct {
     size_t replacement_bytes;
     bool is_sending, is_leaving, is_ending;
     bool keeps_all; /* nobody votes */
+    bool goes_on;   /* where replicas differ; the thread does not read the environment, which the program may change */
+    struct comparison comparison; /* of the lowest replica */
     struct tally tally;
 } mine = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .listener = -1, .wake = -1 };
 
@@ -111,6 +118,7 @@ static void lose(int replica)
     if (!mine.is_leaving)
         tell("lost %d at %lld", replica, event_time());
     agreement_lose(&mine.agreement, replica);
+    comparison_lose(&mine.comparison, replica);
 }
 
 /* Sends what is to be sent. The lock is held, but not while a connection takes the bytes: the agreement waits until
@@ -197,12 +205,79 @@ static void look_at_progress(void)
     pthread_mutex_unlock(&mine.lock);
 }
 
+/* What the program received was not the same in all replicas. */
+static void see_entry(uint64_t number, uint32_t wrong)
+{
+    mine.tally.differed++;
+    report_entry(number, wrong);
+    if (mine.goes_on)
+        return;
+    tell("stopped replicas have received different things, and the program has them already");
+    _exit(STOPPED);
+}
+
+/* Compares what has come of all replicas, and lets them forget it. Of the lowest one. */
+static void compare_marks(void)
+{
+    static struct mark own[MARKS];
+    struct comparison *comparison = &mine.comparison;
+    uint64_t count, before = comparison->compared;
+    enum comparison_result result;
+    uint32_t wrong;
+    while ((count = next_marks(own, MARKS)))
+        comparison_take(comparison, teams.replica, own, count);
+    while ((result = comparison_go_on(comparison, &wrong)) == COMPARISON_DIFFERS)
+        see_entry(comparison->compared, wrong);
+    if (result == COMPARISON_PARTED) {
+        tell("diverged replicas of rank %d do different things before message %llu: an error has changed what one of "
+             "them does",
+             teams.rank, (unsigned long long)comparison->compared);
+        _exit(STOPPED);
+    }
+    struct notice notice = { .kind = NOTICE_COMPARED, .number = comparison->compared };
+    for (int i = 0; i < teams.replicas && comparison->compared != before; i++) {
+        if (mine.peers[i] >= 0)
+            write_all(mine.peers[i], &notice, sizeof notice);
+    }
+    free_entries(comparison->compared);
+}
+
+/* Brings marks to the lowest replica, which compares them. */
+static void bring_marks(void)
+{
+    static struct {
+        struct notice notice;
+        struct mark marks[MARKS];
+    } batch = { .notice = { .kind = NOTICE_MARKS } };
+    if (decides()) {
+        compare_marks();
+        return;
+    }
+    while (mine.peers[0] >= 0 && (batch.notice.number = next_marks(batch.marks, MARKS)))
+        write_all(mine.peers[0], &batch, sizeof batch.notice + sizeof *batch.marks * batch.notice.number);
+}
+
+/* Marks of another replica have begun to arrive. */
+static bool hear_marks(int from, uint64_t count)
+{
+    static struct mark marks[MARKS];
+    if (count > MARKS || !read_all(mine.peers[from], marks, sizeof *marks * count) ||
+        !comparison_take(&mine.comparison, from, marks, count))
+        return false;
+    compare_marks();
+    return true;
+}
+
 /* A notice has begun to arrive. */
 static void hear(int from)
 {
     struct notice notice;
     void *message = NULL;
     bool is_read = read_all(mine.peers[from], &notice, sizeof notice);
+    if (is_read && notice.kind == NOTICE_MARKS)
+        is_read = hear_marks(from, notice.number);
+    if (is_read && notice.kind == NOTICE_COMPARED)
+        free_entries(notice.number);
     if (is_read && notice.kind == NOTICE_MESSAGE) {
         message = malloc(notice.digest.bytes ? notice.digest.bytes : 1);
         if (!message)
@@ -230,6 +305,28 @@ static void hear(int from)
     free(message);
 }
 
+/* Whether so much time has passed since it was so the last time. */
+static bool is_due(int64_t *last, int64_t every)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    int64_t now = (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+    if (now - *last < every)
+        return false;
+    *last = now;
+    return true;
+}
+
+/* What is done from time to time. */
+static void do_what_is_due(void)
+{
+    static int64_t looked, brought;
+    if (is_due(&looked, LOOK_MS))
+        look_at_progress();
+    if (compares_later() && is_due(&brought, MARKS_MS))
+        bring_marks();
+}
+
 static void *answer(void *unused)
 {
     (void)unused;
@@ -242,12 +339,13 @@ static void *answer(void *unused)
             is_over &= mine.peers[i] < 0;
         }
         pthread_mutex_unlock(&mine.lock);
-        if (is_over)
+        if (is_over) {
+            mine.tally.thread_ns = cpu_time(CLOCK_THREAD_CPUTIME_ID);
             return NULL;
-        int ready = poll(waited, (nfds_t)teams.replicas + 1, LOOK_MS);
+        }
+        int ready = poll(waited, (nfds_t)teams.replicas + 1, compares_later() ? MARKS_MS : LOOK_MS);
         look_at_wait();
-        if (ready == 0)
-            look_at_progress();
+        do_what_is_due();
         if (ready <= 0)
             continue;
         for (int i = 0; i < teams.replicas; i++) {
@@ -258,6 +356,8 @@ static void *answer(void *unused)
             uint64_t count;
             ssize_t got = read(mine.wake, &count, sizeof count);
             (void)got;
+            if (compares_later())
+                bring_marks();
             pthread_mutex_lock(&mine.lock);
             send_all();
             pthread_mutex_unlock(&mine.lock);
@@ -265,8 +365,7 @@ static void *answer(void *unused)
     }
 }
 
-/* Asks the thread to send. */
-static void wake(void)
+void wake_connections(void)
 {
     uint64_t one = 1;
     ssize_t written = write(mine.wake, &one, sizeof one);
@@ -405,10 +504,13 @@ static void connect_replicas(void)
 void begin_connections(void)
 {
     static struct digest remembered[REMEMBERED];
+    static struct mark marks[MOST_REPLICAS * LOG_PLACES];
     for (int i = 0; i < MOST_REPLICAS; i++)
         mine.peers[i] = -1;
     mine.keeps_all = keeps_all();
+    mine.goes_on = goes_on();
     agreement_begin(&mine.agreement, teams.replicas, teams.replica, remembered, REMEMBERED);
+    comparison_begin(&mine.comparison, teams.replicas, marks, LOG_PLACES);
     connect_replicas();
     mine.wake = eventfd(0, EFD_CLOEXEC);
     /* The program's signals are for its own threads. */
@@ -424,7 +526,7 @@ void begin_connections(void)
 /* A replica that has left the path may come to the end, too. */
 static void compare_ends(void)
 {
-    uint64_t own[2], all[MOST_REPLICAS][2];
+    uint64_t own[3] = { [2] = logged() }, all[MOST_REPLICAS][3];
     own[0] = steps_done(&own[1]);
     PMPI_Allgather(own, sizeof own, MPI_BYTE, all, sizeof own, MPI_BYTE, teams.column);
     for (int i = 0; i < teams.replicas; i++) {
@@ -435,15 +537,22 @@ static void compare_ends(void)
     }
 }
 
-void end_connections(void)
+static void wait_for_replicas(void)
 {
     MPI_Request request;
+    PMPI_Ibarrier(teams.column, &request);
+    complete_alone(&request);
+}
+
+void end_connections(void)
+{
     pthread_mutex_lock(&mine.lock);
     mine.is_leaving = true;
     pthread_mutex_unlock(&mine.lock);
-    PMPI_Ibarrier(teams.column, &request);
-    complete_alone(&request);
+    wait_for_replicas();
     compare_ends();
+    finish_log();
+    wait_for_replicas();
     pthread_mutex_lock(&mine.lock);
     mine.is_ending = true;
     for (int i = 0; i < teams.replicas; i++) {
@@ -451,7 +560,7 @@ void end_connections(void)
             shutdown(mine.peers[i], SHUT_RDWR);
     }
     pthread_mutex_unlock(&mine.lock);
-    wake();
+    wake_connections();
     pthread_join(mine.thread, NULL);
     close(mine.wake);
 }
@@ -498,7 +607,7 @@ struct verdict agree(const void *message, const struct digest *digest, const str
     agreement_compare(agreement, digest, others, count);
     mine.tally.compared++;
     if (agreement->outs)
-        wake();
+        wake_connections();
     while (agreement->state == AGREEMENT_WAITS || agreement->outs || mine.is_sending)
         wait_for_others();
     if (agreement->is_voting) {
@@ -549,5 +658,7 @@ struct verdict take_majority(const struct copy copies[], int count)
 
 struct tally connections_tally(void)
 {
-    return mine.tally;
+    struct tally tally = mine.tally;
+    tally.compared += logged();
+    return tally;
 }

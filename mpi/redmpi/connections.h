@@ -18,6 +18,9 @@ void begin_connections(void);
 /* Waits until all replicas of this rank are done, and ends the connections. */
 void end_connections(void);
 
+/* Asks the thread to send what is to be sent. */
+void wake_connections(void);
+
 /* What became of a message. */
 struct verdict {
     bool differed;    /* from what another team said; the rest is of such a message */
@@ -39,6 +42,7 @@ struct verdict take_majority(const struct copy copies[], int count);
 /* Messages that differed so far, and that were replaced. */
 struct tally {
     uint64_t compared, differed, replaced;
+    uint64_t thread_ns; /* of CPU time that the thread used */
 };
 
 struct tally connections_tally(void);

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "log.h"
+
 static int file = -1;
 
 void begin_events(int rank, int replica)
@@ -62,6 +64,7 @@ static _Noreturn void end_job(const char *event, const char *format, va_list arg
     if (file < 0)
         begin_events(0, 0); /* before MPI_Init: all have the same to say */
     tell("%s %s", event, why);
+    let_others_compare();
     PMPI_Abort(MPI_COMM_WORLD, STOPPED);
     abort();
 }
@@ -91,8 +94,13 @@ bool keeps_all(void)
     return wishes("keep");
 }
 
+bool goes_on(void)
+{
+    return wishes("continue");
+}
+
 void no_majority(const char *what)
 {
-    if (!keeps_all() && !wishes("continue"))
+    if (!keeps_all() && !goes_on())
         stop_job("replicas differ in a %s, and there is no majority", what);
 }

@@ -25,6 +25,9 @@ _Noreturn void leave_path(const char *format, ...) __attribute__((format(printf,
 /* The user wants each replica to keep what it receives, and no vote [Fiala15, 3.7.1]. */
 bool keeps_all(void);
 
+/* The user wants the job to go on where replicas differ. */
+bool goes_on(void);
+
 /* There is no majority for what was received. Stops the job, unless the user wants it to go on. */
 void no_majority(const char *what);
 

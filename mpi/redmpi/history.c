@@ -8,13 +8,6 @@
 
 static _Atomic uint64_t done, hashes[KEPT];
 
-/* One round of a hash of words. It need not withstand an attacker: a step is a few numbers, changed by accident. */
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 32;
-}
-
 void record_step(enum step kind, int64_t one, int64_t two, int64_t three)
 {
     uint64_t steps = atomic_load_explicit(&done, memory_order_relaxed);

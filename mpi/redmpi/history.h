@@ -20,6 +20,13 @@ enum step {
     STEP_END,
 };
 
+/* One round of a hash of words. It need not withstand an attacker: words are a few numbers, changed by accident. */
+static inline uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 32;
+}
+
 /* The program does this next; the numbers are those that are the same for all replicas. */
 void record_step(enum step kind, int64_t one, int64_t two, int64_t three);
 

@@ -10,6 +10,7 @@
 #include "identity.h"
 #include "injector.h"
 #include "life.h"
+#include "log.h"
 #include "protocol.h"
 #include "teams.h"
 #include "timesteps.h"
@@ -33,6 +34,7 @@ void begin_replica(void)
     begin_timesteps();
     begin_waits();
     begin_injector();
+    begin_log();
     begin_connections();
     begin_decisions();
 }
@@ -53,6 +55,9 @@ void end_replica(void)
     tell("end compared %llu differed %llu replaced %llu steps %llu messages %llu bytes %llu",
          (unsigned long long)tally.compared, (unsigned long long)tally.differed, (unsigned long long)tally.replaced,
          (unsigned long long)timestep(), (unsigned long long)sent.messages, (unsigned long long)sent.bytes);
+    if (compares_later())
+        tell("comparer cpu %llu of %llu", (unsigned long long)tally.thread_ns,
+             (unsigned long long)cpu_time(CLOCK_PROCESS_CPUTIME_ID));
 }
 
 /* The program ends without MPI_Finalize, by its own will. */
@@ -92,6 +97,7 @@ int MPI_Abort(MPI_Comm comm, int errorcode)
     if (teams.is_quiet)
         return PMPI_Abort(comm, errorcode);
     tell("aborted by the program with %d", errorcode);
+    let_others_compare();
     return PMPI_Abort(MPI_COMM_WORLD, errorcode);
 }
 

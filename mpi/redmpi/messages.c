@@ -14,6 +14,7 @@
 #include "events.h"
 #include "history.h"
 #include "injector.h"
+#include "log.h"
 #include "protocol.h"
 #include "receives.h"
 #include "requests.h"
@@ -48,6 +49,10 @@ static void announce(void *buffer, int count, MPI_Datatype type, int peer, int t
     size_t bytes = message_bytes((size_t)count, type);
     record_step(STEP_SEND, (int64_t)shadow->number << 32 | peer, tag, (int64_t)bytes);
     inject(buffer, bytes, type, peer, tag);
+    if (compares_later()) {
+        count_sent(bytes, 0);
+        return;
+    }
     struct packed packed = pack(buffer, bytes, type);
     struct envelope_place *place = place_for(bytes);
     size_t length = fill_envelope(place->envelope, most_whole(), &packed, NULL);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "digest.h"
+#include "log.h"
 #include "teams.h"
 
 static struct sent sent;
@@ -22,7 +23,7 @@ bool sends_copies(void)
 
 int teams_heard(void)
 {
-    return sends_copies() ? teams.replicas - 1 : compared_teams(teams.replicas);
+    return sends_copies() ? teams.replicas - 1 : teams_beside();
 }
 
 size_t most_whole(void)

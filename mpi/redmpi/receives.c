@@ -8,6 +8,7 @@
 #include "decisions.h"
 #include "events.h"
 #include "history.h"
+#include "log.h"
 #include "protocol.h"
 #include "waits.h"
 
@@ -120,6 +121,8 @@ static struct envelope *envelope_at(const struct request *request, int place)
 
 void post_digests(struct request *request)
 {
+    if (!teams_heard())
+        return;
     size_t room = room_of_envelope(request);
     if (!request->envelopes)
         request->envelopes = malloc(room * (size_t)teams_heard());
@@ -276,7 +279,7 @@ static void check(struct request *request)
     struct digest mine = too_long;
     if (request->result == MPI_SUCCESS)
         mine = sends_copies() ? (struct digest){ .bytes = packed.bytes } : digest_of(packed.data, packed.bytes);
-    bool was_wrong;
+    bool was_wrong = false;
     size_t right = compare(&region, 1, &packed, &mine, &testimony,
                            &(struct origin){ .what = "message",
                                              .shadow = request->shadow,

@@ -189,9 +189,9 @@ struct shadow *shadow_duplicate(const struct shadow *shadow, MPI_Request *is_mad
     if (!other)
         stop_job("no memory for a communicator");
     *other = *shadow;
-    other->tables = NULL;
     other->ranks = room_for(shadow->size);
     memcpy(other->ranks, shadow->ranks, sizeof *other->ranks * (size_t)shadow->size);
+    other->tables = NULL;
     other->number = ++shadows;
     other->users = 1;
     PMPI_Comm_idup(shadow->comm, &other->comm, is_made);

@@ -48,8 +48,8 @@ struct shadow {
     int size;   /* members in a team, of both groups */
     int peers;  /* of the group to which messages go */
     int first_peer; /* its place in a team */
-    int *ranks; /* of all members, in a team's world */
     int number; /* the same in all teams */
+    int *ranks; /* of the members, among all of the team */
     int users;  /* requests that need it, and the communicator itself */
     struct ticket_table *tables; /* the counters of its windows */
 };

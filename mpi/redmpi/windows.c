@@ -48,8 +48,8 @@ struct window *window_of(MPI_Win native)
     return value;
 }
 
-/* A window is made by all members at once, as a communicator is. The teams make it one after the other: Open MPI has
- * files for it, whose names would be the same in all teams. */
+/* A window is made by all members at once, as a communicator is. The teams make it one after the other, and none goes
+ * on to its next one before: Open MPI has files for windows, whose names would be the same in all teams. */
 static void wait_for_team(MPI_Comm comm)
 {
     MPI_Request request;
@@ -66,6 +66,7 @@ static int made(int result, MPI_Win native, MPI_Comm comm)
         begin_window(native, comm);
     if (teams.replica + 1 < teams.replicas)
         PMPI_Send(NULL, 0, MPI_BYTE, teams.replica + 1, TAG_TURN, teams.column);
+    meet(teams.column);
     return result;
 }
 

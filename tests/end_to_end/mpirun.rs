@@ -3,7 +3,7 @@
 mod identity;
 mod lives;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
@@ -386,6 +386,82 @@ fn what_one_replica_puts_wrong_is_replaced() {
     }
 }
 
+/// The messages that differed, each once, by rank and number.
+fn differing(document: &Value) -> BTreeSet<(u64, u64)> {
+    let place = |one: &Value| (one["rank"].as_u64().unwrap(), one["number"].as_u64().unwrap());
+    document["mismatches"].as_array().unwrap().iter().map(place).collect()
+}
+
+/// Replicas that are compared behind the program are found to differ wherever those are that wait for each other.
+#[test]
+fn errors_are_found_behind_the_program_and_none_is_missed() {
+    let flip = ["--on-mismatch", "continue", "--inject", "flip:at=7,rank=2,replica=1"];
+    for (place, job) in jobs().into_iter().enumerate() {
+        // What is one-sided is compared in the same way with each MPI, and so is all else that follows.
+        for (program, replicas) in [("ring", "3"), ("windows", "2")].into_iter().take(2 - place) {
+            let (_, now) = job.run(&[&flip[..], &["--replicas", "2"]].concat(), program);
+            let options = [&flip[..], &["--mode", "later", "--replicas", replicas]].concat();
+            let (output, document) = job.run(&options, program);
+            assert_eq!((output.code, &document["stopped"]), (Some(0), &Value::Null), "{output:?}");
+            assert_eq!((&document["mode"], &document["replaced"]), (&"later".into(), &0.into()), "{document}");
+            assert_eq!(differing(&document), differing(&now), "{program}: {document}");
+            let share = document["comparer_share"].as_f64().unwrap();
+            assert!(share > 0.0 && share < 0.1, "{document}");
+            let mismatches = document["mismatches"].as_array().unwrap();
+            let named: &[u32] = if replicas == "3" { &[1] } else { &[] };
+            assert!(mismatches.iter().all(|one| one["wrong_replicas"] == serde_json::json!(named)), "{document}");
+            let is_ring = program == "ring";
+            let first = mismatches.iter().find(|one| one["rank"] == if is_ring { 3 } else { 2 }).unwrap();
+            assert_eq!((&first["bytes"], &first["first_difference"]), (&4000.into(), &Value::Null), "{first}");
+            let sender = if is_ring { 2.into() } else { Value::Null };
+            assert_eq!((&first["sender"], &first["peer"]), (&sender, &sender), "{first}");
+        }
+        if place > 0 {
+            continue;
+        }
+        let (output, document) = job.run(&["--mode", "later"], "all");
+        assert_eq!((output.code, output.out.as_str()), (Some(0), "done\n"), "{output:?}");
+        assert_eq!((&document["differed"], &document["stopped"]), (&0.into(), &Value::Null), "{document}");
+    }
+}
+
+/// The program computes for ten seconds after the error, and calls nothing.
+#[test]
+fn a_job_with_an_error_is_stopped_soon_while_the_program_computes() {
+    // The MPI has no part in it.
+    for job in jobs().into_iter().take(1) {
+        let flip = ["--inject", "flip:at=1,rank=2,replica=1"];
+        for (how, options, why) in [
+            ("ticks", &flip[..], "the program has them already"),
+            ("ticks-abort", &flip[..], "the program has them already"),
+            ("ticks-other", &["--on-mismatch", "continue"], "do different things before message 1"),
+        ] {
+            let (output, document) = job.run(&[options, &["--mode", "later"]].concat(), how);
+            assert_eq!(output.code, Some(1), "{output:?}");
+            assert!(document["stopped"].as_str().unwrap().contains(why), "{document}");
+            assert!(output.out.lines().count() < 50, "{output:?}");
+            assert_eq!(
+                document["mismatches"].as_array().unwrap().len(),
+                usize::from(how != "ticks-other"),
+                "{document}"
+            );
+        }
+    }
+}
+
+/// A replica that is as far ahead as the log has places waits for the one behind.
+#[test]
+fn a_replica_that_is_far_ahead_waits() {
+    for job in jobs().into_iter().take(1) {
+        let shared = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+        shared.as_file().set_len(4096).unwrap();
+        let options = ["--mode", "later", "--replicas", "2"];
+        let (output, document) = job.run_ranks("1", &options, &format!("ahead:{}", shared.path().display()));
+        assert_eq!((output.code, output.out.as_str()), (Some(0), "done\n"), "{output:?}");
+        assert_eq!((&document["compared"], &document["differed"]), (&140_000.into(), &0.into()), "{document}");
+    }
+}
+
 /// The program through which errors spread, for each MPI.
 fn spreading() -> Vec<Job> {
     LIBRARIES.iter().filter_map(|[c, _]| Job::built(c, "program.c", SPREAD)).collect()
@@ -578,6 +654,10 @@ fn what_cannot_have_replicas_is_refused_in_one_line() {
         (&["mpirun", "-n", "2", "--inject", "flip:at=1,rank=2", "--", "true"], "no rank 2"),
         (&["mpirun", "-n", "2", "--inject", "flip:at=1", "--propagation", "a", "--", "true"], "must name a replica"),
         (&["mpirun", "-n", "2", "--propagation", "a", "--", "true"], "--inject"),
+        (
+            &["mpirun", "-n", "2", "--mode", "later", "--inject", "flip:at=1", "--propagation", "a", "--", "true"],
+            "--mode now",
+        ),
         (&["mpirun", "-n", "2", "--report", "/no/folder/a", "--", "true"], "/no/folder/a"),
     ] {
         let output = rampart.run(words);

@@ -6,6 +6,7 @@ fn main() {
         .std("c11")
         .include("../../mpi/redmpi")
         .file("../../mpi/redmpi/agreement.c")
+        .file("../../mpi/redmpi/comparison.c")
         .file("src/size.c")
-        .compile("agreement");
+        .compile("decides");
 }

@@ -5,13 +5,19 @@
  *   all       many ways to send, receive and wait; what comes first, and the time, go into what is sent at the end
  *   many      has many windows at a time
  *   path      how many rounds it does is in memory that it sends
+ *   ticks     exchanges one message, and then counts tenths of a second for ten seconds; "ticks-other" expects a longer
+ *             message in replica 1 of the last rank, "ticks-abort" ends the job instead of that
+ *   ahead:F   replica 1 waits until replica 0 has received as much as it may; F is shared between them
  *   print     prints in each rank; "print-wrong" something else in replica 1 of the last rank, "print-more" more there
  *   file      uses what is not supported; "session" before it begins with MPI, if there are sessions */
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define BIG 60000
 #define ROUNDS 3
@@ -570,6 +576,36 @@ static void path(void)
         printf("done\n");
 }
 
+static void ticks(const char *how)
+{
+    int expected = !strcmp(how, "ticks-other") && is_hit() ? 2 : 1, other[2];
+    MPI_Sendrecv(&rank, 1, MPI_INT, after, 1, other, expected, MPI_INT, before, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (!strcmp(how, "ticks-abort"))
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    for (int tick = 0; tick < 100; tick++) {
+        if (rank == 0)
+            puts("tick");
+        usleep(100000);
+    }
+}
+
+/* The log of what was received has 65,536 places. */
+static void ahead(const char *file)
+{
+    volatile int *done = mmap(NULL, sizeof *done, PROT_READ | PROT_WRITE, MAP_SHARED, open(file, O_RDWR), 0);
+    int is_behind = is_hit(), other;
+    while (is_behind && *done < 65536)
+        usleep(1000);
+    usleep(is_behind ? 200000 : 0);
+    if (is_behind && *done > 65536)
+        puts("too far");
+    for (int i = 1; i <= 70000; i++) {
+        MPI_Sendrecv(&i, 1, MPI_INT, rank, 1, &other, 1, MPI_INT, rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        *done = is_behind ? *done : i;
+    }
+    puts("done");
+}
+
 static void session(void)
 {
 #if MPI_VERSION >= 4
@@ -596,6 +632,10 @@ int main(int count, char **words)
         many();
     else if (!strcmp(what, "path"))
         path();
+    else if (!strncmp(what, "ticks", 5))
+        ticks(what);
+    else if (!strncmp(what, "ahead:", 6))
+        ahead(what + 6);
     else if (!strncmp(what, "print", 5))
         print(what);
     else if (!strcmp(what, "session"))

@@ -1,8 +1,9 @@
-//! The agreement of replicas on a message (`mpi/redmpi/agreement.h`), for its simulation.
+//! The agreement of replicas on a message (`mpi/redmpi/agreement.h`), and the comparison behind the program
+//! (`comparison.h`), for their simulations.
 //!
-//! **Problem.** The protocol is C, since it runs inside MPI programs, and must hold for every order in which notices
-//! arrive. **Idea.** The same C runs here without MPI and without sockets: a simulation passes on its notices in any
-//! order, from a seed. **Why this way.** What decides is pure, so the code under test is the code that runs.
+//! **Problem.** The protocols are C, since they run inside MPI programs, and must hold for every order in which notices
+//! arrive. **Idea.** The same C runs here without MPI and without sockets: a simulation passes on notices in any order,
+//! from a seed. **Why this way.** What decides is pure, so the code under test is the code that runs.
 
 use std::ffi::c_int;
 
@@ -50,6 +51,12 @@ unsafe extern "C" {
     fn agreement_lose(agreement: *mut u64, replica: c_int);
     fn agreement_say(agreement: *mut u64, to: *mut c_int, notice: *mut Notice) -> bool;
     fn agreement_wrong(agreement: *const u64) -> u32;
+    fn comparison_size() -> usize;
+    fn comparison_compared(comparison: *const u64) -> u64;
+    fn comparison_begin(comparison: *mut u64, replicas: c_int, marks: *mut Mark, places: u64);
+    fn comparison_take(comparison: *mut u64, replica: c_int, marks: *const Mark, count: u64) -> bool;
+    fn comparison_lose(comparison: *mut u64, replica: c_int);
+    fn comparison_go_on(comparison: *mut u64, wrong: *mut u32) -> c_int;
 }
 
 /// The number of [`Notice`]s that come with the message itself.
@@ -153,5 +160,79 @@ impl Agreement {
     pub fn wrong(&self) -> u32 {
         // SAFETY: it was begun in `new`.
         unsafe { agreement_wrong(self.room.as_ptr()) }
+    }
+}
+
+/// What a replica has done and received.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// A hash of what it has done.
+    pub path: u64,
+    /// A hash of what it has received.
+    pub content: u64,
+}
+
+/// What came of a comparison, with a mask of the replicas that are not of the majority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ComparisonResult {
+    /// It waits for marks.
+    Waits,
+    /// The contents of the last marks that were compared differ.
+    Differs(u32),
+    /// So do their paths.
+    Parted(u32),
+}
+
+/// The comparison of all replicas of a rank.
+pub struct Comparison {
+    room: Box<[u64]>,
+    /// The room has its address.
+    _marks: Box<[Mark]>,
+}
+
+impl Comparison {
+    /// Nothing has come; there are so many places for the marks of each replica.
+    #[must_use]
+    pub fn new(replicas: u8, places: u64) -> Self {
+        let count = usize::from(replicas) * usize::try_from(places).expect("few");
+        let mut marks = vec![Mark::default(); count].into_boxed_slice();
+        // SAFETY: it has no conditions.
+        let mut room = vec![0; unsafe { comparison_size() }.div_ceil(8)].into_boxed_slice();
+        // SAFETY: there is room for the structure, aligned as its largest member, and for so many marks, and nobody
+        // else has either. The marks live as long as the structure.
+        unsafe { comparison_begin(room.as_mut_ptr(), replicas.into(), marks.as_mut_ptr(), places) };
+        Self { room, _marks: marks }
+    }
+
+    /// The last number that was compared.
+    #[must_use]
+    pub fn compared(&self) -> u64 {
+        // SAFETY: it was begun in `new`.
+        unsafe { comparison_compared(self.room.as_ptr()) }
+    }
+
+    /// Marks of a replica have come; false if there is no room for them.
+    #[must_use]
+    pub fn take(&mut self, replica: u8, marks: &[Mark]) -> bool {
+        // SAFETY: it was begun in `new`, and there are so many marks.
+        unsafe { comparison_take(self.room.as_mut_ptr(), replica.into(), marks.as_ptr(), marks.len() as u64) }
+    }
+
+    /// A replica has died.
+    pub fn lose(&mut self, replica: u8) {
+        // SAFETY: it was begun in `new`.
+        unsafe { comparison_lose(self.room.as_mut_ptr(), replica.into()) }
+    }
+
+    /// Compares what has come of all.
+    pub fn go_on(&mut self) -> ComparisonResult {
+        let mut wrong = 0;
+        // SAFETY: it was begun in `new`; the mask is written if replicas differ.
+        match unsafe { comparison_go_on(self.room.as_mut_ptr(), &raw mut wrong) } {
+            0 => ComparisonResult::Waits,
+            1 => ComparisonResult::Differs(wrong),
+            _ => ComparisonResult::Parted(wrong),
+        }
     }
 }

@@ -1,7 +1,18 @@
-/* What the simulation asks of the structures of agreement.h. */
+/* What the simulations ask of the structures of agreement.h and comparison.h. */
 #include "agreement.h"
+#include "comparison.h"
 
 #include <stddef.h>
+
+size_t comparison_size(void)
+{
+    return sizeof(struct comparison);
+}
+
+uint64_t comparison_compared(const struct comparison *comparison)
+{
+    return comparison->compared;
+}
 
 size_t agreement_size(void)
 {

@@ -10,7 +10,7 @@ pub const MAY: [(&str, &str); 7] = [
     ("crates/codes", "the loops over pages, by instructions that not every processor has"),
     ("crates/preload", "the functions that it has in place of the C library's"),
     ("bench", "the loops that others are compared with"),
-    ("tests/redmpi", "calls of the agreement of replicas, which is C"),
+    ("tests/redmpi", "calls of the agreement and the comparison of replicas, which are C"),
     ("tests/freestanding", "a program's start and end, without a C library"),
 ];
 

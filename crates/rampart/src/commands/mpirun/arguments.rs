@@ -20,7 +20,11 @@ pub struct MpirunArguments {
     /// What each replica of a sender sends to the replicas of the receiver
     #[arg(long, value_enum, default_value_t = Protocol::Msgplushash, value_name = "NAME")]
     pub protocol: Protocol,
-    /// What to do if replicas differ and no majority of them agrees
+    /// When replicas are compared: before the program gets a message, or behind it. The latter costs less, and corrects
+    /// nothing
+    #[arg(long, value_enum, default_value_t = Mode::Now, value_name = "WHEN")]
+    pub mode: Mode,
+    /// What to do if replicas differ and no majority of them agrees; with --mode later, if they differ
     #[arg(long, value_enum, default_value_t = OnMismatch::Stop, value_name = "WHAT")]
     pub on_mismatch: OnMismatch,
     /// Flip a bit in what the program sends: flip:odds=X with a probability of 1/X in each message, flip:at=N in the
@@ -83,6 +87,15 @@ impl MpirunArguments {
     pub fn program_line(&self) -> String {
         self.program.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// When replicas are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// Before the program gets a message: a wrong one is corrected, or ends the job before it does harm
+    Now,
+    /// Within a second after the last replica got it: an error is found, and nothing is corrected
+    Later,
 }
 
 /// The function of MPI by which programs report their steps.

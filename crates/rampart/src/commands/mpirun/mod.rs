@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use rampart_native_build::{Compiler, Library};
 
-use self::arguments::MpirunArguments;
+use self::arguments::{Mode, MpirunArguments};
 use self::files::{JobFiles, Misplaced};
 use self::launcher::LauncherWatch;
 use self::library::MpiKind;
@@ -221,6 +221,9 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload
     if let Some(wish) = arguments.wish() {
         variables.push(("RAMPART_ON_MISMATCH", wish.into()));
     }
+    if arguments.mode == Mode::Later {
+        variables.push(("RAMPART_MODE", "later".into()));
+    }
     if let Some(function) = arguments.counted() {
         variables.push(("RAMPART_STEP", function.into()));
     }
@@ -244,6 +247,7 @@ fn show(arguments: &MpirunArguments, report: &JobReport, study: Option<&Propagat
     if arguments.json {
         let mut document = report.document(ranks, replicas);
         document["protocol"] = arguments.protocol.name().into();
+        document["mode"] = if arguments.mode == Mode::Later { "later" } else { "now" }.into();
         if let Some(study) = study {
             document["propagation"] = study.document(report);
         }
@@ -260,7 +264,10 @@ fn show(arguments: &MpirunArguments, report: &JobReport, study: Option<&Propagat
         eprintln!("rampart: the program did not begin with MPI: nothing was compared");
         return;
     }
-    eprintln!("rampart: {}", report.summary(ranks, replicas));
+    eprintln!("rampart: {}", report.summary(ranks, replicas, arguments.mode));
+    if let Some(share) = report.comparer_share() {
+        eprintln!("rampart: comparing took {:.2} % of the job's CPU time", 100.0 * share);
+    }
     if let Some(study) = study {
         eprintln!("rampart: {}", study.summary(ranks));
         if report.stopped.is_none() && report.ended < report.began {

@@ -2,7 +2,7 @@
 
 use std::process::ExitStatus;
 
-use super::arguments::MpirunArguments;
+use super::arguments::{Mode, MpirunArguments, Protocol};
 use super::propagation_page;
 use super::report_page::{EndedJob, of_job};
 use super::reports::JobReport;
@@ -21,9 +21,17 @@ impl JobPages {
     /// Checks that they can be written, and that the job can have what they show.
     ///
     /// # Errors
-    /// [`Error::Replicas`] for a flip that hits nothing or has no reference, [`Error::Report`] if a file cannot be
-    /// written.
+    /// [`Error::Replicas`] for what cannot be had together, or a flip that hits nothing or has no reference,
+    /// [`Error::Report`] if a file cannot be written.
     pub fn prepare(arguments: &MpirunArguments) -> Result<Self, Error> {
+        if arguments.mode == Mode::Later && arguments.propagation.is_some() {
+            let why = "--propagation needs --mode now: it follows each message when the program gets it";
+            return Err(Error::Replicas(why.to_owned()));
+        }
+        if arguments.mode == Mode::Later && arguments.protocol == Protocol::AllToAll {
+            let why = "--protocol all-to-all needs --mode now: with --mode later, no copies of messages travel";
+            return Err(Error::Replicas(why.to_owned()));
+        }
         if let Some(flip) = &arguments.inject {
             if let Some(why) = flip.misses(arguments.n.get(), arguments.replicas) {
                 return Err(Error::Replicas(format!("--inject: {why}")));
@@ -122,6 +130,12 @@ mod tests {
             "a bar a rank"
         );
         assert!(!page.contains("<program>") && !page.contains("<node>") && !page.contains("<b>MPI"), "{page}");
+        report.see(
+            2,
+            0,
+            "mismatch message comm 1 peer 0 sender 1 tag 7 bytes 4 offset -1 number 6 step 2 wrong 0x2 kept",
+        );
+        assert!(of_job(&job(&arguments, &report)).contains("were not corrected"), "the program has it");
         report.see(0, 0, "stopped replicas differ in a <i>");
         let stopped = of_job(&job(&arguments, &report));
         assert!(stopped.contains("The job was stopped: rank 0: replicas differ in a &lt;i&gt;"), "{stopped}");

@@ -64,7 +64,7 @@ pub fn head(body: &mut String, title: &str, job: &EndedJob<'_>) {
 
 fn verdict(job: &EndedJob<'_>) -> (&'static str, String) {
     let report = job.report;
-    let is_undecided = report.mismatches.iter().any(|one| one.verdict == "undecided");
+    let has = |verdict: &str| report.mismatches.iter().any(|one| one.verdict == verdict);
     let differ = !report.outputs.is_empty() || !report.files.is_empty();
     if let Some(line) = report.early_end_line() {
         return ("bad", format!("The job did not come to its end: {line}."));
@@ -74,7 +74,8 @@ fn verdict(job: &EndedJob<'_>) -> (&'static str, String) {
         Some(why) => ("bad", format!("The job was stopped: {why}")),
         None if report.began == 0 => ("bad", "The program did not begin with MPI: nothing was compared.".to_owned()),
         None if job.study.is_some() => ("bad", "Nothing was corrected: each replica kept what it received.".to_owned()),
-        None if is_undecided => ("bad", "Replicas differed without a majority: results may be wrong.".to_owned()),
+        None if has("undecided") => ("bad", "Replicas differed without a majority: results may be wrong.".to_owned()),
+        None if has("kept") => ("bad", "Wrong messages were not corrected: results may be wrong.".to_owned()),
         None if differ => ("bad", "Replicas printed or wrote different things.".to_owned()),
         None if report.mismatches.is_empty() => ("good", "No replica differed.".to_owned()),
         None => ("good", "Every wrong message was replaced by the right one.".to_owned()),

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::arguments::Mode;
 use super::files::FileMismatch;
 use super::lives::{EarlyEnd, Lives};
 use super::output::{JobEnd, OutputMismatch};
@@ -25,7 +26,7 @@ pub struct ReplicaMismatch {
     pub numbers: BTreeMap<String, i64>,
     /// Replicas whose version was not that of the majority.
     pub wrong: Vec<u32>,
-    /// `right`, `replaced` or `undecided`.
+    /// `right`, `replaced` or `undecided`; `kept` if a majority had another version, and the program has the wrong one.
     pub verdict: String,
 }
 
@@ -49,6 +50,9 @@ pub struct JobReport {
     /// The program's messages between ranks, with all copies and hashes, and their bytes.
     pub sent_messages: u64,
     pub sent_bytes: u64,
+    /// CPU time in nanoseconds, of processes that were compared behind the program: what comparing took, and all.
+    pub comparer_time: u64,
+    pub cpu_time: u64,
     /// Steps of the program, as the rank with the most of them counted.
     pub steps: u64,
     pub injections: Vec<Injected>,
@@ -107,6 +111,12 @@ impl JobReport {
                 self.sent_bytes += number("bytes").unwrap_or(0);
                 self.steps = self.steps.max(number("steps").unwrap_or(0));
             }
+            "comparer" => {
+                let numbers = numbers(rest);
+                let number = |name: &str| numbers.get(name).copied().and_then(|one| u64::try_from(one).ok());
+                self.comparer_time += number("cpu").unwrap_or(0);
+                self.cpu_time += number("of").unwrap_or(0);
+            }
             "injected" => {
                 self.injections.push(Injected { rank, replica, numbers: numbers(rest) });
                 self.steps = self.steps.max(self.injections.last().and_then(|one| one.known("step")).unwrap_or(0));
@@ -145,14 +155,18 @@ impl JobReport {
 
     /// What was compared, in words. Processes count until they end, so of a job that ended early only differences are
     /// known.
-    pub fn summary(&self, ranks: u32, replicas: u32) -> String {
+    pub fn summary(&self, ranks: u32, replicas: u32, mode: Mode) -> String {
         let (job, differed) = (format!("{ranks} ranks of {replicas} replicas"), count(self.messages() as u64));
+        let (when, outcome) = match mode {
+            Mode::Now => ("", format!("{} replaced", count(self.replaced))),
+            Mode::Later => (" behind the program", "none was corrected".to_owned()),
+        };
         if self.early_end.is_some() {
-            return format!("messages compared in {job}: {differed} differed until then");
+            return format!("messages compared{when} in {job}: {differed} differed until then");
         }
         let messages =
             if self.compared == 1 { "1 message".to_owned() } else { format!("{} messages", count(self.compared)) };
-        format!("{messages} compared in {job}: {differed} differed, {} replaced", count(self.replaced))
+        format!("{messages} compared{when} in {job}: {differed} differed, {outcome}")
     }
 
     /// How the job ended, of which the launcher says whether all is well.
@@ -162,6 +176,11 @@ impl JobReport {
             None if is_well && self.began == self.ended => JobEnd::Complete,
             None => JobEnd::CutOff,
         }
+    }
+
+    /// The share of the CPU time that comparing behind the program took; `None` if that was not done, or to no end.
+    pub fn comparer_share(&self) -> Option<f64> {
+        (self.cpu_time > 0).then(|| self.comparer_time as f64 / self.cpu_time as f64)
     }
 
     /// Replicas of this rank printed different things, without a majority.
@@ -244,6 +263,7 @@ impl JobReport {
             "differed": self.messages(),
             "replaced": self.replaced,
             "sent": { "messages": self.sent_messages, "bytes": self.sent_bytes },
+            "comparer_share": self.comparer_share(),
             "injected": self.injections.len(),
             "injections": self.injections.iter().map(Injected::document).collect::<Vec<_>>(),
             "stopped": self.stopped,
@@ -374,6 +394,10 @@ mod tests {
         report.see(0, 1, "end compared 10 differed 1 replaced 1 steps 4 messages 20 bytes 900");
         report.see(1, 1, "injected message 3 to 0 tag 7 bytes 80 bit 24 compared 2 step 1");
         report.see(1, 1, "mismatch message comm 1 pe");
+        assert_eq!(report.comparer_share(), None);
+        report.see(0, 1, "comparer cpu 30 of 1000");
+        report.see(1, 1, "comparer cpu 10 of 1000");
+        assert_eq!(report.comparer_share(), Some(0.02));
         assert_eq!((report.began, report.ended, report.compared, report.replaced), (6, 1, 10, 1));
         assert_eq!((report.messages(), report.injections.len(), report.mismatches.len()), (1, 1, 2));
         assert_eq!(report.erring_nodes(), BTreeMap::from([("node1", 1)]));
