@@ -1,10 +1,10 @@
 //! The wrappers around MPI's functions, generated from the `mpi.h` at hand.
 //!
-//! **Problem.** MPI has 400 functions, which each library declares differently, and each has entries for C, for Fortran,
-//! and for Fortran 2008. **Idea.** What a library of ours does at a call is written by hand, in functions that take the
-//! arguments that they need by the names of `mpi.h`. The code that is the same for every function is generated from its
-//! declaration. **Why this way.** The C compiler checks the result against the same `mpi.h` that the program was built
-//! with.
+//! **Problem.** MPI has 400 functions, which each library declares differently, and each has entries for C, for
+//! Fortran, and for Fortran 2008. **Idea.** What a library of ours does at a call is written by hand, in functions that
+//! take the arguments that they need by the names of `mpi.h`. The code that is the same for every function is generated
+//! from its declaration. **Why this way.** The C compiler checks the result against the same `mpi.h` that the program
+//! was built with.
 //!
 //! `recording` makes those of `mpi/trace`, `replicating` those of `mpi/redmpi`, and `counting` one that is preloaded
 //! before these.
