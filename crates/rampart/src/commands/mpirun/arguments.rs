@@ -11,25 +11,24 @@ use super::injection::Injection;
 /// Options of `rampart mpirun`.
 #[derive(Clone, Debug, Args)]
 pub struct MpirunArguments {
-    /// The number of ranks that the program sees; N times REPLICAS processes are started, also on fewer CPUs
+    /// The number of ranks that the program sees; N times REPLICAS processes are started, even if there are fewer CPUs
     #[arg(short, long, value_name = "N")]
     pub n: NonZeroU32,
     /// The replicas of each rank: 2 detect wrong messages, 3 or more correct them
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=16), value_name = "N")]
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=16), value_name = "R")]
     pub replicas: u32,
-    /// What each replica of a sender sends to the replicas of the receiver
+    /// What each replica of a sender sends to the replicas of the receiver; all-to-all not with --mode later
     #[arg(long, value_enum, default_value_t = Protocol::Msgplushash, value_name = "NAME")]
     pub protocol: Protocol,
-    /// When replicas are compared: before the program gets a message, or behind it. The latter costs less, and corrects
-    /// nothing
+    /// When replicas are compared: before the program gets a message, or in the background, which corrects nothing
     #[arg(long, value_enum, default_value_t = Mode::Now, value_name = "WHEN")]
     pub mode: Mode,
-    /// What to do if replicas differ and no majority of them agrees; with --mode later, if they differ
+    /// What to do at a mismatch that no majority settles; with --mode later, at any mismatch
     #[arg(long, value_enum, default_value_t = OnMismatch::Stop, value_name = "WHAT")]
     pub on_mismatch: OnMismatch,
     /// Flip a bit in what the program sends: flip:odds=X with a probability of 1/X in each message, flip:at=N in the
-    /// N-th message of each process, flip:step=N in its first one after the N-th step; `rank=N` and `replica=N` limit
-    /// it to one, `seed=N` flips other bits, as in flip:at=3,rank=1,replica=0
+    /// N-th message of each process, flip:step=N in its first message after the N-th step begins; `rank=N` and
+    /// `replica=N` limit it to one rank or replica, `seed=N` flips other bits, as in flip:at=3,rank=1,replica=0
     #[arg(long, value_name = "FLIP")]
     pub inject: Option<Injection>,
     /// Study how the flip spreads: nothing is corrected, each replica keeps what it receives. FILE becomes a page that
@@ -42,7 +41,7 @@ pub struct MpirunArguments {
     /// Write a page about the job: what was compared, and each mismatch
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Say for what each rank waits when all have waited for so many seconds; 0 never does
+    /// Say what each rank waits for when all have waited for so many seconds; 0 turns this off
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub patience: u32,
     /// The launcher, which must take `-n` [default: `mpirun.openmpi` or `mpirun.mpich`, as the program's MPI is, or
@@ -123,7 +122,7 @@ impl Protocol {
 /// What becomes of a job whose replicas differ without a majority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnMismatch {
-    /// End the job before the program sees the data
+    /// End the job; with --mode now, before the program sees the data
     Stop,
     /// Go on: each replica keeps what it received, so results may be wrong
     Continue,
