@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "events.h"
+#include "heap.h"
 #include "requests.h"
 
 /* Envelopes of usual size on their way at a time. A sender that is so far ahead of another team waits for it. */
@@ -57,7 +58,7 @@ struct envelope_place *new_envelope(size_t room, int teams_told)
 {
     free_what_was_sent();
     struct envelope_place *place = malloc(sizeof *place);
-    struct envelope *envelope = malloc(room);
+    struct envelope *envelope = __libc_malloc(room);
     if (!place || !envelope)
         stop_job("no memory for the copy of a message of %zu bytes", room);
     *place = (struct envelope_place){ .envelope = envelope, .count = teams_told };

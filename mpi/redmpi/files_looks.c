@@ -40,10 +40,11 @@ static const char *path_to_open(int folder, const char *path, int flags, const v
     bool is_temporary = (flags & O_TMPFILE) == O_TMPFILE;
     bool writes = flags & (O_CREAT | O_TRUNC) || (flags & O_ACCMODE) != O_RDONLY;
     enum last_link last = flags & O_NOFOLLOW ? DO_NOT_FOLLOW : FOLLOW;
-    if (of_device != path || is_temporary)
-        return of_device;
+    const char *special = of_device == path ? path_of_process(path, place->upper) : of_device;
+    if (special != path || is_temporary)
+        return special;
     return writes && !(flags & O_PATH) ? path_to_write(folder, path, last, flags, caller, place)
-                                       : path_to_look_at(folder, path, last, caller, place);
+                                       : path_to_read(folder, path, last, caller, place);
 }
 
 /* The mode is there only where a file can be created. */
@@ -277,6 +278,9 @@ char *realpath(const char *path, char *found)
 {
     REAL(realpath);
     struct place place;
+    const char *own = path_of_process(path, place.upper);
+    if (own != path)
+        return real(own, found);
     return FIND(path) == path ? real(path, found) : found_path(&place, found);
 }
 
@@ -286,6 +290,9 @@ char *__realpath_chk(const char *path, char *found, size_t room)
 {
     REAL(__realpath_chk);
     struct place place;
+    const char *own = path_of_process(path, place.upper);
+    if (own != path)
+        return real(own, found, room);
     return FIND(path) == path ? real(path, found, room) : found_path(&place, found);
 }
 
@@ -301,6 +308,9 @@ char *canonicalize_file_name(const char *path)
 {
     REAL(canonicalize_file_name);
     struct place place;
+    const char *own = path_of_process(path, place.upper);
+    if (own != path)
+        return real(own);
     return FIND(path) == path ? real(path) : found_path(&place, NULL);
 }
 

@@ -13,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heap.h"
+
 /* The functions of the C library under its own names: to look them up would allocate. */
-extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *old, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);

@@ -22,6 +22,10 @@
 #include "randomness.h"
 #include "teams.h"
 
+/* Of glibc since 2.30. */
+pid_t gettid(void);
+int tgkill(pid_t group, pid_t thread, int signal);
+
 /* The kernel's numbers are below [Linux, include/linux/threads.h: PID_MAX_LIMIT]. */
 #define KERNEL_END (1 << 22)
 
@@ -40,6 +44,13 @@ pid_t real_pid(void)
 {
     REAL(getpid);
     return real();
+}
+
+/* The kernel's answer: an older C library has no function for it. */
+static pid_t real_tid(void)
+{
+    REAL(syscall);
+    return (pid_t)real(SYS_gettid);
 }
 
 void begin_identity(int rank)
@@ -65,8 +76,7 @@ void share_node(void)
 
 bool is_in_order(void)
 {
-    REAL(gettid);
-    return teams.is_quiet ? real() == identity.own.real : pthread_equal(pthread_self(), teams.thread);
+    return teams.is_quiet ? real_tid() == identity.own.real : pthread_equal(pthread_self(), teams.thread);
 }
 
 /* What the program knows a process by. */
@@ -119,8 +129,7 @@ pid_t getppid(void)
 /* The first thread has the number of its process. */
 pid_t gettid(void)
 {
-    REAL(gettid);
-    return shown(real(), CALLER);
+    return shown(real_tid(), CALLER);
 }
 
 pid_t getpgrp(void)
@@ -157,10 +166,15 @@ static id_t whose(__priority_which_t which, id_t who)
 TAKES(int, kill, (pid_t pid, int signal), (meant(pid), signal))
 TAKES(int, sigqueue, (pid_t pid, int signal, const union sigval value), (meant(pid), signal, value))
 TAKES(int, tgkill, (pid_t group, pid_t thread, int signal), (meant(group), meant(thread), signal))
+TAKES(int, killpg, (pid_t group, int signal), (meant(group), signal))
 TAKES(int, setpgid, (pid_t pid, pid_t group), (meant(pid), meant(group)))
 TAKES(pid_t, waitpid, (pid_t pid, int *status, int options), (meant(pid), status, options))
 TAKES(int, sched_getaffinity, (pid_t pid, size_t size, cpu_set_t *cpus), (meant(pid), size, cpus))
 TAKES(int, sched_setaffinity, (pid_t pid, size_t size, const cpu_set_t *cpus), (meant(pid), size, cpus))
+TAKES(int, sched_getscheduler, (pid_t pid), (meant(pid)))
+TAKES(int, sched_setscheduler, (pid_t pid, int policy, const struct sched_param *wish), (meant(pid), policy, wish))
+TAKES(int, sched_getparam, (pid_t pid, struct sched_param *found), (meant(pid), found))
+TAKES(int, sched_setparam, (pid_t pid, const struct sched_param *wish), (meant(pid), wish))
 TAKES(int, getpriority, (__priority_which_t which, id_t who), (which, whose(which, who)))
 TAKES(int, setpriority, (__priority_which_t which, id_t who, int priority), (which, whose(which, who), priority))
 TAKES(int, prlimit, (pid_t pid, __rlimit_resource_t resource, const struct rlimit *new, struct rlimit *old),
@@ -181,11 +195,25 @@ long syscall(long number, ...)
     switch (number) {
     case SYS_getrandom:
         return getrandom_for((void *)all[0], (size_t)all[1], (unsigned)all[2], CALLER);
+    case SYS_perf_event_open:
+        all[1] = meant((pid_t)all[1]);
+        break;
     case SYS_tgkill:
         all[1] = meant((pid_t)all[1]);
         /* fallthrough */
     case SYS_kill:
     case SYS_tkill:
+    case SYS_sched_getaffinity:
+    case SYS_sched_setaffinity:
+    case SYS_sched_getscheduler:
+    case SYS_sched_setscheduler:
+    case SYS_prlimit64:
+    case SYS_move_pages:
+    case SYS_process_vm_readv:
+    case SYS_process_vm_writev:
+#ifdef SYS_pidfd_open
+    case SYS_pidfd_open:
+#endif
         all[0] = meant((pid_t)all[0]);
     }
     long result = real(number, all[0], all[1], all[2], all[3], all[4], all[5]);

@@ -9,6 +9,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "callers.h"
@@ -184,7 +185,11 @@ unsigned number_of_device(void *device)
 
 const char *path_of_device(const char *path, const void *caller, char *room)
 {
-    static int last = -1; /* is needed until its path was opened, which is before the next one is asked for */
+    /* It is needed until its path was opened, which is before the next one is asked for. The program may have closed it
+     * with all others meanwhile. */
+    static int last = -1;
+    static struct stat last_status;
+    struct stat status;
     if (!path || (strcmp(path, "/dev/urandom") && strcmp(path, "/dev/random")) || !draws(caller))
         return path;
     int file = memfd_create("random", MFD_CLOEXEC);
@@ -197,9 +202,10 @@ const char *path_of_device(const char *path, const void *caller, char *room)
     }
     draw(bytes, DEVICE_BYTES);
     munmap(bytes, DEVICE_BYTES);
-    if (last >= 0)
+    if (last >= 0 && !fstat(last, &status) && status.st_dev == last_status.st_dev && status.st_ino == last_status.st_ino)
         close(last);
     last = file;
+    fstat(last, &last_status);
     snprintf(room, PATH_MAX, "/proc/self/fd/%d", file);
     return room;
 }

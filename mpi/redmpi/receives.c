@@ -7,6 +7,7 @@
 #include "compare.h"
 #include "decisions.h"
 #include "events.h"
+#include "heap.h"
 #include "history.h"
 #include "log.h"
 #include "protocol.h"
@@ -83,7 +84,7 @@ static void unlist(struct request *request)
 static void prepare_landing(struct request *request)
 {
     if (!request->is_blocking && !is_derived(request->type) && request->room <= INT_MAX)
-        request->landing = malloc(request->room);
+        request->landing = __libc_malloc(request->room);
 }
 
 static void land(struct request *request)
@@ -125,7 +126,7 @@ void post_digests(struct request *request)
         return;
     size_t room = room_of_envelope(request);
     if (!request->envelopes)
-        request->envelopes = malloc(room * (size_t)teams_heard());
+        request->envelopes = __libc_malloc(room * (size_t)teams_heard());
     if (!request->envelopes)
         stop_job("no memory for what other teams say of a message of %zu bytes", request->room);
     for (int i = 0; i < teams_heard(); i++)

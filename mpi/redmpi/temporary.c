@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -133,4 +136,31 @@ int sem_unlink(const char *name)
     REAL(sem_unlink);
     char room[NAME_MAX];
     return real(name_of_team(name, CALLER, room));
+}
+
+/* The same for what System V names by numbers, which programs make of their process id. */
+static key_t key_of_team(key_t key, const void *caller)
+{
+    if (key == IPC_PRIVATE || files_rank() < 0 || comes_from_mpi(caller))
+        return key;
+    key_t own = (key_t)((uint32_t)key ^ (uint32_t)(files_team() + 1) * UINT32_C(0x9e3779b1));
+    return own == IPC_PRIVATE ? 1 : own;
+}
+
+int shmget(key_t key, size_t size, int flags)
+{
+    REAL(shmget);
+    return real(key_of_team(key, CALLER), size, flags);
+}
+
+int semget(key_t key, int count, int flags)
+{
+    REAL(semget);
+    return real(key_of_team(key, CALLER), count, flags);
+}
+
+int msgget(key_t key, int flags)
+{
+    REAL(msgget);
+    return real(key_of_team(key, CALLER), flags);
 }

@@ -105,6 +105,7 @@ impl Library {
             ("hash.h", include_str!("../../../mpi/redmpi/hash.h")),
             ("hash_avx2.c", include_str!("../../../mpi/redmpi/hash_avx2.c")),
             ("heap.c", include_str!("../../../mpi/redmpi/heap.c")),
+            ("heap.h", include_str!("../../../mpi/redmpi/heap.h")),
             ("history.c", include_str!("../../../mpi/redmpi/history.c")),
             ("history.h", include_str!("../../../mpi/redmpi/history.h")),
             ("identity.c", include_str!("../../../mpi/redmpi/identity.c")),

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/random.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -88,7 +90,7 @@ static void *draw_alone(void *unused)
 /* By its number a process is found, by itself and by its child, which is another one. */
 static void meet(void)
 {
-    char path[64], line[256] = "";
+    char path[64], line[4096] = "";
     unsigned char first[2][16];
     int ends[2], status;
     signal(SIGUSR1, count_signal);
@@ -98,6 +100,16 @@ static void meet(void)
     FILE *file = fopen(path, "r");
     expect(file && fgets(line, sizeof line, file) && strstr(line, "program"), path);
     expect(!access(path, R_OK), "access");
+    snprintf(path, sizeof path, "/proc/%d/exe", getpid());
+    expect(realpath(path, line) && strstr(line, "program"), path);
+    snprintf(path, sizeof path, "/proc/%d/comm", getpid());
+    int name = open(path, O_WRONLY);
+    expect(name >= 0 && write(name, "renamed", 7) == 7, path);
+    close(name);
+    expect(!killpg(getpgrp(), 0) && sched_getscheduler(getpid()) >= 0, "a group and a scheduler");
+    /* Memory named by the number is this process's own. */
+    int memory = shmget(getpid(), 4096, IPC_CREAT | IPC_EXCL | 0600);
+    expect(memory >= 0 && !shmctl(memory, IPC_RMID, NULL), "shared memory");
     pid_t own = getpid();
     expect(!pipe(ends), "pipe");
     pid_t child = fork();
