@@ -1,5 +1,5 @@
-/* Memory as the C library has it: that of malloc has zeros in it (heap.c), which takes long where a buffer is much larger
- * than what comes into it. */
+/* Memory as the C library has it: that of malloc has zeros in it (heap.c), which takes long where a buffer is much
+ * larger than what comes into it. */
 #ifndef RAMPART_HEAP_H
 #define RAMPART_HEAP_H
 
