@@ -185,6 +185,7 @@ mod tests {
         assert!(refused(&["--inject", "flip:at=3,rank=4"]).contains("--inject: there is no rank 4"));
         let same = ["--inject", "flip:at=3,replica=1", "--propagation", page, "--report", page];
         assert!(refused(&same).contains("same file"));
+        assert!(refused(&["--mode", "later", "--protocol", "all-to-all"]).contains("needs --mode now"));
         assert!(refused(&["--report", "/no/such/folder/page"]).contains("/no/such/folder/page"));
     }
 }
