@@ -279,9 +279,7 @@ char *realpath(const char *path, char *found)
     REAL(realpath);
     struct place place;
     const char *own = path_of_process(path, place.upper);
-    if (own != path)
-        return real(own, found);
-    return FIND(path) == path ? real(path, found) : found_path(&place, found);
+    return own != path || FIND(path) == path ? real(own, found) : found_path(&place, found);
 }
 
 /* What the compiler calls instead where it knows the room. */
@@ -291,9 +289,7 @@ char *__realpath_chk(const char *path, char *found, size_t room)
     REAL(__realpath_chk);
     struct place place;
     const char *own = path_of_process(path, place.upper);
-    if (own != path)
-        return real(own, found, room);
-    return FIND(path) == path ? real(path, found, room) : found_path(&place, found);
+    return own != path || FIND(path) == path ? real(own, found, room) : found_path(&place, found);
 }
 
 char *__getcwd_chk(char *place, size_t room, size_t most);
@@ -309,9 +305,7 @@ char *canonicalize_file_name(const char *path)
     REAL(canonicalize_file_name);
     struct place place;
     const char *own = path_of_process(path, place.upper);
-    if (own != path)
-        return real(own);
-    return FIND(path) == path ? real(path) : found_path(&place, NULL);
+    return own != path || FIND(path) == path ? real(own) : found_path(&place, NULL);
 }
 
 int truncate(const char *path, off_t length)

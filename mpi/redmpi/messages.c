@@ -27,7 +27,7 @@ static bool is_valid(const struct shadow *shadow, int count, MPI_Datatype type, 
     return count >= 0 && type != MPI_DATATYPE_NULL && peer >= 0 && peer < shadow->peers && tag >= 0;
 }
 
-/* Room for what other teams are told of a message. */
+/* A buffer for the envelope that goes to other teams. */
 static struct envelope_place *place_for(size_t bytes)
 {
     if (!sends_copies())

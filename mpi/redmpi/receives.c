@@ -371,7 +371,6 @@ int cancel_receive(struct request *request)
     PMPI_Status_set_cancelled(&request->status, true);
     for (int i = 0; i < teams_heard(); i++)
         cancel_alone(&request->digests[i]);
-    drop_copies(request);
     release();
     return MPI_SUCCESS;
 }

@@ -51,7 +51,10 @@ impl Rampart {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rampart"));
+        self.completed(Command::new(env!("CARGO_BIN_EXE_rampart")), arguments)
+    }
+
+    fn completed(&self, mut command: Command, arguments: &[&str]) -> Command {
         command.args(arguments).env("RAMPART_STORE", self.store()).stdin(Stdio::null());
         command
     }
@@ -59,9 +62,8 @@ impl Rampart {
     /// The same, but it is asked to end after so many seconds: what hangs fails a test, and not the run of all.
     pub fn command_within(&self, seconds: u32, arguments: &[&str]) -> Command {
         let mut command = Command::new("timeout");
-        command.arg("--kill-after=20").arg(seconds.to_string()).arg(env!("CARGO_BIN_EXE_rampart")).args(arguments);
-        command.env("RAMPART_STORE", self.store()).stdin(Stdio::null());
-        command
+        command.arg("--kill-after=20").arg(seconds.to_string()).arg(env!("CARGO_BIN_EXE_rampart"));
+        self.completed(command, arguments)
     }
 
     pub fn run(&self, arguments: &[&str]) -> CommandOutput {
@@ -86,8 +88,7 @@ impl Rampart {
             // The binary may be where an ordinary user has no access.
             let copy = self.folder().join("rampart");
             copy_of_the_binary(&copy);
-            command = Command::new(copy);
-            command.args(arguments).env("RAMPART_STORE", self.store()).stdin(Stdio::null());
+            command = self.completed(Command::new(copy), arguments);
             command.uid(NOBODY).gid(NOBODY);
         }
         command.env(variable, value);

@@ -87,7 +87,8 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         println!("{degree} replicas: {mean:+.1} % CPU seconds in the mean, {worst:+.1} % in the worst case");
     }
     println!(
-        "targets: at most 5 % in the mean (with mode=later 2 %), 15 % in the worst case; 1.5 times the latency at 1 KiB, 1.1 at 1 MiB"
+        "targets: at most 5 % in the mean (with mode=later 2 %), 15 % in the worst case; \
+         1.5 times the latency at 1 KiB, 1.1 at 1 MiB"
     );
     Ok(())
 }
