@@ -29,7 +29,7 @@ use std::process::ExitCode;
 /// A bench: its name, its purpose, and its function.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 18] = [
+const BENCHES: [Bench; 19] = [
     (
         "banks",
         "[tables|LLFREE [ORDER]] page allocators beside tables 4.2 and 6.1 of Panwar15, and, unless `tables`, LLFree, if the folder of its source is given, with an order only that; or `guests`: what pools take offline on guests; or `figures [draw|NAME...]`: simulations and figures of its chapters 2 and 5, in docs/figures/banks",
@@ -69,6 +69,11 @@ const BENCHES: [Bench; 18] = [
         "redmpi",
         "[LIST] [pairs=N] [mpi=NAME] what replicas cost LAMMPS, or the programs of a list (NAME RANKS PROGRAM [ARGUMENT...]), beside tables 3.4 to 3.12 of Fiala15: 11 pairs, openmpi",
         redmpi::run,
+    ),
+    (
+        "redmpi-faults",
+        "LIST [runs=N] [odds=X [replica=K]] [replicas=R] [mpi=NAME] [seed=S] what becomes of flips in messages of the programs of a list, beside 3.7.2 of Fiala15: 100 runs with one flip each",
+        redmpi::faults::run,
     ),
     (
         "scale",

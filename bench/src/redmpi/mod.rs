@@ -8,6 +8,8 @@
 //! CPU seconds and context switches are those of the ranks, which a preloaded library leaves when they end
 //! (`usage.c`). Launchers and building the library do not count. The wall time is that of whole jobs.
 
+pub mod faults;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

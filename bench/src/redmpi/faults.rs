@@ -1,0 +1,258 @@
+//! `redmpi-faults`: what becomes of flips in messages, beside [Fiala15, 3.7.2].
+//!
+//! **Problem.** Replicas must correct each wrong message, or stop the job; a wrong result must never come out. **Idea.**
+//! A program runs many times, each time with other flips. What it prints is compared with what it prints without them,
+//! and each flip is looked for among the mismatches that were reported. **Why this way.** Rampart's own report is not
+//! the judge: the program's results are. Words that differ between runs without flips, such as times, do not count.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::{Program, listed};
+use crate::soak::build_rampart;
+
+/// Seconds after which a job counts as hung.
+const LIMIT: &str = "600";
+
+/// Runs of each program without flips.
+const CLEAN_RUNS: usize = 3;
+
+/// What is flipped in each run.
+#[derive(Clone, Copy)]
+enum Flips {
+    /// One bit, in a message, a rank and a replica that are drawn anew.
+    One,
+    /// A bit in each message with a probability of 1/odds, in one replica or in all.
+    Many { odds: u64, replica: Option<u64> },
+}
+
+struct Campaign {
+    rampart: PathBuf,
+    mpi: String,
+    runs: usize,
+    replicas: u64,
+    seed: u64,
+    flips: Flips,
+}
+
+/// Runs the programs of a list with flips, and prints a row for each.
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    let (mut runs, mut mpi, mut replicas, mut seed) = (100, "openmpi".to_owned(), 3, 1);
+    let (mut odds, mut replica, mut list) = (None, None, None);
+    for argument in arguments {
+        let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{argument} has no number"));
+        match argument.split_once('=') {
+            Some(("runs", text)) => runs = text.parse().map_err(|_| format!("{argument} has no number"))?,
+            Some(("mpi", name)) => name.clone_into(&mut mpi),
+            Some(("replicas", text)) => replicas = number(text)?,
+            Some(("seed", text)) => seed = number(text)?,
+            Some(("odds", text)) => odds = Some(number(text)?),
+            Some(("replica", text)) => replica = Some(number(text)?),
+            _ => list = Some(PathBuf::from(argument)),
+        }
+    }
+    let flips = odds.map_or(Flips::One, |odds| Flips::Many { odds, replica });
+    let programs = listed(&list.ok_or("name a list of programs: NAME RANKS PROGRAM [ARGUMENT...]")?)?;
+    let campaign = Campaign { rampart: build_rampart()?, mpi, runs, replicas, seed, flips };
+    println!("{runs} runs of each program with a flip, {replicas} replicas, {}, seed {seed}", campaign.mpi);
+    println!("{}", Counts::HEAD);
+    let mut all = Counts::default();
+    for program in &programs {
+        let counts = campaign.of(program)?;
+        println!("{}", counts.row(&program.name));
+        all.add(&counts);
+    }
+    println!("{}", all.row("all"));
+    println!("expected: no wrong result, no flip in a message missed, no hang, no replica named that had no flip");
+    if all.wrong + all.missed + all.hung + all.misnamed > 0 { Err("there are some".to_owned()) } else { Ok(()) }
+}
+
+/// What became of the runs of a program.
+#[derive(Default)]
+struct Counts {
+    runs: u64,
+    flips: u64,
+    mismatches: u64,
+    /// Runs with a mismatch and right results.
+    corrected: u64,
+    /// Runs with right results in which nothing differed.
+    masked: u64,
+    /// Runs that ended early, with a reason.
+    stopped: u64,
+    wrong: u64,
+    hung: u64,
+    /// Flips in messages that reached their receiver unseen.
+    missed: u64,
+    /// Mismatches that blame a replica without a flip.
+    misnamed: u64,
+}
+
+impl Counts {
+    const HEAD: &str =
+        "program     runs   flips  mismatches  corrected  masked  stopped  wrong  hung  missed  misnamed";
+
+    fn numbers(&mut self) -> [&mut u64; 10] {
+        [
+            &mut self.runs,
+            &mut self.flips,
+            &mut self.mismatches,
+            &mut self.corrected,
+            &mut self.masked,
+            &mut self.stopped,
+            &mut self.wrong,
+            &mut self.hung,
+            &mut self.missed,
+            &mut self.misnamed,
+        ]
+    }
+
+    fn add(&mut self, other: &Self) {
+        let Self { runs, flips, mismatches, corrected, masked, stopped, wrong, hung, missed, misnamed } = *other;
+        let more = [runs, flips, mismatches, corrected, masked, stopped, wrong, hung, missed, misnamed];
+        self.numbers().into_iter().zip(more).for_each(|(sum, more)| *sum += more);
+    }
+
+    fn row(&self, name: &str) -> String {
+        let Self { runs, flips, mismatches, corrected, masked, stopped, wrong, hung, missed, misnamed } = self;
+        format!(
+            "{name:<10} {runs:>5} {flips:>7} {mismatches:>11} {corrected:>10} {masked:>7} {stopped:>8} {wrong:>6} \
+             {hung:>5} {missed:>7} {misnamed:>9}"
+        )
+    }
+}
+
+/// What a job printed, and Rampart's report of it.
+struct Ran {
+    words: Vec<String>,
+    report: Option<Value>,
+}
+
+impl Campaign {
+    fn of(&self, program: &Program) -> Result<Counts, String> {
+        let clean = (0..CLEAN_RUNS).map(|_| self.job(program, None)).collect::<Result<Vec<_>, _>>()?;
+        let expected = Expected::of(&clean, &program.name)?;
+        let compared = clean[0].report.as_ref().and_then(|report| report["compared"].as_u64()).unwrap_or(0);
+        // A process sends about as many messages as it compares.
+        let messages = compared / (program.ranks as u64 * self.replicas);
+        let mut counts = Counts::default();
+        let mut random = self.seed;
+        let mut tries = 0;
+        while counts.runs < self.runs as u64 {
+            tries += 1;
+            if tries > 3 * self.runs {
+                return Err(format!("{}: most runs have no flip", program.name));
+            }
+            let mut below = |limit: u64| {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (random >> 33) % limit.max(1)
+            };
+            let flips = match self.flips {
+                Flips::One => {
+                    let (at, rank) = (1 + below(messages), below(program.ranks as u64));
+                    format!("flip:at={at},rank={rank},replica={},seed={}", below(self.replicas), below(1 << 20))
+                }
+                Flips::Many { odds, replica } => {
+                    let replica = replica.map_or_else(String::new, |replica| format!(",replica={replica}"));
+                    format!("flip:odds={odds},seed={}{replica}", below(1 << 20))
+                }
+            };
+            let before = [counts.wrong, counts.hung, counts.missed, counts.misnamed];
+            counts.see(&self.job(program, Some(&flips))?, &expected);
+            if before != [counts.wrong, counts.hung, counts.missed, counts.misnamed] {
+                println!("look at {} with --inject {flips}", program.name);
+            }
+        }
+        Ok(counts)
+    }
+
+    fn job(&self, program: &Program, flips: Option<&str>) -> Result<Ran, String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let rampart = self.rampart.canonicalize().map_err(|error| error.to_string())?;
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=20", LIMIT]).arg(rampart).args(["mpirun", "--json", "-n"]);
+        command.args([&program.ranks.to_string(), "--replicas", &self.replicas.to_string()]);
+        command.arg(format!("--launcher=mpirun.{}", self.mpi));
+        if let Some(flips) = flips {
+            command.args(["--inject", flips]);
+        }
+        command.arg("--").args(&program.command).current_dir(folder.path()).stdin(Stdio::null());
+        command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+        let output = command.output().map_err(|error| error.to_string())?;
+        let (out, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let document = said.find("\n{\n").map_or(&*said, |place| &said[place + 1..]);
+        let report = if output.status.code() == Some(124) { None } else { serde_json::from_str(document).ok() };
+        Ok(Ran { words: out.split_whitespace().map(str::to_owned).collect(), report })
+    }
+}
+
+/// The words that a program prints in each run, and `None` for those that vary.
+struct Expected(Vec<Option<String>>);
+
+impl Expected {
+    fn of(clean: &[Ran], name: &str) -> Result<Self, String> {
+        let [first, rest @ ..] = clean else { return Err("no runs without flips".to_owned()) };
+        for one in clean {
+            match &one.report {
+                Some(report) if report["differed"] == 0 && report["stopped"].is_null() => {}
+                other => return Err(format!("{name} without flips: {other:?}")),
+            }
+            if one.words.len() != first.words.len() || one.words.is_empty() {
+                return Err(format!("{name} does not print the same number of words in each run"));
+            }
+        }
+        let word = |(place, word): (usize, &String)| {
+            rest.iter().all(|other| other.words[place] == *word).then(|| word.clone())
+        };
+        Ok(Self(first.words.iter().enumerate().map(word).collect()))
+    }
+
+    fn is(&self, words: &[String]) -> bool {
+        words.len() == self.0.len()
+            && words.iter().zip(&self.0).all(|(word, expected)| expected.as_ref().is_none_or(|one| one == word))
+    }
+}
+
+impl Counts {
+    fn see(&mut self, job: &Ran, expected: &Expected) {
+        let Some(report) = &job.report else {
+            self.runs += 1;
+            self.hung += 1;
+            return;
+        };
+        let list = |name: &str| report[name].as_array().map_or(&[][..], Vec::as_slice);
+        let (flips, mismatches) = (list("injections"), list("mismatches"));
+        if flips.is_empty() {
+            return;
+        }
+        self.runs += 1;
+        self.flips += flips.len() as u64;
+        self.mismatches += report["differed"].as_u64().unwrap_or(0);
+        let hit: BTreeSet<u64> = flips.iter().filter_map(|flip| flip["replica"].as_u64()).collect();
+        let blamed = mismatches.iter().filter_map(|one| one["wrong_replicas"].as_array()).flatten();
+        self.misnamed += u64::from(blamed.filter_map(Value::as_u64).any(|replica| !hit.contains(&replica)));
+        if !report["stopped"].is_null() || !report["died"].is_null() {
+            self.stopped += 1;
+            return;
+        }
+        self.missed += flips.iter().filter(|flip| is_missed(flip, mismatches)).count() as u64;
+        match (expected.is(&job.words), mismatches.is_empty()) {
+            (false, _) => self.wrong += 1,
+            (true, false) => self.corrected += 1,
+            (true, true) => self.masked += 1,
+        }
+    }
+}
+
+/// Whether no mismatch tells of a flip in a message between ranks. One in what a rank gives to a collective operation
+/// may be lost there, as in a maximum.
+fn is_missed(flip: &Value, mismatches: &[Value]) -> bool {
+    let is_message = flip["to"].is_u64() && flip["tag"].is_u64();
+    is_message
+        && !mismatches.iter().any(|one| {
+            let is_named = one["wrong_replicas"].as_array().is_some_and(|list| list.contains(&flip["replica"]));
+            one["sender"] == flip["rank"] && one["tag"] == flip["tag"] && one["bytes"] == flip["bytes"] && is_named
+        })
+}
