@@ -196,6 +196,9 @@ fn start(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr) -> Comman
     command.args(&arguments.launcher_option);
     // A batch system may have set one for this process: the launcher is no rank.
     RANKS.iter().for_each(|name| _ = command.env_remove(name));
+    if name_of(launcher).starts_with("srun") {
+        command.env("RAMPART_SLURM", "1");
+    }
     command
 }
 
@@ -236,9 +239,6 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload
     }
     if let Some(injection) = &arguments.inject {
         variables.push(("RAMPART_INJECT", injection.to_string().into()));
-    }
-    if name_of(launcher).starts_with("srun") {
-        variables.push(("RAMPART_SLURM", "1".into()));
     }
     let mut command = start(arguments, kind, launcher);
     if is_of_open_mpi(kind, launcher) {
