@@ -24,6 +24,7 @@
 #include "events.h"
 #include "history.h"
 #include "log.h"
+#include "progress.h"
 #include "receives.h"
 #include "requests.h"
 #include "teams.h"
@@ -592,6 +593,7 @@ static struct verdict see_difference(const struct digest *digest, const struct d
     for (int i = 0; i < count; i++)
         verdict.differed |= !same_digest(digest, &others[i]);
     mine.tally.differed += verdict.differed;
+    note_progress(mine.tally.compared, mine.tally.replaced);
     return verdict;
 }
 
@@ -621,6 +623,7 @@ struct verdict agree(const void *message, const struct digest *digest, const str
         mine.tally.replaced += mine.replacement != NULL;
         mine.replacement = NULL;
     }
+    note_progress(mine.tally.compared, mine.tally.replaced);
     agreement_hand_over(agreement);
     mine.message = NULL;
     pthread_mutex_unlock(&mine.lock);
@@ -653,6 +656,7 @@ struct verdict take_majority(const struct copy copies[], int count)
     mine.tally.differed += verdict.differed;
     if (right > 0)
         replace(&verdict, &copies[right]);
+    note_progress(mine.tally.compared, mine.tally.replaced);
     return verdict;
 }
 

@@ -11,6 +11,7 @@
 #include "injector.h"
 #include "life.h"
 #include "log.h"
+#include "progress.h"
 #include "protocol.h"
 #include "teams.h"
 #include "timesteps.h"
@@ -24,11 +25,14 @@ void begin_replica(void)
     if (teams.is_quiet)
         return;
     begin_events(teams.rank, teams.replica);
+    begin_progress(teams.rank, teams.replica);
     share_node();
     char node[MPI_MAX_PROCESSOR_NAME];
     int length;
     PMPI_Get_processor_name(node, &length);
     const char *named = getenv("RAMPART_NODE");
+    if (!named && getenv("RAMPART_SLURM"))
+        named = getenv("SLURMD_NODENAME");
     tell("begin %s", named ? named : node);
     tell("process %d", real_pid());
     begin_timesteps();

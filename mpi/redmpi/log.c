@@ -9,6 +9,7 @@
 #include "decisions.h"
 #include "events.h"
 #include "history.h"
+#include "progress.h"
 #include "receives.h"
 #include "teams.h"
 #include "timesteps.h"
@@ -91,6 +92,7 @@ void log_received(const struct digest *digest, const struct origin *origin)
                                         .bytes = digest->bytes,
                                         .step = timestep() };
     atomic_store_explicit(&written, number, memory_order_release);
+    note_progress(number, 0);
     if (number % (LOG_PLACES / 4) == 0)
         wake_connections();
 }

@@ -112,3 +112,10 @@ use rampart_memory::PAGE_BYTES;
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
+
+/// The name of this node, as `uname -n` prints it.
+#[must_use]
+pub fn host_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}

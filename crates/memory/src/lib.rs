@@ -21,6 +21,8 @@ mod time;
 mod topology;
 
 #[cfg(feature = "std")]
+pub mod erring_nodes;
+#[cfg(feature = "std")]
 mod error_tally;
 #[cfg(feature = "std")]
 pub mod fault;
@@ -45,6 +47,7 @@ pub use time::{Clock, Timestamp};
 pub use topology::{Bank, HotplugBlock, Node};
 #[cfg(feature = "std")]
 pub use {
+    erring_nodes::{ReplicaError, ReplicaErrorOrigin, SuspectNode, suspect_nodes},
     error_tally::{ErrorTally, Suspects},
     fault::{Emulator, LineAccess, PlacedFault},
     fault_map::FaultMap,

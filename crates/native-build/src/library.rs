@@ -125,6 +125,8 @@ impl Library {
             ("messages.c", include_str!("../../../mpi/redmpi/messages.c")),
             ("probes.c", include_str!("../../../mpi/redmpi/probes.c")),
             ("process.c", include_str!("../../../mpi/redmpi/process.c")),
+            ("progress.c", include_str!("../../../mpi/redmpi/progress.c")),
+            ("progress.h", include_str!("../../../mpi/redmpi/progress.h")),
             ("protocol.c", include_str!("../../../mpi/redmpi/protocol.c")),
             ("protocol.h", include_str!("../../../mpi/redmpi/protocol.h")),
             ("randomness.c", include_str!("../../../mpi/redmpi/randomness.c")),

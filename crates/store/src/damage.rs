@@ -20,6 +20,7 @@ use crate::error::At;
 use crate::fact::Fact;
 use crate::history::TestRecord;
 use crate::location::{COMPANIONS, beside, sync};
+use crate::replica_errors::{NodeTest, StoredReplicaError};
 use crate::sighting::Sighting;
 
 /// A damaged store that was set aside.
@@ -29,7 +30,7 @@ pub struct SetAside {
     pub path: PathBuf,
     /// The damage.
     pub why: String,
-    /// Facts (sightings of bad frames, tests) copied to the new store.
+    /// Facts (sightings of bad frames, tests, errors of replicas) copied to the new store.
     pub salvaged: u64,
     /// Facts that were found but could not be read. There may be more on pages that could not be read at all.
     pub unreadable: u64,
@@ -80,8 +81,11 @@ fn rebuild(damaged: &Path, new_path: &Path) -> Result<(u64, u64), Error> {
     if let Ok(old) = Connection::open_with_flags(damaged, flags) {
         unreadable += salvage::<Sighting>(&old, &transaction).at(new_path)?;
         unreadable += salvage::<TestRecord>(&old, &transaction).at(new_path)?;
+        unreadable += salvage::<StoredReplicaError>(&old, &transaction).at(new_path)?;
+        unreadable += salvage::<NodeTest>(&old, &transaction).at(new_path)?;
     }
-    let count = "SELECT (SELECT count(*) FROM failure) + (SELECT count(*) FROM test)";
+    let count = "SELECT (SELECT count(*) FROM failure) + (SELECT count(*) FROM test)
+        + (SELECT count(*) FROM replica_error) + (SELECT count(*) FROM node_test)";
     let salvaged: i64 = transaction.query_row(count, [], |row| row.get(0)).at(new_path)?;
     transaction.commit().at(new_path)?;
     Ok((salvaged.unsigned_abs(), unreadable))

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rampart_memory::fault_map::{FailedFrame, MapOrigin};
-use rampart_memory::{Frame, Timestamp};
+use rampart_memory::{Frame, SuspectNode, Timestamp};
 
 use crate::history::{TestEnd, TestId, TestStart};
 use crate::{Age, Error, SetAside, Store};
@@ -94,6 +94,23 @@ impl FactWriter {
         }
     }
 
+    /// Writes that a complete test of a node's memory has ended. It does not wait if it cannot be written: the caller
+    /// tests the node again.
+    pub fn keep_node_test(&mut self, node: &str, began: Timestamp, now: Timestamp) -> Durability {
+        match self.with_store(now, |store, _| store.keep_node_test(node, began)) {
+            Ok(()) => Durability::Durable,
+            Err(why) => Durability::Pending(why),
+        }
+    }
+
+    /// The nodes that are suspect now.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn suspect_nodes(&mut self, now: Timestamp) -> Result<Vec<SuspectNode>, Error> {
+        self.with_store(now, |store, _| store.suspect_nodes(now))
+    }
+
     /// Writes the end of the test.
     pub fn finish(&mut self, end: TestEnd) -> Durability {
         let now = end.at;
@@ -145,11 +162,11 @@ impl FactWriter {
 
     /// Runs `action` on the store after the test's start is in it. A store that turns out to be damaged or gone is
     /// closed; the next call opens its successor.
-    fn with_store(
+    fn with_store<T>(
         &mut self,
         now: Timestamp,
-        action: impl FnOnce(&mut Store, TestId) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        action: impl FnOnce(&mut Store, TestId) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let mut store = self.store.take().map_or_else(|| self.reopen(now), Ok)?;
         let outcome = self.begin_in(&mut store).and_then(|test| action(&mut store, test));
         if !outcome.as_ref().is_err_and(Error::needs_reopening) {

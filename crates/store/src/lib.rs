@@ -1,4 +1,4 @@
-//! The store of Rampart's facts: bad frames, the ages of tests and the history of tests.
+//! The store of Rampart's facts: bad frames, the ages of tests, the history of tests, and errors of replicas.
 //!
 //! **Problem.** A forgotten bad frame is handed to a program again. Tests are killed, disks fill up, files get damaged,
 //! and two tests may run at once. **Idea.** One embedded database, written before anything else happens to a bad frame.
@@ -34,6 +34,7 @@ mod history;
 mod location;
 pub mod rasdaemon;
 mod reading;
+mod replica_errors;
 mod schema;
 mod sighting;
 mod store;

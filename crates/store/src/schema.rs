@@ -15,13 +15,14 @@ use crate::ages::Age;
 use crate::error::At;
 use crate::fact::Fact;
 use crate::history::TestRecord;
+use crate::replica_errors::{NodeTest, StoredReplicaError};
 use crate::sighting::Sighting;
 
 /// "Ramp" in ASCII; at offset 68 of the file, see <https://sqlite.org/fileformat2.html#database_header>.
 const APPLICATION_ID: i64 = 0x5261_6d70;
 
 /// Each entry makes a version of the schema from the previous one. Entries are only ever appended.
-pub(crate) const MIGRATIONS: [&str; 2] = [
+pub(crate) const MIGRATIONS: [&str; 3] = [
     "
     CREATE TABLE failure (
         origin     TEXT    NOT NULL CHECK (origin IN ('real', 'emulated')),
@@ -60,6 +61,27 @@ pub(crate) const MIGRATIONS: [&str; 2] = [
         frames INTEGER NOT NULL,    -- how many they are
         tested INTEGER NOT NULL     -- when, in µs since the epoch
     ) STRICT;
+",
+    "
+    CREATE TABLE replica_error (
+        id               INTEGER PRIMARY KEY, -- in the order in which they were written
+        at               INTEGER NOT NULL,    -- in µs since the epoch, as is the next
+        job              INTEGER NOT NULL,    -- when the job began
+        node             TEXT,                -- NULL, here and below: not known
+        rank             INTEGER,
+        replica          INTEGER,
+        wrong_replica    INTEGER,
+        what             TEXT    NOT NULL,
+        peer             INTEGER,
+        tag              INTEGER,
+        bytes            INTEGER,
+        first_difference INTEGER,
+        origin           TEXT    NOT NULL CHECK (origin IN ('real', 'injected', 'spread'))
+    ) STRICT;
+    CREATE TABLE node_test (
+        node  TEXT    PRIMARY KEY,
+        began INTEGER NOT NULL -- when the last complete test of its memory began, in µs since the epoch
+    ) STRICT, WITHOUT ROWID;
 ",
 ];
 
@@ -118,7 +140,9 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), Error> {
     }
     check_rows::<Sighting>(connection, path)?;
     check_rows::<TestRecord>(connection, path)?;
-    check_rows::<Age>(connection, path)
+    check_rows::<Age>(connection, path)?;
+    check_rows::<StoredReplicaError>(connection, path)?;
+    check_rows::<NodeTest>(connection, path)
 }
 
 fn definitions(connection: &Connection) -> rusqlite::Result<Vec<(String, String, Option<String>)>> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rampart_memory::fault_map::{FailedFrame, FaultMap, MapOrigin, Retirement};
-use rampart_memory::{Frame, Timestamp};
+use rampart_memory::{Frame, ReplicaError, SuspectNode, Timestamp, suspect_nodes};
 use rusqlite::{Connection, Params, Transaction, TransactionBehavior, params};
 
 use crate::ages::{self, Age};
@@ -15,6 +15,7 @@ use crate::error::At;
 use crate::fact::Fact;
 use crate::history::{self, TestEnd, TestId, TestRecord, TestStart};
 use crate::location::{self, Lock};
+use crate::replica_errors::{self, MOST_KEPT, NodeTest, StoredReplicaError};
 use crate::schema;
 use crate::sighting::{Sighting, origin_word, retirement_text, together};
 use crate::{Error, SetAside, damage, reading};
@@ -262,6 +263,46 @@ impl Store {
     /// Replaces all stored times of the last tests of frames.
     pub(crate) fn keep_ages(&mut self, ages: &[Age]) -> Result<(), Error> {
         self.write(|transaction| ages::replace(transaction, ages))
+    }
+
+    /// Writes what replicas had wrong in a job, all or nothing.
+    ///
+    /// # Errors
+    /// If the facts are not on the disk.
+    pub fn keep_replica_errors(&mut self, errors: &[ReplicaError]) -> Result<(), Error> {
+        self.write(|transaction| replica_errors::add(transaction, errors, MOST_KEPT))
+    }
+
+    /// Reads what replicas had wrong, in the order in which it was written.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn replica_errors(&self) -> Result<Vec<ReplicaError>, Error> {
+        let stored = self.read::<StoredReplicaError>("SELECT * FROM replica_error ORDER BY id", [])?;
+        Ok(stored.into_iter().map(|stored| stored.error).collect())
+    }
+
+    /// Writes that a complete test of a node's memory, which began at `began`, has ended.
+    ///
+    /// # Errors
+    /// If the fact is not on the disk.
+    pub fn keep_node_test(&mut self, node: &str, began: Timestamp) -> Result<(), Error> {
+        let earlier = self.node_tests()?.get(node).copied();
+        let began = earlier.map_or(began, |earlier| earlier.max(began));
+        self.write(|transaction| NodeTest { node: node.to_owned(), began }.write(transaction))
+    }
+
+    fn node_tests(&self) -> Result<BTreeMap<String, Timestamp>, Error> {
+        let tests = self.read::<NodeTest>("SELECT * FROM node_test", [])?;
+        Ok(tests.into_iter().map(|test| (test.node, test.began)).collect())
+    }
+
+    /// The nodes that are suspect now.
+    ///
+    /// # Errors
+    /// If the facts cannot be read.
+    pub fn suspect_nodes(&self, now: Timestamp) -> Result<Vec<SuspectNode>, Error> {
+        Ok(suspect_nodes(&self.replica_errors()?, &self.node_tests()?, now))
     }
 
     /// Runs `change` and makes it durable, completely or not at all.

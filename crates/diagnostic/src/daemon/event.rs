@@ -68,6 +68,20 @@ pub enum DaemonEvent {
         /// Frames and regions above the threshold.
         erring: u64,
     },
+    /// Replicas of MPI ranks had something wrong on this node, twice or more: all its memory is tested now.
+    NodeSuspected {
+        /// How often.
+        errors: u64,
+        /// In how many jobs.
+        jobs: u64,
+        /// When the job with the last of these errors ended.
+        last: Timestamp,
+    },
+    /// All memory within reach was tested since then, and this node is no longer suspect.
+    NodeTested {
+        /// When the sweep began that tested it.
+        began: Timestamp,
+    },
     /// The configuration was read again.
     Reloaded,
     /// The configuration was read again and is invalid; the old one stays in force.

@@ -19,6 +19,7 @@ mod pace;
 mod prepare;
 mod shared;
 mod state;
+mod suspicion;
 mod tester;
 #[cfg(test)]
 mod tests;
@@ -137,6 +138,8 @@ pub struct WatchRequest {
     pub seed: u64,
     /// A file of memory errors, lines of JSON or a database of rasdaemon, to read instead of the kernel's reports.
     pub errors: Option<PathBuf>,
+    /// The name of this node in MPI jobs, if it is known.
+    pub node: Option<String>,
 }
 
 impl WatchRequest {

@@ -158,6 +158,7 @@ fn request() -> WatchRequest {
         inject: Some("stuck-at:20000,seed=1".parse().unwrap()),
         seed: 1,
         errors: None,
+        node: None,
     }
 }
 

@@ -8,6 +8,7 @@ use super::errors::ErrorWatch;
 use super::keep::{self, summarize};
 use super::pace::{DaemonPace, Urgency};
 use super::shared::DaemonContext;
+use super::suspicion::SuspicionWatch;
 use super::{DaemonEvent, DaemonSettings, DaemonState, FrameCounts, STATE_SCHEMA, TestingCost, WatchSummary};
 use crate::sources::free_memory::PoolNews;
 use crate::testing::publishing::lock;
@@ -25,6 +26,7 @@ pub struct DaemonLoop<'a, 'b> {
     began: Timestamp,
     settings: DaemonSettings,
     errors: ErrorWatch,
+    suspicion: SuspicionWatch,
     last: LastReport,
     pace: DaemonPace,
     sweeps: u64,
@@ -58,6 +60,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         let settings = shared.request.settings;
         Self {
             errors: ErrorWatch::listen(shared, settings),
+            suspicion: SuspicionWatch::new(),
             shared,
             began,
             settings,
@@ -89,6 +92,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         if let Some(erring) = self.errors.poll(self.shared, now) {
             lock(&self.shared.diagnostic).erring(erring);
         }
+        self.suspicion.poll(self.shared, now);
         self.update_share(now);
         lock(&self.shared.diagnostic).tick(now);
         self.report_changes();
@@ -112,7 +116,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         let (rate, overdue) = (diagnostic.source().rate(), diagnostic.source().is_overdue(now));
         drop(diagnostic);
         let limits = self.settings.control.limits;
-        let urgency = match overdue {
+        let urgency = match overdue || self.suspicion.is_urgent() {
             true => Urgency::Overdue,
             false => Urgency::Needs(self.shared.share_needed(rate, limits.min_fidelity, limits.max_cores)),
         };
@@ -150,7 +154,10 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         drop(diagnostic);
         for news in news {
             match news {
-                PoolNews::SweepBegan => self.shared.happened(&DaemonEvent::SweepBegan),
+                PoolNews::SweepBegan => {
+                    self.shared.happened(&DaemonEvent::SweepBegan);
+                    self.suspicion.sweep_began(self.shared.clock.now());
+                }
                 PoolNews::SweepEnded(took) => self.end_sweep(took),
                 PoolNews::Pressure(bytes) => self.relieved = Bytes::new(self.relieved.get() + bytes.get()),
             }
@@ -175,6 +182,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         drop(diagnostic);
         lock(&self.shared.published.recorder).keep_ages(&stored);
         self.shared.happened(&DaemonEvent::SweepEnded { seconds: took.as_secs_f64(), fresh, reached });
+        self.suspicion.sweep_ended(self.shared);
     }
 
     fn report(&mut self, now: Timestamp) {

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use rampart_memory::Clock;
+use rampart_memory::{Clock, SuspectNode, Timestamp};
 use rampart_memory::fault_map::{FailedFrame, MapOrigin};
 use rampart_store::{Age, Durability, FactWriter, Store, TestEnd, TestStart};
 
@@ -61,6 +61,17 @@ impl<'a> TestRecorder<'a> {
     /// again.
     pub fn keep_ages(&mut self, ages: &[Age]) {
         let kept = self.writer.keep_ages(ages, self.clock.now());
+        self.note(&kept);
+    }
+
+    /// The nodes that are suspect now; none while the store cannot be read.
+    pub fn suspect_nodes(&mut self, now: Timestamp) -> Vec<SuspectNode> {
+        self.writer.suspect_nodes(now).unwrap_or_default()
+    }
+
+    /// Writes that a complete test of a node's memory has ended. If that fails, the node stays suspect.
+    pub fn keep_node_test(&mut self, node: &str, began: Timestamp) {
+        let kept = self.writer.keep_node_test(node, began, self.clock.now());
         self.note(&kept);
     }
 

@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use clap::Args;
 use rampart_linux::capabilities::{self, Feature};
 use rampart_linux::errors::Controller;
-use rampart_linux::{CapabilityState, ErrorCounts, Roots};
+use rampart_linux::{CapabilityState, ErrorCounts, Roots, SystemClock};
+use rampart_memory::{Clock as _, ReplicaError, ReplicaErrorOrigin, SuspectNode};
 use rampart_store::rasdaemon::DEFAULT_PATH;
 use serde_json::json;
 
 use crate::error::Error;
 use crate::inputs::dimm::{self, DimmHistory};
+use crate::inputs::store;
 use crate::output::text;
 
 /// Options of `rampart errors`.
@@ -21,13 +23,21 @@ pub struct ErrorsArguments {
     /// A database of rasdaemon [default: rasdaemon's own, if there is one]
     #[arg(long, value_name = "FILE")]
     pub database: Option<PathBuf>,
+    /// Note in the store that the memory of NODE was tested, elsewhere: it is suspect no more
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["database", "json"])]
+    pub tested: Option<String>,
     /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
 }
 
-/// Shows all known memory errors. Returns 1 if there are any.
-pub fn run(arguments: &ErrorsArguments) -> Result<u8, Error> {
+/// Shows all known memory errors, and what replicas of MPI ranks had wrong. Returns 1 if there are memory errors, or a
+/// node is suspect.
+pub fn run(arguments: &ErrorsArguments, path: Option<PathBuf>) -> Result<u8, Error> {
+    if let Some(node) = &arguments.tested {
+        return note_test(node, path);
+    }
+    let replicas = ReplicaErrors::read(path)?;
     let roots = Roots::default();
     let counters = ErrorCounts::read(&roots).controllers;
     let events = capabilities::of(Feature::ErrorEvents, &roots).state;
@@ -45,8 +55,10 @@ pub fn run(arguments: &ErrorsArguments) -> Result<u8, Error> {
             "database": recorded.as_ref().map(|recorded| &recorded.path),
             "dimms": recorded.as_ref().map(|recorded| &recorded.dimms),
             "events": events,
+            "replica_errors": replicas.errors,
+            "suspect_nodes": replicas.suspects,
         }))?;
-        return Ok(u8::from(has_errors));
+        return Ok(u8::from(has_errors || !replicas.suspects.is_empty()));
     }
     let mut text = String::new();
     match &counters {
@@ -70,8 +82,44 @@ pub fn run(arguments: &ErrorsArguments) -> Result<u8, Error> {
         CapabilityState::Absent(absence) => format!("none: {absence}"),
     };
     let _ = writeln!(text, "live        {live}");
+    replicas.write(&mut text);
     text::print(&text)?;
-    Ok(u8::from(has_errors))
+    Ok(u8::from(has_errors || !replicas.suspects.is_empty()))
+}
+
+/// Notes that the memory of a node was tested elsewhere, so it is suspect no more.
+fn note_test(node: &str, path: Option<PathBuf>) -> Result<u8, Error> {
+    let now = SystemClock.now();
+    store::open(path, now)?.keep_node_test(node, now)?;
+    text::print(&format!("node {node} counts as tested\n"))?;
+    Ok(0)
+}
+
+/// What replicas of MPI ranks had wrong (`rampart mpirun`).
+struct ReplicaErrors {
+    errors: Vec<ReplicaError>,
+    suspects: Vec<SuspectNode>,
+}
+
+impl ReplicaErrors {
+    fn read(path: Option<PathBuf>) -> Result<Self, Error> {
+        let now = SystemClock.now();
+        let store = store::open_to_read(path, now)?;
+        Ok(Self { errors: store.replica_errors()?, suspects: store.suspect_nodes(now)? })
+    }
+
+    fn write(&self, text: &mut String) {
+        let mut nodes: BTreeMap<&str, u64> = BTreeMap::new();
+        for error in self.errors.iter().filter(|error| error.origin == ReplicaErrorOrigin::Real) {
+            *nodes.entry(error.node.as_deref().unwrap_or("no known node")).or_default() += 1;
+        }
+        for (node, errors) in nodes {
+            let _ = writeln!(text, "replicas    {node}: {} wrong in MPI jobs", text::count(errors));
+        }
+        for suspect in &self.suspects {
+            let _ = writeln!(text, "suspect     {}", store::suspicion(suspect));
+        }
+    }
 }
 
 /// The errors in a database of rasdaemon.

@@ -11,7 +11,7 @@ use rampart_diagnostic::machine::reserve::MemoryReserve;
 use rampart_linux::capabilities::{self, Capability, CapabilityState};
 use rampart_linux::{MemoryState, Topology};
 use rampart_march::execute::MarchEngine;
-use rampart_memory::Bytes;
+use rampart_memory::{Bytes, SuspectNode};
 use rampart_memory::fault_map::{FrameUse, MapOrigin};
 use rampart_store::TestRecord;
 use serde::Serialize;
@@ -41,6 +41,8 @@ struct Status {
     /// The number of bad frames by their present state.
     bad_frames_now: BTreeMap<FrameUse, usize>,
     tests: Vec<Value>,
+    /// Nodes that erred in MPI jobs with replicas, twice or more.
+    suspect_nodes: Vec<SuspectNode>,
     /// The pools of memory blocks; `None` on a kernel without blocks.
     pools: Option<PoolsStatus>,
     /// The state of the daemon, if one runs.
@@ -99,6 +101,7 @@ pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
         bad_frames: known.len(),
         bad_frames_now,
         tests: history.iter().map(store::document).collect(),
+        suspect_nodes: store.suspect_nodes(machine.clock.now())?,
         pools: PoolsStatus::of(&machine),
         watch: daemon_state(&store),
         store: store.path().to_owned(),
@@ -168,6 +171,9 @@ fn text(status: &Status, tests: &[TestRecord]) -> String {
         None => text.push_str("watching    no daemon runs: start `rampart watch`\n"),
     }
     let _ = writeln!(text, "bad frames  {} (`rampart map show`){}", status.bad_frames, states(&status.bad_frames_now));
+    for suspect in &status.suspect_nodes {
+        let _ = writeln!(text, "suspect     {}", store::suspicion(suspect));
+    }
     if tests.is_empty() {
         let _ = writeln!(text, "tests       none yet: `rampart test`");
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
+use rampart_memory::{Bytes, FRAME_BYTES, SuspectNode, Timestamp};
 use rampart_store::{Opened, Store, TestEnding, TestRecord};
 use serde_json::{Value, json};
 
@@ -39,6 +39,19 @@ fn reported(opened: Opened, path: &Path) -> Store {
 pub fn path(named: Option<PathBuf>) -> Result<PathBuf, Error> {
     let default = || rampart_store::default_path(rampart_linux::is_root(), |name| std::env::var_os(name));
     Ok(named.map_or_else(default, Ok)?)
+}
+
+/// A suspect node in one line, and what to do.
+pub fn suspicion(suspect: &SuspectNode) -> String {
+    suspicion_seen_from(rampart_linux::host_name().as_deref(), suspect)
+}
+
+fn suspicion_seen_from(here: Option<&str>, suspect: &SuspectNode) -> String {
+    let SuspectNode { node, errors, jobs, first, .. } = suspect;
+    let jobs = if *jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", text::count(*jobs)) };
+    let place = if here == Some(node.as_str()) { "here" } else { "there" };
+    let (errors, first) = (text::count(*errors), text::moment(*first));
+    format!("node {node}: {errors} errors in {jobs} since {first}; test its memory, {place}: sudo rampart test")
 }
 
 /// A recorded test in one line, for people.
@@ -81,5 +94,19 @@ const fn verdict(outcome: TestEnding) -> &'static str {
         TestEnding::Pass => "pass",
         TestEnding::Fail => "fail",
         TestEnding::Incomplete => "incomplete",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suspect_is_named_with_the_command_that_tests_it() {
+        let at = Timestamp::from_micros(9);
+        let suspect = SuspectNode { node: "n7".to_owned(), errors: 1_200, jobs: 2, first: at, last: at };
+        let expected = "node n7: 1,200 errors in 2 jobs since 1970-01-01T00:00:00Z; test its memory, there: sudo rampart test";
+        assert_eq!(suspicion_seen_from(Some("n8"), &suspect), expected);
+        assert!(suspicion_seen_from(Some("n7"), &suspect).contains("memory, here: sudo"));
     }
 }

@@ -1,5 +1,6 @@
 //! `rampart mpirun`: runs replicas of each rank of an MPI program, and compares what they receive [Fiala15, chapter 3].
 
+mod accusations;
 pub mod arguments;
 mod files;
 mod injection;
@@ -22,12 +23,16 @@ use std::io::{Read as _, Write as _};
 use std::ops::ControlFlow;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
+use rampart_linux::SystemClock;
+use rampart_memory::Clock as _;
 use rampart_native_build::{Compiler, Library};
+use serde_json::json;
 
+use self::accusations::Accusations;
 use self::arguments::{Mode, MpirunArguments};
 use self::files::{JobFiles, Misplaced};
 use self::launcher::LauncherWatch;
@@ -52,7 +57,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 const UNFINISHED: &str = "the job did not come to its end: an error can have crashed the program";
 
 /// Runs the program and returns its exit code; 1 if the replicas ended it.
-pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
+pub fn run(arguments: &MpirunArguments, store: Option<PathBuf>) -> Result<u8, Error> {
+    let began = SystemClock.now();
     let pages = JobPages::prepare(arguments)?;
     let program = arguments.program.first().expect("a program is required");
     let kind = MpiKind::of(program)?;
@@ -96,7 +102,8 @@ pub fn run(arguments: &MpirunArguments) -> Result<u8, Error> {
     report.stop_for_output(stop_for(&output));
     report.outputs = output.mismatches().to_vec();
     let study = arguments.propagation.as_ref().map(|_| PropagationStudy::of(&report, arguments.counted()));
-    show(arguments, &report, study.as_ref());
+    let accusations = Accusations::of(&report, arguments.inject.as_ref(), store, began, SystemClock.now());
+    show(arguments, &report, study.as_ref(), &accusations);
     pages.write(arguments, &report, study.as_ref(), status)?;
     if let Some(study) = study {
         return Ok(u8::from(study.has_failed(&report)));
@@ -189,6 +196,9 @@ fn start(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr) -> Comman
     command.args(&arguments.launcher_option);
     // A batch system may have set one for this process: the launcher is no rank.
     RANKS.iter().for_each(|name| _ = command.env_remove(name));
+    if name_of(launcher).starts_with("srun") {
+        command.env("RAMPART_SLURM", "1");
+    }
     command
 }
 
@@ -230,9 +240,6 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload
     if let Some(injection) = &arguments.inject {
         variables.push(("RAMPART_INJECT", injection.to_string().into()));
     }
-    if name_of(launcher).starts_with("srun") {
-        variables.push(("RAMPART_SLURM", "1".into()));
-    }
     let mut command = start(arguments, kind, launcher);
     if is_of_open_mpi(kind, launcher) {
         // Other launchers hand on all variables, also to other nodes.
@@ -242,12 +249,19 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload
     command
 }
 
-fn show(arguments: &MpirunArguments, report: &JobReport, study: Option<&PropagationStudy>) {
+fn show(
+    arguments: &MpirunArguments,
+    report: &JobReport,
+    study: Option<&PropagationStudy>,
+    accusations: &Accusations,
+) {
     let (ranks, replicas) = (arguments.n.get(), arguments.replicas);
     if arguments.json {
         let mut document = report.document(ranks, replicas);
         document["protocol"] = arguments.protocol.name().into();
         document["mode"] = if arguments.mode == Mode::Later { "later" } else { "now" }.into();
+        document["suspect_nodes"] = json!(accusations.suspects);
+        document["not_stored"] = json!({ "errors": accusations.left_out, "why": accusations.not_stored });
         if let Some(study) = study {
             document["propagation"] = study.document(report);
         }
@@ -284,6 +298,7 @@ fn show(arguments: &MpirunArguments, report: &JobReport, study: Option<&Propagat
     for (node, times) in report.erring_nodes() {
         eprintln!("rampart: node {node} had {} wrong", count(times as u64));
     }
+    accusations.lines().iter().for_each(|line| eprintln!("rampart: {line}"));
 }
 
 fn having(ranks: u32) -> String {

@@ -16,10 +16,10 @@ use std::process::Command;
 use crate::error::Error;
 
 /// Printed by each process that is asked for its node, before its native rank and the node; the variables are those of
-/// `mpi/redmpi/process.c`.
+/// `mpi/redmpi/process.c`. Under Slurm's launcher, a node has the name by which Slurm knows it (`mpi/redmpi/life.c`).
 const MARK: &str = "rampart-node";
-const ASK: &str = "echo rampart-node \
-    ${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-$SLURM_PROCID}}} ${RAMPART_NODE:-$(uname -n)}";
+const ASK: &str = "test -z \"$RAMPART_SLURM\" && unset SLURMD_NODENAME; echo rampart-node \
+    ${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-$SLURM_PROCID}}} ${RAMPART_NODE:-${SLURMD_NODENAME:-$(uname -n)}}";
 
 /// Where launchers find the nodes of an allocation. Without these, and without options, all processes are here.
 const ALLOCATIONS: [&str; 8] = [

@@ -1,6 +1,6 @@
 //! What the processes of a job report: a file each, with a line for each event (`mpi/redmpi/events.h`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -45,6 +45,8 @@ pub struct JobReport {
     /// Processes that began and that ended.
     pub began: u32,
     pub ended: u32,
+    /// Those that ended as they should.
+    finished: BTreeSet<(u32, u32)>,
     pub compared: u64,
     pub replaced: u64,
     /// The program's messages between ranks, with all copies and hashes, and their bytes.
@@ -79,17 +81,30 @@ impl JobReport {
     pub fn read(folder: &Path) -> Result<Self, Error> {
         let unread = |cause| Error::Job { path: folder.to_owned(), cause };
         let mut report = Self::default();
-        let mut paths = Vec::new();
+        let (mut paths, mut progress) = (Vec::new(), Vec::new());
         for entry in fs::read_dir(folder).map_err(unread)? {
             paths.push(entry.map_err(unread)?.path());
         }
         paths.sort();
         for path in paths {
-            let Some((rank, replica)) = path.file_name().and_then(|name| place(name.to_str()?)) else { continue };
-            let text = fs::read(&path).map_err(|cause| Error::Job { path: path.clone(), cause })?;
-            String::from_utf8_lossy(&text).lines().for_each(|line| report.see(rank, replica, line));
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let bytes = || fs::read(&path).map_err(|cause| Error::Job { path: path.clone(), cause });
+            if let Some(process) = place(name, "progress.") {
+                progress.extend(numbers_in(&bytes()?).map(|numbers| (process, numbers)));
+            }
+            let Some((rank, replica)) = place(name, "events.") else { continue };
+            String::from_utf8_lossy(&bytes()?).lines().for_each(|line| report.see(rank, replica, line));
         }
+        progress.into_iter().for_each(|(process, numbers)| report.see_progress(process, numbers));
         Ok(report)
+    }
+
+    /// What a process had compared and replaced when it ended; of one that said so itself, that is known.
+    fn see_progress(&mut self, process: (u32, u32), (compared, replaced): (u64, u64)) {
+        if !self.finished.contains(&process) {
+            self.compared += compared;
+            self.replaced += replaced;
+        }
     }
 
     /// A line of one process.
@@ -105,6 +120,7 @@ impl JobReport {
                 let numbers = numbers(rest);
                 let number = |name: &str| numbers.get(name).copied().and_then(|one| u64::try_from(one).ok());
                 self.ended += 1;
+                self.finished.insert((rank, replica));
                 self.compared += number("compared").unwrap_or(0);
                 self.replaced += number("replaced").unwrap_or(0);
                 self.sent_messages += number("messages").unwrap_or(0);
@@ -153,19 +169,19 @@ impl JobReport {
         Some(end.line(node, *signal))
     }
 
-    /// What was compared, in words. Processes count until they end, so of a job that ended early only differences are
-    /// known.
+    /// What was compared, in words.
     pub fn summary(&self, ranks: u32, replicas: u32, mode: Mode) -> String {
         let (job, differed) = (format!("{ranks} ranks of {replicas} replicas"), count(self.messages() as u64));
         let (when, outcome) = match mode {
             Mode::Now => ("", format!("{} replaced", count(self.replaced))),
             Mode::Later => (" behind the program", "none was corrected".to_owned()),
         };
-        if self.early_end.is_some() {
-            return format!("messages compared{when} in {job}: {differed} differed until then");
-        }
         let messages =
             if self.compared == 1 { "1 message".to_owned() } else { format!("{} messages", count(self.compared)) };
+        if self.early_end.is_some() {
+            let were = if self.compared == 1 { "was" } else { "were" };
+            return format!("until then, {messages} {were} compared{when} in {job}: {differed} differed, {outcome}");
+        }
         format!("{messages} compared{when} in {job}: {differed} differed, {outcome}")
     }
 
@@ -349,9 +365,15 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// The rank and the replica in the name of a file, `events.RANK.REPLICA`.
-fn place(name: &str) -> Option<(u32, u32)> {
-    let (rank, replica) = name.strip_prefix("events.")?.split_once('.')?;
+/// The two numbers of `mpi/redmpi/progress.c`.
+fn numbers_in(bytes: &[u8]) -> Option<(u64, u64)> {
+    let (first, rest) = bytes.split_first_chunk()?;
+    Some((u64::from_ne_bytes(*first), u64::from_ne_bytes(*rest.first_chunk()?)))
+}
+
+/// The rank and the replica in the name of a file, such as `events.RANK.REPLICA`.
+fn place(name: &str, prefix: &str) -> Option<(u32, u32)> {
+    let (rank, replica) = name.strip_prefix(prefix)?.split_once('.')?;
     Some((rank.parse().ok()?, replica.parse().ok()?))
 }
 
@@ -414,7 +436,22 @@ mod tests {
 
     #[test]
     fn only_files_of_events_are_read() {
+        let place = |name| place(name, "events.");
         assert_eq!(place("events.12.3"), Some((12, 3)));
         assert_eq!((place("stdout.3"), place("events.x.1"), place("events.1")), (None, None, None));
+    }
+
+    #[test]
+    fn a_process_that_did_not_end_counts_what_it_had_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+        let numbers = |compared: u64, replaced: u64| [compared.to_ne_bytes(), replaced.to_ne_bytes()].concat();
+        write("events.0.0", b"begin a\nend compared 10 differed 1 replaced 1 steps 0 messages 2 bytes 3\n");
+        write("progress.0.0", &numbers(10, 1));
+        write("events.0.1", b"begin b\n");
+        write("progress.0.1", &numbers(7, 2));
+        write("progress.1.0", b"short");
+        let report = JobReport::read(folder.path()).unwrap();
+        assert_eq!((report.compared, report.replaced, report.began, report.ended), (17, 3, 2, 1));
     }
 }

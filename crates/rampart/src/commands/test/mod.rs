@@ -5,7 +5,7 @@ pub mod arguments;
 use std::path::PathBuf;
 
 use rampart_diagnostic::{DimmChoice, FrameChoice, MachineUnderTest, TestRequest, TestSource, once};
-use rampart_memory::Node;
+use rampart_memory::{Node, Timestamp};
 
 use self::arguments::{SourceChoice, TestArguments};
 use crate::error::Error;
@@ -19,7 +19,8 @@ use crate::process::signals::stop_flag;
 pub fn run(arguments: &TestArguments, path: Option<PathBuf>) -> Result<u8, Error> {
     let machine = machine_beside_pools();
     let request = request(arguments, &machine)?;
-    let store = store::open(path, machine.clock.now())?;
+    let began = machine.clock.now();
+    let store = store::open(path.clone(), began)?;
     let stop = stop_flag()?;
     let line = TestProgressLine::new(arguments.json);
     let report = once::run(&request, &machine, store, &stop, &line);
@@ -30,7 +31,24 @@ pub fn run(arguments: &TestArguments, path: Option<PathBuf>) -> Result<u8, Error
     } else {
         text::print(&text::report(&report))?;
     }
+    let is_of_all = arguments.memory.is_none() && arguments.inject.is_none() && !is_chosen(arguments);
+    if is_of_all && report.incomplete.is_none() {
+        note_test(path, began)?;
+    }
     Ok(report.verdict.exit_code())
+}
+
+/// This node is suspect no more for what MPI jobs had wrong here before.
+fn note_test(path: Option<PathBuf>, began: Timestamp) -> Result<(), Error> {
+    let Some(node) = rampart_linux::host_name() else { return Ok(()) };
+    let mut store = store::open_to_read(path, began)?;
+    let is_suspect = store.read_only().is_none() && store.suspect_nodes(began)?.iter().any(|one| one.node == node);
+    if is_suspect { Ok(store.keep_node_test(&node, began)?) } else { Ok(()) }
+}
+
+/// Whether only some frames are to be tested.
+fn is_chosen(arguments: &TestArguments) -> bool {
+    arguments.used || arguments.dimm.is_some() || !arguments.frames.is_empty() || !arguments.node.is_empty()
 }
 
 fn request(arguments: &TestArguments, machine: &MachineUnderTest) -> Result<TestRequest, Error> {
@@ -54,8 +72,7 @@ fn request(arguments: &TestArguments, machine: &MachineUnderTest) -> Result<Test
 
 /// Where the memory comes from: if frames are chosen, it can only be the kernel module.
 fn source(arguments: &TestArguments, machine: &MachineUnderTest) -> Result<TestSource, Error> {
-    let is_chosen =
-        arguments.used || arguments.dimm.is_some() || !arguments.frames.is_empty() || !arguments.node.is_empty();
+    let is_chosen = is_chosen(arguments);
     match arguments.source {
         Some(SourceChoice::Free) if is_chosen => Err(Error::FreeIsNotChosen),
         None | Some(SourceChoice::Free) if !is_chosen => Ok(TestSource::FreeMemory),

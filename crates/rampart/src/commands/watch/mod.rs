@@ -63,5 +63,6 @@ fn request(arguments: &WatchArguments, settings: DaemonSettings) -> WatchRequest
         inject: arguments.inject.clone(),
         seed: arguments.seed,
         errors: arguments.errors_file.clone(),
+        node: rampart_linux::host_name(),
     }
 }
