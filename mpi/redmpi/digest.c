@@ -145,6 +145,11 @@ bool is_derived(MPI_Datatype type)
     return facts_of(type)->is_derived;
 }
 
+bool is_one_piece(MPI_Datatype type)
+{
+    return facts_of(type)->is_dense;
+}
+
 size_t message_bytes(size_t count, MPI_Datatype type)
 {
     return count * facts_of(type)->size;
