@@ -34,7 +34,7 @@ struct parts {
     void *landing; /* where they arrive; null: in the buffer */
     struct elements each;
     int seen; /* messages that are there, from the first one on */
-    struct request *request;
+    struct request *request; /* null: the program has freed it */
     struct parts *next; /* of senders; of receivers whose letter has not come */
 };
 
@@ -192,6 +192,10 @@ void advance_parts(void)
             continue;
         }
         *link = parts->next;
+        if (!parts->request) {
+            free(parts);
+            continue;
+        }
         begin_messages(parts);
         if (parts->request->is_active)
             post_messages(parts);
@@ -353,8 +357,9 @@ int end_parts(struct request *request)
     return request->result;
 }
 
-static void unlist(struct parts **link, const struct parts *parts)
+static void unlist(const struct parts *parts)
 {
+    struct parts **link = &senders;
     while (*link && *link != parts)
         link = &(*link)->next;
     if (*link)
@@ -364,13 +369,14 @@ static void unlist(struct parts **link, const struct parts *parts)
 void forget_parts(struct request *request)
 {
     struct parts *parts = request->parts;
-    unlist(parts->is_receive ? &strangers : &senders, parts);
+    /* The letter is still to come, and must not be taken for that of another receive. */
     if (parts->is_receive && !parts->is_known) {
-        PMPI_Cancel(&parts->posted);
-        PMPI_Request_free(&parts->posted);
-    } else {
-        complete(&parts->posted, MPI_STATUS_IGNORE);
+        parts->request = NULL;
+        return;
     }
+    if (!parts->is_receive)
+        unlist(parts);
+    complete(&parts->posted, MPI_STATUS_IGNORE);
     for (int64_t i = 0; parts->messages && i < parts->letter.parts; i++)
         free_request(parts->messages[i]);
     forget_few(&parts->each);

@@ -139,6 +139,8 @@ impl Library {
             ("remote.c", include_str!("../../../mpi/redmpi/remote.c")),
             ("requests.c", include_str!("../../../mpi/redmpi/requests.c")),
             ("requests.h", include_str!("../../../mpi/redmpi/requests.h")),
+            ("shared_pointers.c", include_str!("../../../mpi/redmpi/shared_pointers.c")),
+            ("shared_pointers.h", include_str!("../../../mpi/redmpi/shared_pointers.h")),
             ("teams.c", include_str!("../../../mpi/redmpi/teams.c")),
             ("teams.h", include_str!("../../../mpi/redmpi/teams.h")),
             ("temporary.c", include_str!("../../../mpi/redmpi/temporary.c")),
