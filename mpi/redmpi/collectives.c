@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "bindings.h"
 #include "decisions.h"
 #include "envelopes.h"
 #include "events.h"
@@ -137,7 +138,18 @@ void forget_transfer_request(struct request *request)
     for (int i = 0; i < transfer->count; i++)
         drop_type_of(&transfer->outputs[i]);
     free_outputs(transfer);
+    for (int i = 0; i < 2; i++)
+        forget_types(transfer->types[i]);
     free(transfer);
+}
+
+void keep_types(MPI_Request handle, MPI_Datatype *types)
+{
+    struct request *request = request_of(handle);
+    if (!request || request->kind != REQUEST_COLLECTIVE)
+        forget_types(types);
+    else
+        request->transfer->types[request->transfer->types[0] != NULL] = types;
 }
 
 static int rank_in(MPI_Comm comm)

@@ -21,6 +21,7 @@ struct transfer {
     struct region only; /* the output, if it is one piece */
     struct region *outputs;
     int count; /* of outputs */
+    MPI_Datatype *types[2]; /* lists that the MPI may need until the end */
 };
 
 /* A list of counts or displacements: of int, or of the 64 bits that functions with large counts have. */
@@ -52,6 +53,9 @@ void end_transfer_request(struct request *request);
 
 /* Nobody needs it any longer. */
 void forget_transfer_request(struct request *request);
+
+/* The MPI may need this list of types until the operation has ended. */
+void keep_types(MPI_Request handle, MPI_Datatype *types);
 
 /* How many pieces this process gives or gets in an operation with a type for each: among all, or among neighbours. */
 int pieces_of(MPI_Comm comm, bool is_of_neighbors, bool are_sent);

@@ -340,7 +340,7 @@ fn is_list_of_types(parameter: &Parameter) -> bool {
 }
 
 /// Returns a list of types as C takes it. They are as many as the pieces that the process gives or gets; those of the
-/// pieces that it gives mean nothing where it gives none.
+/// pieces that it gives mean nothing where it gives none. An MPI may use the list until the operation has ended.
 fn types(out: &mut String, back: &mut String, list: &Parameter, name: &str, parameters: &[Parameter]) -> String {
     let are_sent = list.name.starts_with("send");
     let Some(comm) = parameters.iter().find(|one| one.kind == COMM) else { return "NULL".to_owned() };
@@ -353,7 +353,11 @@ fn types(out: &mut String, back: &mut String, list: &Parameter, name: &str, para
     );
     let list = &list.name;
     let _ = writeln!(out, "    MPI_Datatype *{list}_of_c = types_from_fortran({list}, {count});");
-    let _ = writeln!(back, "    forget_types({list}_of_c);");
+    let request = parameters.iter().find(|one| one.kind == "MPI_Request *");
+    let _ = match request {
+        Some(request) => writeln!(back, "    keep_types({}_of_c, {list}_of_c);", request.name),
+        None => writeln!(back, "    forget_types({list}_of_c);"),
+    };
     format!("{list}_of_c")
 }
 
