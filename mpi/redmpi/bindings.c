@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "events.h"
 #include "fortran.h"
@@ -87,9 +88,44 @@ MPI_Fint team_in_fortran(MPI_Fint comm)
     return teams.is_quiet || comm != PMPI_Comm_c2f(MPI_COMM_WORLD) ? comm : PMPI_Comm_c2f(teams.team);
 }
 
-int small(int64_t count, const char *function)
+int small(int64_t number, const char *function)
 {
-    if (count > INT_MAX)
-        stop_job("%s with a count of %lld: one above %d is not supported", function, (long long)count, INT_MAX);
-    return count < 0 ? -1 : (int)count;
+    if (number > INT_MAX)
+        stop_job("%s with %lld: more than %d is not supported there", function, (long long)number, INT_MAX);
+    return number < 0 ? -1 : (int)number;
+}
+
+struct elements few(MPI_Count count, MPI_Datatype type)
+{
+    struct elements elements = { .count = count < 0 ? -1 : (int)count, .type = type };
+    if (count <= INT_MAX || type == MPI_DATATYPE_NULL)
+        return elements;
+    elements.count = 1;
+    elements.is_made = true;
+#if MPI_VERSION >= 4
+    PMPI_Type_contiguous_c(count, type, &elements.type);
+#endif
+    PMPI_Type_commit(&elements.type);
+    return elements;
+}
+
+void forget_few(struct elements *elements)
+{
+    if (elements->is_made)
+        PMPI_Type_free(&elements->type);
+}
+
+MPI_Datatype *types_from_fortran(const MPI_Fint *types, int count)
+{
+    MPI_Datatype *list = malloc(sizeof *list * (size_t)(count + 1));
+    if (!list)
+        stop_job("no memory for %d types", count);
+    for (int i = 0; i < count; i++)
+        list[i] = PMPI_Type_f2c(types[i]);
+    return list;
+}
+
+void forget_types(MPI_Datatype *types)
+{
+    free(types);
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "bindings.h"
 #include "decisions.h"
 #include "envelopes.h"
 #include "events.h"
@@ -137,7 +138,18 @@ void forget_transfer_request(struct request *request)
     for (int i = 0; i < transfer->count; i++)
         drop_type_of(&transfer->outputs[i]);
     free_outputs(transfer);
+    for (int i = 0; i < 2; i++)
+        forget_types(transfer->types[i]);
     free(transfer);
+}
+
+void keep_types(MPI_Request handle, MPI_Datatype *types)
+{
+    struct request *request = request_of(handle);
+    if (!request || request->kind != REQUEST_COLLECTIVE)
+        forget_types(types);
+    else
+        request->transfer->types[request->transfer->types[0] != NULL] = types;
 }
 
 static int rank_in(MPI_Comm comm)
@@ -196,15 +208,20 @@ static void gets(struct transfer *transfer, void *buffer, size_t count, MPI_Data
     transfer->count = 1;
 }
 
+static int64_t number_at(struct numbers numbers, int place)
+{
+    return numbers.width == sizeof(int) ? ((const int *)numbers.list)[place] : ((const int64_t *)numbers.list)[place];
+}
+
 /* One piece from each process that sends anything: `step` is the number of bytes of a unit of a displacement. */
-static void gets_pieces(struct transfer *transfer, void *buffer, const int counts[], const int displs[], MPI_Aint step,
-                        const MPI_Datatype types[], bool is_one_type, int pieces)
+static void gets_pieces(struct transfer *transfer, void *buffer, struct numbers counts, struct numbers displs,
+                        MPI_Aint step, const MPI_Datatype types[], bool is_one_type, int pieces)
 {
     transfer->outputs = malloc(sizeof *transfer->outputs * (size_t)pieces);
     if (!transfer->outputs)
         stop_job("no memory for %d pieces of a collective operation", pieces);
     for (int i = 0; i < pieces; i++) {
-        struct region piece = region_of((char *)buffer + displs[i] * step, (size_t)counts[i],
+        struct region piece = region_of((char *)buffer + number_at(displs, i) * step, (size_t)number_at(counts, i),
                                         is_one_type ? types[0] : types[i]);
         if (piece.bytes)
             transfer->outputs[transfer->count++] = piece;
@@ -216,129 +233,6 @@ static MPI_Aint extent_of(MPI_Datatype type)
     MPI_Aint low, extent;
     PMPI_Type_get_extent(type, &low, &extent);
     return extent;
-}
-
-void describe_Barrier(struct transfer *transfer)
-{
-    (void)transfer;
-}
-
-void describe_Bcast(struct transfer *transfer, void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm)
-{
-    if (is_root(root, comm))
-        gives(transfer, buffer, (size_t)count, datatype);
-    else if (deals_with_root(root, comm))
-        gets(transfer, buffer, (size_t)count, datatype);
-}
-
-void describe_Gather(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
-                     void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
-{
-    if (deals_with_root(root, comm))
-        gives(transfer, sendbuf, (size_t)sendcount, sendtype);
-    if (is_root(root, comm))
-        gets(transfer, recvbuf, (size_t)recvcount * (size_t)peers_in(comm), recvtype);
-}
-
-void describe_Gatherv(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
-                      void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, int root,
-                      MPI_Comm comm)
-{
-    if (deals_with_root(root, comm))
-        gives(transfer, sendbuf, (size_t)sendcount, sendtype);
-    if (is_root(root, comm))
-        gets_pieces(transfer, recvbuf, recvcounts, displs, extent_of(recvtype), &recvtype, true, peers_in(comm));
-}
-
-void describe_Scatter(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
-                      void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
-{
-    if (is_root(root, comm))
-        gives(transfer, sendbuf, (size_t)sendcount * (size_t)peers_in(comm), sendtype);
-    if (deals_with_root(root, comm))
-        gets(transfer, recvbuf, (size_t)recvcount, recvtype);
-}
-
-void describe_Scatterv(struct transfer *transfer, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root,
-                       MPI_Comm comm)
-{
-    if (deals_with_root(root, comm))
-        gets(transfer, recvbuf, (size_t)recvcount, recvtype);
-}
-
-void describe_Allgather(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
-                        void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
-{
-    gives(transfer, sendbuf, (size_t)sendcount, sendtype);
-    gets(transfer, recvbuf, (size_t)recvcount * (size_t)peers_in(comm), recvtype);
-}
-
-void describe_Allgatherv(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
-                         void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype,
-                         MPI_Comm comm)
-{
-    gives(transfer, sendbuf, (size_t)sendcount, sendtype);
-    gets_pieces(transfer, recvbuf, recvcounts, displs, extent_of(recvtype), &recvtype, true, peers_in(comm));
-}
-
-void describe_Alltoall(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
-                       void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
-{
-    size_t peers = (size_t)peers_in(comm);
-    gives(transfer, sendbuf, (size_t)sendcount * peers, sendtype);
-    gets(transfer, recvbuf, (size_t)recvcount * peers, recvtype);
-}
-
-void describe_Alltoallv(struct transfer *transfer, void *recvbuf, const int recvcounts[], const int rdispls[],
-                        MPI_Datatype recvtype, MPI_Comm comm)
-{
-    gets_pieces(transfer, recvbuf, recvcounts, rdispls, extent_of(recvtype), &recvtype, true, peers_in(comm));
-}
-
-void describe_Alltoallw(struct transfer *transfer, void *recvbuf, const int recvcounts[], const int rdispls[],
-                        const MPI_Datatype recvtypes[], MPI_Comm comm)
-{
-    gets_pieces(transfer, recvbuf, recvcounts, rdispls, 1, recvtypes, false, peers_in(comm));
-}
-
-void describe_Reduce(struct transfer *transfer, const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype,
-                     int root, MPI_Comm comm)
-{
-    if (deals_with_root(root, comm))
-        gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, (size_t)count, datatype);
-    if (is_root(root, comm))
-        gets(transfer, recvbuf, (size_t)count, datatype);
-}
-
-void describe_Allreduce(struct transfer *transfer, const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype)
-{
-    gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, (size_t)count, datatype);
-    gets(transfer, recvbuf, (size_t)count, datatype);
-}
-
-void describe_Reduce_scatter(struct transfer *transfer, const void *sendbuf, void *recvbuf, const int recvcounts[],
-                             MPI_Datatype datatype, MPI_Comm comm)
-{
-    size_t all = 0;
-    for (int i = 0; i < size_of(comm); i++)
-        all += (size_t)recvcounts[i];
-    gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, all, datatype);
-    gets(transfer, recvbuf, (size_t)recvcounts[rank_in(comm)], datatype);
-}
-
-void describe_Reduce_scatter_block(struct transfer *transfer, const void *sendbuf, void *recvbuf, int recvcount,
-                                   MPI_Datatype datatype, MPI_Comm comm)
-{
-    gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, (size_t)recvcount * (size_t)size_of(comm), datatype);
-    gets(transfer, recvbuf, (size_t)recvcount, datatype);
-}
-
-void describe_Exscan(struct transfer *transfer, const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype,
-                     MPI_Comm comm)
-{
-    gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, (size_t)count, datatype);
-    if (rank_in(comm))
-        gets(transfer, recvbuf, (size_t)count, datatype);
 }
 
 /* The processes from which this one gets data, and how many; the caller frees them. MPI_PROC_NULL is none: its place in
@@ -371,56 +265,209 @@ static int *sources_in(MPI_Comm comm, int *count)
     return sources;
 }
 
-/* One piece from each neighbour: at its displacement, or one after the other. */
-static void gets_of_neighbors(struct transfer *transfer, void *buffer, const int *counts, int each,
-                              const MPI_Aint *displs, const int *displs_in_extents, const MPI_Datatype *types,
-                              MPI_Datatype type, MPI_Comm comm)
+int pieces_of(MPI_Comm comm, bool is_of_neighbors, bool are_sent)
+{
+    int kind, given, taken, is_weighted;
+    if (!is_of_neighbors)
+        return peers_in(comm);
+    PMPI_Topo_test(comm, &kind);
+    if (kind == MPI_DIST_GRAPH) {
+        PMPI_Dist_graph_neighbors_count(comm, &taken, &given, &is_weighted);
+        return are_sent ? given : taken;
+    }
+    free(sources_in(comm, &taken));
+    return taken;
+}
+
+void describe_Barrier(struct transfer *transfer)
+{
+    (void)transfer;
+}
+
+void describe_Bcast(struct transfer *transfer, void *buffer, MPI_Count count, MPI_Datatype datatype, int root,
+                    MPI_Comm comm)
+{
+    if (is_root(root, comm))
+        gives(transfer, buffer, (size_t)count, datatype);
+    else if (deals_with_root(root, comm))
+        gets(transfer, buffer, (size_t)count, datatype);
+}
+
+void describe_Gather(struct transfer *transfer, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                     void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
+{
+    if (deals_with_root(root, comm))
+        gives(transfer, sendbuf, (size_t)sendcount, sendtype);
+    if (is_root(root, comm))
+        gets(transfer, recvbuf, (size_t)recvcount * (size_t)peers_in(comm), recvtype);
+}
+
+void describe_Gatherv(struct transfer *transfer, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                      void *recvbuf, struct numbers recvcounts, struct numbers displs, MPI_Datatype recvtype, int root,
+                      MPI_Comm comm)
+{
+    if (deals_with_root(root, comm))
+        gives(transfer, sendbuf, (size_t)sendcount, sendtype);
+    if (is_root(root, comm))
+        gets_pieces(transfer, recvbuf, recvcounts, displs, extent_of(recvtype), &recvtype, true, peers_in(comm));
+}
+
+void describe_Scatter(struct transfer *transfer, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                      void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
+{
+    if (is_root(root, comm))
+        gives(transfer, sendbuf, (size_t)sendcount * (size_t)peers_in(comm), sendtype);
+    if (deals_with_root(root, comm))
+        gets(transfer, recvbuf, (size_t)recvcount, recvtype);
+}
+
+void describe_Scatterv(struct transfer *transfer, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root,
+                       MPI_Comm comm)
+{
+    if (deals_with_root(root, comm))
+        gets(transfer, recvbuf, (size_t)recvcount, recvtype);
+}
+
+void describe_Allgather(struct transfer *transfer, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                        void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm)
+{
+    gives(transfer, sendbuf, (size_t)sendcount, sendtype);
+    gets(transfer, recvbuf, (size_t)recvcount * (size_t)peers_in(comm), recvtype);
+}
+
+void describe_Allgatherv(struct transfer *transfer, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                         void *recvbuf, struct numbers recvcounts, struct numbers displs, MPI_Datatype recvtype,
+                         MPI_Comm comm)
+{
+    gives(transfer, sendbuf, (size_t)sendcount, sendtype);
+    gets_pieces(transfer, recvbuf, recvcounts, displs, extent_of(recvtype), &recvtype, true, peers_in(comm));
+}
+
+void describe_Alltoall(struct transfer *transfer, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                       void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm)
+{
+    size_t peers = (size_t)peers_in(comm);
+    gives(transfer, sendbuf, (size_t)sendcount * peers, sendtype);
+    gets(transfer, recvbuf, (size_t)recvcount * peers, recvtype);
+}
+
+void describe_Alltoallv(struct transfer *transfer, void *recvbuf, struct numbers recvcounts, struct numbers rdispls,
+                        MPI_Datatype recvtype, MPI_Comm comm)
+{
+    gets_pieces(transfer, recvbuf, recvcounts, rdispls, extent_of(recvtype), &recvtype, true, peers_in(comm));
+}
+
+void describe_Alltoallw(struct transfer *transfer, void *recvbuf, struct numbers recvcounts, struct numbers rdispls,
+                        const MPI_Datatype recvtypes[], MPI_Comm comm)
+{
+    gets_pieces(transfer, recvbuf, recvcounts, rdispls, 1, recvtypes, false, peers_in(comm));
+}
+
+void describe_Reduce(struct transfer *transfer, const void *sendbuf, void *recvbuf, MPI_Count count,
+                     MPI_Datatype datatype, int root, MPI_Comm comm)
+{
+    if (deals_with_root(root, comm))
+        gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, (size_t)count, datatype);
+    if (is_root(root, comm))
+        gets(transfer, recvbuf, (size_t)count, datatype);
+}
+
+void describe_Allreduce(struct transfer *transfer, const void *sendbuf, void *recvbuf, MPI_Count count,
+                        MPI_Datatype datatype)
+{
+    gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, (size_t)count, datatype);
+    gets(transfer, recvbuf, (size_t)count, datatype);
+}
+
+void describe_Reduce_scatter(struct transfer *transfer, const void *sendbuf, void *recvbuf, struct numbers recvcounts,
+                             MPI_Datatype datatype, MPI_Comm comm)
+{
+    size_t all = 0;
+    for (int i = 0; i < size_of(comm); i++)
+        all += (size_t)number_at(recvcounts, i);
+    gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, all, datatype);
+    gets(transfer, recvbuf, (size_t)number_at(recvcounts, rank_in(comm)), datatype);
+}
+
+void describe_Reduce_scatter_block(struct transfer *transfer, const void *sendbuf, void *recvbuf, MPI_Count recvcount,
+                                   MPI_Datatype datatype, MPI_Comm comm)
+{
+    gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, (size_t)recvcount * (size_t)size_of(comm), datatype);
+    gets(transfer, recvbuf, (size_t)recvcount, datatype);
+}
+
+void describe_Exscan(struct transfer *transfer, const void *sendbuf, void *recvbuf, MPI_Count count,
+                     MPI_Datatype datatype, MPI_Comm comm)
+{
+    gives(transfer, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, (size_t)count, datatype);
+    if (rank_in(comm))
+        gets(transfer, recvbuf, (size_t)count, datatype);
+}
+
+/* One piece from each neighbour: at its displacement, of which `step` is the unit. */
+static void gets_of_neighbors(struct transfer *transfer, void *buffer, struct numbers counts, struct numbers displs,
+                              MPI_Aint step, const MPI_Datatype types[], bool is_one_type, MPI_Comm comm)
 {
     int count, *sources = sources_in(comm, &count);
     transfer->outputs = malloc(sizeof *transfer->outputs * (size_t)(count + 1));
     if (!transfer->outputs)
         stop_job("no memory for %d pieces of a collective operation", count);
     for (int i = 0; i < count; i++) {
-        MPI_Datatype of_piece = types ? types[i] : type;
-        MPI_Aint place = displs              ? displs[i]
-                         : displs_in_extents ? displs_in_extents[i] * extent_of(type)
-                                             : (MPI_Aint)i * each * extent_of(type);
-        struct region piece = region_of((char *)buffer + place, (size_t)(counts ? counts[i] : each), of_piece);
+        struct region piece = region_of((char *)buffer + number_at(displs, i) * step, (size_t)number_at(counts, i),
+                                        is_one_type ? types[0] : types[i]);
         if (sources[i] != MPI_PROC_NULL && piece.bytes)
             transfer->outputs[transfer->count++] = piece;
     }
     free(sources);
 }
 
-void describe_Neighbor_allgather(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
-                                 void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
+/* Pieces of the same length, one after the other. */
+static void gets_alike_of_neighbors(struct transfer *transfer, void *buffer, MPI_Count each, MPI_Datatype type,
+                                    MPI_Comm comm)
 {
-    gives(transfer, sendbuf, (size_t)sendcount, sendtype);
-    gets_of_neighbors(transfer, recvbuf, NULL, recvcount, NULL, NULL, NULL, recvtype, comm);
+    int count, *sources = sources_in(comm, &count);
+    int64_t *numbers = malloc(sizeof *numbers * 2 * (size_t)(count + 1)), *places = numbers + count;
+    if (!numbers)
+        stop_job("no memory for %d pieces of a collective operation", count);
+    for (int i = 0; i < count; i++) {
+        numbers[i] = each;
+        places[i] = i * each;
+    }
+    free(sources);
+    gets_of_neighbors(transfer, buffer, NUMBERS(numbers), NUMBERS(places), extent_of(type), &type, true, comm);
+    free(numbers);
 }
 
-void describe_Neighbor_allgatherv(struct transfer *transfer, const void *sendbuf, int sendcount, MPI_Datatype sendtype,
-                                  void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype,
-                                  MPI_Comm comm)
+void describe_Neighbor_allgather(struct transfer *transfer, const void *sendbuf, MPI_Count sendcount,
+                                 MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
+                                 MPI_Comm comm)
 {
     gives(transfer, sendbuf, (size_t)sendcount, sendtype);
-    gets_of_neighbors(transfer, recvbuf, recvcounts, 0, NULL, displs, NULL, recvtype, comm);
+    gets_alike_of_neighbors(transfer, recvbuf, recvcount, recvtype, comm);
 }
 
-void describe_Neighbor_alltoall(struct transfer *transfer, void *recvbuf, int recvcount, MPI_Datatype recvtype,
+void describe_Neighbor_allgatherv(struct transfer *transfer, const void *sendbuf, MPI_Count sendcount,
+                                  MPI_Datatype sendtype, void *recvbuf, struct numbers recvcounts,
+                                  struct numbers displs, MPI_Datatype recvtype, MPI_Comm comm)
+{
+    gives(transfer, sendbuf, (size_t)sendcount, sendtype);
+    gets_of_neighbors(transfer, recvbuf, recvcounts, displs, extent_of(recvtype), &recvtype, true, comm);
+}
+
+void describe_Neighbor_alltoall(struct transfer *transfer, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
                                 MPI_Comm comm)
 {
-    gets_of_neighbors(transfer, recvbuf, NULL, recvcount, NULL, NULL, NULL, recvtype, comm);
+    gets_alike_of_neighbors(transfer, recvbuf, recvcount, recvtype, comm);
 }
 
-void describe_Neighbor_alltoallv(struct transfer *transfer, void *recvbuf, const int recvcounts[], const int rdispls[],
-                                 MPI_Datatype recvtype, MPI_Comm comm)
+void describe_Neighbor_alltoallv(struct transfer *transfer, void *recvbuf, struct numbers recvcounts,
+                                 struct numbers rdispls, MPI_Datatype recvtype, MPI_Comm comm)
 {
-    gets_of_neighbors(transfer, recvbuf, recvcounts, 0, NULL, rdispls, NULL, recvtype, comm);
+    gets_of_neighbors(transfer, recvbuf, recvcounts, rdispls, extent_of(recvtype), &recvtype, true, comm);
 }
 
-void describe_Neighbor_alltoallw(struct transfer *transfer, void *recvbuf, const int recvcounts[],
-                                 const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm)
+void describe_Neighbor_alltoallw(struct transfer *transfer, void *recvbuf, struct numbers recvcounts,
+                                 struct numbers rdispls, const MPI_Datatype recvtypes[], MPI_Comm comm)
 {
-    gets_of_neighbors(transfer, recvbuf, recvcounts, 0, rdispls, NULL, recvtypes, MPI_DATATYPE_NULL, comm);
+    gets_of_neighbors(transfer, recvbuf, recvcounts, rdispls, 1, recvtypes, false, comm);
 }

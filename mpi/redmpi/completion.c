@@ -9,6 +9,8 @@
 #include "decisions.h"
 #include "duplicates.h"
 #include "events.h"
+#include "generalized.h"
+#include "partitions.h"
 #include "receives.h"
 #include "requests.h"
 #include "teams.h"
@@ -21,6 +23,15 @@ static bool is_idle(MPI_Request handle)
     return handle == MPI_REQUEST_NULL || (own && !own->is_active);
 }
 
+/* Whether that which is sent beside a receive is sent. */
+static bool is_sent(struct request *own)
+{
+    int is_there = true;
+    if (own->sent != MPI_REQUEST_NULL)
+        PMPI_Test(&own->sent, &is_there, MPI_STATUS_IGNORE);
+    return is_there;
+}
+
 /* Whether it is done; does not wait, and the program still has it. */
 static bool is_done(MPI_Request handle)
 {
@@ -29,10 +40,17 @@ static bool is_done(MPI_Request handle)
     if (is_idle(handle) || (own && own->is_checked))
         return true;
     advance_receives();
-    if (own && own->kind == REQUEST_RECEIVE)
-        return receive_is_here(own);
-    PMPI_Request_get_status(own ? own->data : handle, &is_there, MPI_STATUS_IGNORE);
-    return is_there && (!own || own->kind != REQUEST_COMMUNICATOR || duplicate_is_made(own));
+    switch (own ? own->kind : REQUEST_FREE) {
+    case REQUEST_RECEIVE:
+        return receive_is_here(own) && is_sent(own);
+    case REQUEST_PARTS:
+        return parts_are_done(own);
+    case REQUEST_GENERALIZED:
+        return generalized_is_done(own);
+    default:
+        PMPI_Request_get_status(own ? own->data : handle, &is_there, MPI_STATUS_IGNORE);
+        return is_there && (!own || own->kind != REQUEST_COMMUNICATOR || duplicate_is_made(own));
+    }
 }
 
 static void set_empty(MPI_Status *status)
@@ -54,11 +72,35 @@ static int end_of_operation(struct request *own)
     return result;
 }
 
+static int end_of_receive(struct request *own)
+{
+    int result = finish_receive(own, &own->status);
+    int sent = own->sent == MPI_REQUEST_NULL ? MPI_SUCCESS : complete(&own->sent, MPI_STATUS_IGNORE);
+    free(own->sent_copy);
+    own->sent_copy = NULL;
+    return result == MPI_SUCCESS ? sent : result;
+}
+
+static int end_of(struct request *own)
+{
+    switch (own->kind) {
+    case REQUEST_RECEIVE:
+        return end_of_receive(own);
+    case REQUEST_PARTS:
+        return end_parts(own);
+    case REQUEST_GENERALIZED:
+        set_empty(&own->status);
+        return end_generalized(own);
+    default:
+        return end_of_operation(own);
+    }
+}
+
 /* Waits for one of ours, and compares what came of it: once, whether the program only looks or waits. */
 static int conclude(struct request *own, MPI_Status *status)
 {
     if (!own->is_checked) {
-        own->result = own->kind == REQUEST_RECEIVE ? finish_receive(own, &own->status) : end_of_operation(own);
+        own->result = end_of(own);
         if (own->kind == REQUEST_COLLECTIVE && own->result == MPI_SUCCESS)
             end_transfer_request(own);
         if (own->kind == REQUEST_COMMUNICATOR && own->result == MPI_SUCCESS)
@@ -81,6 +123,11 @@ static int finish(MPI_Request *handle, MPI_Status *status)
         return complete(handle, status);
     int result = conclude(own, status);
     own->is_checked = own->is_active = false;
+    if (own->kind == REQUEST_GENERALIZED) {
+        int freed = free_generalized(own);
+        *handle = MPI_REQUEST_NULL;
+        return result == MPI_SUCCESS ? freed : result;
+    }
     if (!own->is_persistent) {
         free_request(own);
         *handle = MPI_REQUEST_NULL;
@@ -91,20 +138,6 @@ static int finish(MPI_Request *handle, MPI_Status *status)
 static MPI_Status *status_at(MPI_Status *statuses, int place)
 {
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[place];
-}
-
-/* The one who decides tells one number, or that nothing was found; the others hear it. Returns whether it was found. */
-static bool decide(bool is_found, int *number)
-{
-    struct decision decision = { .kind = DECISION_FOUND, .numbers = { *number } };
-    if (decides() && !is_found)
-        tell_nothing();
-    else if (decides())
-        tell_decision(&decision);
-    else
-        is_found = hear_decision(&decision);
-    *number = decision.numbers[0];
-    return is_found;
 }
 
 /* What another replica says must make sense here: else one of the two has left the path. */
@@ -331,6 +364,10 @@ int MPI_Request_free(MPI_Request *request)
     struct request *own = request_of(*request);
     if (!own)
         return PMPI_Request_free(request);
+    if (own->kind == REQUEST_GENERALIZED) {
+        *request = MPI_REQUEST_NULL;
+        return free_generalized(own);
+    }
     if (own->is_active && own->is_cancelled && !own->is_checked)
         finish_receive(own, MPI_STATUS_IGNORE);
     if (own->is_checked)
@@ -343,6 +380,8 @@ int MPI_Request_free(MPI_Request *request)
         PMPI_Request_free(&own->data);
         forget_transfer_request(own);
     }
+    if (own->kind == REQUEST_PARTS)
+        forget_parts(own);
     free_request(own);
     *request = MPI_REQUEST_NULL;
     return MPI_SUCCESS;
@@ -351,9 +390,11 @@ int MPI_Request_free(MPI_Request *request)
 int MPI_Cancel(MPI_Request *request)
 {
     struct request *own = request_of(*request);
-    if (own && own->kind == REQUEST_RECEIVE)
+    if (own && own->kind == REQUEST_GENERALIZED)
+        return cancel_generalized(own);
+    if (own && own->kind == REQUEST_RECEIVE && own->sent == MPI_REQUEST_NULL)
         return cancel_receive(own);
     if (!teams.is_quiet)
-        stop_job("MPI_Cancel of a send, which is not supported");
+        stop_job("MPI_Cancel of what is no receive, which is not supported");
     return PMPI_Cancel(request);
 }

@@ -151,6 +151,19 @@ bool hear_decision(struct decision *decision)
     return false;
 }
 
+bool decide(bool is_found, int *number)
+{
+    struct decision decision = { .kind = DECISION_FOUND, .numbers = { *number } };
+    if (decides() && !is_found)
+        tell_nothing();
+    else if (decides())
+        tell_decision(&decision);
+    else
+        is_found = hear_decision(&decision);
+    *number = decision.numbers[0];
+    return is_found;
+}
+
 void end_decisions(void)
 {
     struct decision last = { .kind = DECISION_END };

@@ -53,6 +53,9 @@ bool hear_decision(struct decision *decision);
 /* The same where nothing cannot be: ends the job then, since the replica has left the path. */
 void must_hear(struct decision *decision);
 
+/* The one who decides tells one number, or that nothing was found; the others hear it. Returns whether it was found. */
+bool decide(bool is_found, int *number);
+
 /* Takes what was decided about receives, if it is there, and does not wait. Of the others. */
 void look_for_decisions(void);
 

@@ -31,27 +31,72 @@ static struct type_facts *place_of(MPI_Datatype type)
 }
 _Static_assert(KEPT_TYPES == 1 << (64 - 58), "the hash is that long");
 
+/* How a type was made: numbers of the arguments of each kind. A type that was made with large counts can be asked only
+ * by functions with large counts. */
+#if MPI_VERSION >= 4
+struct making {
+    MPI_Count integers, addresses, counts, types;
+    int combiner;
+};
+
+static struct making making_of(MPI_Datatype type)
+{
+    struct making making;
+    PMPI_Type_get_envelope_c(type, &making.integers, &making.addresses, &making.counts, &making.types,
+                             &making.combiner);
+    return making;
+}
+
+/* The type that it was made of, with at most one number. */
+static MPI_Datatype inner_of(MPI_Datatype type, const struct making *making)
+{
+    int number;
+    MPI_Aint address;
+    MPI_Count count;
+    MPI_Datatype inner;
+    PMPI_Type_get_contents_c(type, making->integers, making->addresses, making->counts, making->types, &number,
+                             &address, &count, &inner);
+    return inner;
+}
+#else
+struct making {
+    int integers, addresses, counts, types, combiner;
+};
+
+static struct making making_of(MPI_Datatype type)
+{
+    struct making making = { 0 };
+    PMPI_Type_get_envelope(type, &making.integers, &making.addresses, &making.types, &making.combiner);
+    return making;
+}
+
+static MPI_Datatype inner_of(MPI_Datatype type, const struct making *making)
+{
+    int number;
+    MPI_Aint address;
+    MPI_Datatype inner;
+    PMPI_Type_get_contents(type, making->integers, making->addresses, making->types, &number, &address, &inner);
+    return inner;
+}
+#endif
+
 /* Whether its elements are one piece of data each, without gaps: then a message is what lies in the buffer. */
 static bool is_dense(MPI_Datatype type)
 {
-    int integers, addresses, types, combiner;
-    PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-    if (combiner == MPI_COMBINER_NAMED) {
+    struct making making = making_of(type);
+    if (making.combiner == MPI_COMBINER_NAMED) {
         int size;
         MPI_Aint low, extent;
         PMPI_Type_size(type, &size);
         PMPI_Type_get_extent(type, &low, &extent);
         return low == 0 && extent == size;
     }
-    if ((combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS) || integers > 1 || types != 1)
+    if ((making.combiner != MPI_COMBINER_DUP && making.combiner != MPI_COMBINER_CONTIGUOUS) ||
+        making.integers + making.counts > 1 || making.types != 1)
         return false;
-    int number;
-    MPI_Aint address;
-    MPI_Datatype inner;
-    PMPI_Type_get_contents(type, integers, addresses, types, &number, &address, &inner);
+    MPI_Datatype inner = inner_of(type, &making);
     bool result = is_dense(inner);
-    PMPI_Type_get_envelope(inner, &integers, &addresses, &types, &combiner);
-    if (combiner != MPI_COMBINER_NAMED)
+    if (making_of(inner).combiner != MPI_COMBINER_NAMED)
         PMPI_Type_free(&inner);
     return result;
 }
@@ -82,16 +127,15 @@ static const struct type_facts *facts_of(MPI_Datatype type)
         return facts;
     MPI_Count size;
     MPI_Aint low;
-    int integers, addresses, types, combiner;
+    bool is_derived = making_of(type).combiner != MPI_COMBINER_NAMED;
     PMPI_Type_size_x(type, &size);
-    PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-    if (combiner != MPI_COMBINER_NAMED)
+    if (is_derived)
         forget_with(type, facts);
     *facts = (struct type_facts){ .type = type,
                                   .size = (size_t)size,
                                   .is_known = true,
                                   .is_dense = is_dense(type),
-                                  .is_derived = combiner != MPI_COMBINER_NAMED };
+                                  .is_derived = is_derived };
     PMPI_Type_get_extent(type, &low, &facts->extent);
     return facts;
 }
@@ -99,6 +143,11 @@ static const struct type_facts *facts_of(MPI_Datatype type)
 bool is_derived(MPI_Datatype type)
 {
     return facts_of(type)->is_derived;
+}
+
+bool is_one_piece(MPI_Datatype type)
+{
+    return facts_of(type)->is_dense;
 }
 
 size_t message_bytes(size_t count, MPI_Datatype type)
@@ -123,7 +172,26 @@ static MPI_Datatype moved_type(MPI_Datatype type, MPI_Aint place)
     return moved;
 }
 
-/* So many elements between a buffer of their type and one piece of memory, in pieces. */
+/* So many elements of so many bytes between a buffer and one piece of memory. */
+#if MPI_VERSION >= 4
+static int carry_some(void *buffer, int count, MPI_Datatype type, void *piece, size_t bytes, bool is_packing)
+{
+    MPI_Count position = 0, all = (MPI_Count)bytes;
+    return is_packing ? PMPI_Pack_c(buffer, count, type, piece, all, &position, MPI_COMM_SELF)
+                      : PMPI_Unpack_c(piece, all, &position, buffer, count, type, MPI_COMM_SELF);
+}
+#else
+static int carry_some(void *buffer, int count, MPI_Datatype type, void *piece, size_t bytes, bool is_packing)
+{
+    int position = 0;
+    if (bytes > INT_MAX)
+        stop_job("an element of %zu bytes with gaps, which this MPI cannot pack", bytes);
+    return is_packing ? PMPI_Pack(buffer, count, type, piece, (int)bytes, &position, MPI_COMM_SELF)
+                      : PMPI_Unpack(piece, (int)bytes, &position, buffer, count, type, MPI_COMM_SELF);
+}
+#endif
+
+/* The same in pieces, whatever their number. */
 static void carry(const struct type_facts *facts, char *buffer, size_t count, char *piece, bool is_packing)
 {
     size_t most = PIECE / facts->size ? PIECE / facts->size : 1;
@@ -134,10 +202,9 @@ static void carry(const struct type_facts *facts, char *buffer, size_t count, ch
         type = moved_type(type, PIECE);
     }
     while (count) {
-        int now = (int)(count < most ? count : most), position = 0, bytes = (int)(facts->size * (size_t)now);
-        int result = is_packing ? PMPI_Pack(buffer, now, type, piece, bytes, &position, MPI_COMM_SELF)
-                                : PMPI_Unpack(piece, bytes, &position, buffer, now, type, MPI_COMM_SELF);
-        if (result != MPI_SUCCESS)
+        int now = (int)(count < most ? count : most);
+        size_t bytes = facts->size * (size_t)now;
+        if (carry_some(buffer, now, type, piece, bytes, is_packing) != MPI_SUCCESS)
             stop_job("a message of a type that the MPI cannot pack");
         buffer += facts->extent * now;
         piece += bytes;

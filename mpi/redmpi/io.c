@@ -1,7 +1,7 @@
 /* MPI I/O: each team performs it on files of its own (see files.h), so all else is left to the MPI.
  *
- * What a team writes so is compared with all other files, when the job ends. Only functions that share a file pointer
- * without an order are refused: what comes first would differ between teams. */
+ * What a team writes so is compared with all other files, when the job ends. Where ranks share a file pointer, see
+ * shared_pointers.h. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "communicators.h"
 #include "files.h"
 #include "fortran.h"
+#include "shared_pointers.h"
 #include "teams.h"
 
 /* A path without what tells ROMIO the kind of file system, such as "ufs:". */
@@ -39,7 +40,16 @@ int MPI_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info,
     int result = PMPI_File_open(comm, path == name ? filename : path, amode, info, fh);
     if (result == MPI_SUCCESS && amode & MPI_MODE_DELETE_ON_CLOSE && path == place.upper)
         whiten(&place);
+    if (result == MPI_SUCCESS)
+        begin_shared_pointer(*fh, comm, amode & MPI_MODE_APPEND);
     return result;
+}
+
+int MPI_File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char *datarep,
+                      MPI_Info info)
+{
+    reset_shared_pointer(fh);
+    return PMPI_File_set_view(fh, disp, etype, filetype, datarep, info);
 }
 
 int MPI_File_delete(const char *filename, MPI_Info info)
@@ -81,4 +91,13 @@ FORTRAN(mpi_file_delete, MPI_FILE_DELETE, (const char *filename, MPI_Fint *info,
     ERROR_IS_OPTIONAL(error);
     char name[PATH_MAX];
     *error = MPI_File_delete(from_fortran(filename, length, name), PMPI_Info_f2c(*info));
+}
+
+FORTRAN(mpi_file_set_view, MPI_FILE_SET_VIEW,
+        (MPI_Fint * fh, MPI_Offset *disp, MPI_Fint *etype, MPI_Fint *filetype, const char *datarep, MPI_Fint *info,
+         MPI_Fint *error, size_t length))
+{
+    ERROR_IS_OPTIONAL(error);
+    reset_shared_pointer(PMPI_File_f2c(*fh));
+    pmpi_file_set_view_(fh, disp, etype, filetype, datarep, info, error, length);
 }

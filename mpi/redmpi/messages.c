@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bindings.h"
 #include "collectives.h"
 #include "decisions.h"
 #include "envelopes.h"
@@ -15,6 +16,8 @@
 #include "history.h"
 #include "injector.h"
 #include "log.h"
+#include "messages.h"
+#include "partitions.h"
 #include "protocol.h"
 #include "receives.h"
 #include "requests.h"
@@ -63,8 +66,8 @@ static void announce(void *buffer, int count, MPI_Datatype type, int peer, int t
     release_packed(&packed);
 }
 
-static int begin_send(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
-                      MPI_Comm comm, MPI_Request *request)
+int begin_send(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
+               MPI_Request *request)
 {
     announce((void *)buffer, count, type, peer, tag, comm);
     switch (mode) {
@@ -83,7 +86,7 @@ static int begin_send(enum send_mode mode, const void *buffer, int count, MPI_Da
 static int send_alone(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
                       MPI_Comm comm)
 {
-    if (mode == SEND_STANDARD && !has_open_wildcards()) {
+    if (mode == SEND_STANDARD && !receives_need_us()) {
         announce((void *)buffer, count, type, peer, tag, comm);
         return PMPI_Send(buffer, count, type, peer, tag, comm);
     }
@@ -156,9 +159,8 @@ int MPI_Ibsend(const void *buf, int count, MPI_Datatype datatype, int dest, int 
                           : begin_send(SEND_BUFFERED, buf, count, datatype, dest, tag, real_comm(comm), request);
 }
 
-/* A record of what the program wants, for later. */
-static struct request *wanted(enum request_kind kind, const void *buffer, int count, MPI_Datatype type, int peer,
-                              int tag, MPI_Comm comm)
+struct request *wanted(enum request_kind kind, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
+                       MPI_Comm comm)
 {
     struct request *request = new_request(kind);
     request->buffer = (void *)buffer;
@@ -171,37 +173,42 @@ static struct request *wanted(enum request_kind kind, const void *buffer, int co
     return request;
 }
 
-/* What the MPI refuses has no digest that we could wait for. */
-static bool can_be_received(const struct shadow *shadow, int count, MPI_Datatype type, int source, int tag)
+bool can_be_received(const struct shadow *shadow, int count, MPI_Datatype type, int source, int tag)
 {
     return is_valid(shadow, count, type, source == MPI_ANY_SOURCE || source == MPI_PROC_NULL ? 0 : source,
                     tag == MPI_ANY_TAG ? 0 : tag);
 }
 
-static int begin_receive(void *buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+/* The record of a receive; null if the MPI is to refuse it. */
+static struct request *wanted_receive(void *buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm)
+{
+    return can_be_received(needed_shadow(comm), count, type, source, tag)
+               ? wanted(REQUEST_RECEIVE, buffer, count, type, source, tag, comm)
+               : NULL;
+}
+
+static int receive_later(void *buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
                          MPI_Request *handle)
 {
-    if (!can_be_received(needed_shadow(comm), count, type, source, tag))
+    struct request *request = wanted_receive(buffer, count, type, source, tag, comm);
+    if (!request)
         return PMPI_Irecv(buffer, count, type, source, tag, comm, handle);
-    struct request *request = wanted(REQUEST_RECEIVE, buffer, count, type, source, tag, comm);
-    int result = post_receive(request);
     *handle = handle_of(request);
-    return result;
+    return post_receive(request);
 }
 
 int MPI_Irecv(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request)
 {
     return teams.is_quiet ? PMPI_Irecv(buf, count, datatype, source, tag, comm, request)
-                          : begin_receive(buf, count, datatype, source, tag, real_comm(comm), request);
+                          : receive_later(buf, count, datatype, source, tag, real_comm(comm), request);
 }
 
-int MPI_Recv(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Status *status)
+static int receive_now(void *buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                       MPI_Status *status)
 {
-    if (!teams.is_quiet)
-        comm = real_comm(comm);
-    if (teams.is_quiet || !can_be_received(needed_shadow(comm), count, datatype, source, tag))
-        return PMPI_Recv(buf, count, datatype, source, tag, comm, status);
-    struct request *request = wanted(REQUEST_RECEIVE, buf, count, datatype, source, tag, comm);
+    struct request *request = wanted_receive(buffer, count, type, source, tag, comm);
+    if (!request)
+        return PMPI_Recv(buffer, count, type, source, tag, comm, status);
     request->is_blocking = true;
     int result = post_receive(request);
     if (result == MPI_SUCCESS) {
@@ -209,6 +216,12 @@ int MPI_Recv(void *buf, int count, MPI_Datatype datatype, int source, int tag, M
         free_request(request);
     }
     return result;
+}
+
+int MPI_Recv(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Status *status)
+{
+    return teams.is_quiet ? PMPI_Recv(buf, count, datatype, source, tag, comm, status)
+                          : receive_now(buf, count, datatype, source, tag, real_comm(comm), status);
 }
 
 int MPI_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,
@@ -229,23 +242,72 @@ int MPI_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int 
     return of_receive != MPI_SUCCESS ? of_receive : result;
 }
 
+/* What is in a buffer, in one piece of its own. */
+static void *copy_of(const void *buffer, int count, MPI_Datatype type, size_t *bytes)
+{
+    *bytes = message_bytes((size_t)count, type);
+    struct packed packed = pack(buffer, *bytes, type);
+    if (packed.copy)
+        return packed.copy;
+    void *copy = malloc(*bytes + 1);
+    if (!copy)
+        stop_job("no memory for a message of %zu bytes", *bytes);
+    if (*bytes)
+        memcpy(copy, packed.data, *bytes);
+    return copy;
+}
+
 int MPI_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int dest, int sendtag, int source, int recvtag,
                          MPI_Comm comm, MPI_Status *status)
 {
     if (teams.is_quiet || count < 0 || datatype == MPI_DATATYPE_NULL)
         return PMPI_Sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
-    int most;
-    PMPI_Pack_size(count, datatype, real_comm(comm), &most);
-    void *copy = malloc((size_t)most + 1);
-    int position = 0;
-    if (!copy)
-        stop_job("no memory for a message of %d bytes", most);
-    PMPI_Pack(buf, count, datatype, copy, most, &position, real_comm(comm));
-    int result = MPI_Sendrecv(copy, position, MPI_PACKED, dest, sendtag, buf, count, datatype, source, recvtag, comm,
+    size_t bytes;
+    void *copy = copy_of(buf, count, datatype, &bytes);
+    struct elements sent = few((MPI_Count)bytes, MPI_PACKED);
+    int result = MPI_Sendrecv(copy, sent.count, sent.type, dest, sendtag, buf, count, datatype, source, recvtag, comm,
                               status);
+    forget_few(&sent);
     free(copy);
     return result;
 }
+
+#if HAS_PARTITIONS /* MPIs that have these have those, too. */
+int MPI_Isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,
+                  int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request)
+{
+    struct request *own = NULL;
+    if (!teams.is_quiet) {
+        comm = real_comm(comm);
+        own = wanted_receive(recvbuf, recvcount, recvtype, source, recvtag, comm);
+    }
+    if (!own)
+        return PMPI_Isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
+                              recvtag, comm, request);
+    int result = post_receive(own);
+    *request = handle_of(own);
+    return result == MPI_SUCCESS
+               ? begin_send(SEND_STANDARD, sendbuf, sendcount, sendtype, dest, sendtag, comm, &own->sent)
+               : result;
+}
+
+int MPI_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int dest, int sendtag, int source, int recvtag,
+                          MPI_Comm comm, MPI_Request *request)
+{
+    if (teams.is_quiet || count < 0 || datatype == MPI_DATATYPE_NULL)
+        return PMPI_Isendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
+    size_t bytes;
+    void *copy = copy_of(buf, count, datatype, &bytes);
+    struct elements sent = few((MPI_Count)bytes, MPI_PACKED);
+    int result = MPI_Isendrecv(copy, sent.count, sent.type, dest, sendtag, buf, count, datatype, source, recvtag, comm,
+                               request);
+    forget_few(&sent);
+    struct request *own = request_of(*request);
+    if (result == MPI_SUCCESS && own)
+        own->sent_copy = copy;
+    return result;
+}
+#endif
 
 static int persistent_send(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
                            MPI_Comm comm, MPI_Request *handle)
@@ -288,14 +350,15 @@ int MPI_Bsend_init(const void *buf, int count, MPI_Datatype datatype, int dest, 
 
 int MPI_Recv_init(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request)
 {
-    if (teams.is_quiet)
+    struct request *own = NULL;
+    if (!teams.is_quiet) {
+        comm = real_comm(comm);
+        own = wanted_receive(buf, count, datatype, source, tag, comm);
+    }
+    if (!own)
         return PMPI_Recv_init(buf, count, datatype, source, tag, comm, request);
-    comm = real_comm(comm);
-    if (!can_be_received(needed_shadow(comm), count, datatype, source, tag))
-        return PMPI_Recv_init(buf, count, datatype, source, tag, comm, request);
-    struct request *wish = wanted(REQUEST_RECEIVE, buf, count, datatype, source, tag, comm);
-    wish->is_persistent = true;
-    *request = handle_of(wish);
+    own->is_persistent = true;
+    *request = handle_of(own);
     return MPI_SUCCESS;
 }
 
@@ -308,6 +371,8 @@ int MPI_Start(MPI_Request *request)
         return post_receive(own);
     if (own->kind == REQUEST_COLLECTIVE)
         return start_transfer_request(own);
+    if (own->kind == REQUEST_PARTS)
+        return start_parts(own);
     own->is_active = true;
     return begin_send(own->mode, own->buffer, own->count, own->type, own->wanted_peer, own->wanted_tag, own->comm,
                       &own->data);

@@ -10,6 +10,7 @@
 #include "heap.h"
 #include "history.h"
 #include "log.h"
+#include "partitions.h"
 #include "protocol.h"
 #include "waits.h"
 
@@ -18,9 +19,9 @@ static struct request *first, *last;
 static uint64_t posted;
 static int open_wildcards;
 
-bool has_open_wildcards(void)
+bool receives_need_us(void)
 {
-    return open_wildcards != 0;
+    return open_wildcards || await_letters();
 }
 
 bool was_posted(uint64_t number)
@@ -144,13 +145,28 @@ static void drop_copies(struct request *request)
     request->envelopes = NULL;
 }
 
-int post_receive(struct request *request)
+static void begin_receive(struct request *request)
 {
-    request->number = ++posted;
     request->peer = request->wanted_peer;
     request->tag = request->wanted_tag;
     request->is_active = true;
     request->is_posted = request->is_here = request->is_cancelled = false;
+}
+
+int post_known_receive(struct request *request)
+{
+    begin_receive(request);
+    request->room = message_bytes((size_t)request->count, request->type);
+    int result = post_data(request);
+    if (result == MPI_SUCCESS)
+        post_digests(request);
+    return result;
+}
+
+int post_receive(struct request *request)
+{
+    request->number = ++posted;
+    begin_receive(request);
     if (request->peer == MPI_PROC_NULL)
         return post_data(request);
     request->room = message_bytes((size_t)request->count, request->type);
@@ -231,6 +247,7 @@ static void look_at_uncertain(void)
 
 void advance_receives(void)
 {
+    advance_parts();
     if (!first)
         return;
     if (decides())
@@ -268,6 +285,15 @@ static struct testimony testimony_of(struct request *request)
     return testimony;
 }
 
+static struct origin origin_of(const struct request *request)
+{
+    const struct request *whole = request->whole;
+    return (struct origin){ .what = "message",
+                            .shadow = whole ? whole->shadow : request->shadow,
+                            .peer = whole ? whole->wanted_peer : request->status.MPI_SOURCE,
+                            .tag = whole ? whole->wanted_tag : request->status.MPI_TAG };
+}
+
 /* Compares the message with what other teams say of it. */
 static void check(struct request *request)
 {
@@ -281,12 +307,8 @@ static void check(struct request *request)
     if (request->result == MPI_SUCCESS)
         mine = sends_copies() ? (struct digest){ .bytes = packed.bytes } : digest_of(packed.data, packed.bytes);
     bool was_wrong = false;
-    size_t right = compare(&region, 1, &packed, &mine, &testimony,
-                           &(struct origin){ .what = "message",
-                                             .shadow = request->shadow,
-                                             .peer = request->status.MPI_SOURCE,
-                                             .tag = request->status.MPI_TAG },
-                           &was_wrong);
+    struct origin origin = origin_of(request);
+    size_t right = compare(&region, 1, &packed, &mine, &testimony, &origin, &was_wrong);
     if (was_wrong)
         request->result = MPI_SUCCESS;
     if (right != (size_t)bytes)

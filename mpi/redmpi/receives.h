@@ -17,6 +17,10 @@
 /* Posts a receive of the program, whose record says what it wants. */
 int post_receive(struct request *request);
 
+/* Posts one of the library, from one source and with one tag. It may be posted at any time: no receive of the program
+ * could take its message. */
+int post_known_receive(struct request *request);
+
 /* Receives the digests of a message whose source and tag are known. No earlier receive may take them
  * (is_held_back()). */
 void post_digests(struct request *request);
@@ -43,7 +47,7 @@ void resolve_receive(uint64_t number, int source, int tag);
 /* Whether an earlier receive may still take a message of this source and tag. */
 bool is_held_back(MPI_Comm comm, int source, int tag);
 
-/* Whether the program has posted receives from any source that it has not completed: the same for all replicas. */
-bool has_open_wildcards(void);
+/* Whether receives may need this library while the MPI waits. */
+bool receives_need_us(void);
 
 #endif

@@ -52,7 +52,9 @@ struct request *new_request(enum request_kind kind)
     else
         stop_job("more than %d requests at a time", MOST_REQUESTS);
     void *envelopes = request->envelopes;
-    *request = (struct request){ .kind = kind, .envelopes = envelopes, .data = MPI_REQUEST_NULL };
+    *request = (struct request){
+        .kind = kind, .envelopes = envelopes, .data = MPI_REQUEST_NULL, .sent = MPI_REQUEST_NULL
+    };
     for (int i = 0; i < MOST_COMPARED; i++)
         request->digests[i] = MPI_REQUEST_NULL;
     return request;

@@ -14,7 +14,15 @@
 #include "fortran.h"
 #include "teams.h"
 
-enum request_kind { REQUEST_FREE, REQUEST_RECEIVE, REQUEST_SEND, REQUEST_COLLECTIVE, REQUEST_COMMUNICATOR };
+enum request_kind {
+    REQUEST_FREE,
+    REQUEST_RECEIVE,
+    REQUEST_SEND,
+    REQUEST_COLLECTIVE,
+    REQUEST_COMMUNICATOR,
+    REQUEST_PARTS,       /* a send or a receive */
+    REQUEST_GENERALIZED, /* the program ends it */
+};
 
 /* What a send waits for. */
 enum send_mode { SEND_STANDARD, SEND_SYNCHRONOUS, SEND_READY, SEND_BUFFERED };
@@ -37,10 +45,15 @@ struct request {
     int result;
     struct transfer *transfer; /* of a collective operation */
     struct duplicate *duplicate; /* of a communicator */
+    struct parts *parts;
+    struct generalized *generalized;
     /* Receives only. */
     uint64_t number;   /* in the order in which they were posted */
     bool is_blocking;  /* the program does nothing else until it is here */
     void *landing;     /* where the message arrives; null: in the buffer */
+    MPI_Request sent;  /* the send of MPI_Isendrecv, which ends with it */
+    void *sent_copy;   /* what is sent, if its buffer is that of the receive */
+    const struct request *whole; /* of which the message is a part */
     bool is_uncertain; /* listed in receives.c */
     bool is_posted, is_here, is_cancelled;
     MPI_Request digests[MOST_COMPARED];

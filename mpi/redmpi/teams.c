@@ -7,6 +7,7 @@
 
 #include "events.h"
 #include "map.h"
+#include "partitions.h"
 
 struct teams teams = { .is_quiet = true };
 
@@ -82,6 +83,11 @@ void begin_teams(void)
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_shadow, &shadow_key, NULL);
     shadow_begin(teams.team);
     shadow_begin(MPI_COMM_SELF);
+    teams.parts = MPI_COMM_NULL;
+    if (HAS_PARTITIONS) {
+        PMPI_Comm_dup(teams.team, &teams.parts);
+        shadow_begin(teams.parts);
+    }
     pthread_atfork(NULL, NULL, leave_teams);
     teams.thread = pthread_self();
     teams.is_quiet = false;
@@ -94,6 +100,8 @@ void end_teams(void)
     teams.is_quiet = true;
     shadow_forget();
     PMPI_Comm_delete_attr(MPI_COMM_SELF, shadow_key);
+    if (HAS_PARTITIONS)
+        PMPI_Comm_free(&teams.parts);
     PMPI_Comm_free(&teams.column);
     PMPI_Comm_free(&teams.team);
     PMPI_Comm_free_keyval(&shadow_key);

@@ -20,6 +20,7 @@ struct teams {
     int replica, rank; /* this process */
     MPI_Comm team;   /* what the program takes for MPI_COMM_WORLD */
     MPI_Comm column; /* the replicas of this rank, by number */
+    MPI_Comm parts;  /* the team, for messages in parts; null if the MPI has none */
     bool is_quiet;   /* between MPI_Init and MPI_Finalize it is not */
     pthread_t thread; /* the one that began with MPI */
 };

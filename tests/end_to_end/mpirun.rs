@@ -2,6 +2,7 @@
 
 mod identity;
 mod lives;
+mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
@@ -637,9 +638,6 @@ fn a_replica_that_does_other_things_is_noticed() {
 #[test]
 fn what_cannot_have_replicas_is_refused_in_one_line() {
     for job in jobs() {
-        let (output, document) = job.run(&["--replicas", "2"], "file");
-        assert_eq!(output.code, Some(1), "{output:?}");
-        assert!(document["stopped"].as_str().unwrap().contains("MPI_File_write_shared"), "{document}");
         let (output, document) = job.run(&["--replicas", "2"], "session");
         let why = document["stopped"].as_str();
         assert!(output.out.contains("no sessions") || why.unwrap().contains("MPI_Session_init"), "{output:?}");

@@ -9,7 +9,7 @@
  *             message in replica 1 of the last rank, "ticks-abort" ends the job instead of that
  *   ahead:F   replica 1 waits until replica 0 has received as much as it may; F is shared between them
  *   print     prints in each rank; "print-wrong" something else in replica 1 of the last rank, "print-more" more there
- *   file      uses what is not supported; "session" before it begins with MPI, if there are sessions */
+ *   session   uses what is not supported, before it begins with MPI, if there are sessions */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -640,11 +640,7 @@ int main(int count, char **words)
         print(what);
     else if (!strcmp(what, "session"))
         puts("no sessions");
-    else if (!strcmp(what, "file")) {
-        MPI_File file;
-        MPI_File_open(MPI_COMM_WORLD, "shared", MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &file);
-        MPI_File_write_shared(file, &rank, 1, MPI_INT, MPI_STATUS_IGNORE);
-    } else
+    else
         ring();
     MPI_Finalize();
     return 0;

@@ -69,7 +69,9 @@ fn names(parameters: &[Parameter]) -> String {
 fn declared_in_fortran(parameter: &Parameter) -> String {
     let kind = match parameter.kind.as_str() {
         kind if kind.contains("void") => "void",
-        kind if kind.starts_with("MPI_Aint") => "MPI_Aint",
+        kind if kind.contains("MPI_Aint") => "MPI_Aint",
+        kind if kind.contains("MPI_Count") => "MPI_Count",
+        kind if kind.contains("MPI_Offset") => "MPI_Offset",
         _ => "MPI_Fint",
     };
     format!("{kind} *{}", parameter.name)

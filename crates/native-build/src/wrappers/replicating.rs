@@ -44,6 +44,7 @@ enum Ends {
 impl Ends {
     /// Returns the name of the operation of this kind, as it is called when it ends at once.
     fn operation(self, name: &str) -> String {
+        let name = name.trim_end_matches(LARGE);
         match self {
             Self::Now => name.to_owned(),
             Self::Later => {
@@ -72,10 +73,11 @@ impl Treatment {
 }
 
 /// Types of handles, and the functions that convert between Fortran's and C's.
-const HANDLES: [(&str, &str, &str); 9] = [
+const HANDLES: [(&str, &str, &str); 10] = [
     ("MPI_Comm", "PMPI_Comm_f2c", "PMPI_Comm_c2f"),
     ("MPI_Datatype", "PMPI_Type_f2c", "PMPI_Type_c2f"),
     ("MPI_Errhandler", "PMPI_Errhandler_f2c", "PMPI_Errhandler_c2f"),
+    ("MPI_File", "PMPI_File_f2c", "PMPI_File_c2f"),
     ("MPI_Group", "PMPI_Group_f2c", "PMPI_Group_c2f"),
     ("MPI_Info", "PMPI_Info_f2c", "PMPI_Info_c2f"),
     ("MPI_Message", "PMPI_Message_f2c", "PMPI_Message_c2f"),
@@ -85,7 +87,13 @@ const HANDLES: [(&str, &str, &str); 9] = [
 ];
 
 const COMM: &str = "MPI_Comm";
-const COUNT: &str = "MPI_Count";
+const TYPE: &str = "MPI_Datatype";
+
+/// A list of numbers in the description of a collective operation, whatever type they have in its arguments.
+const NUMBERS: &str = "struct numbers";
+
+/// The end of the name of a function with large counts: there is one beside each function with counts in MPI 4.
+const LARGE: &str = "_c";
 
 /// Returns the wrappers of the functions of a preprocessed `mpi.h`. `table` says what becomes of each; `descriptions`,
 /// the text of `collectives.h`, declares the functions that describe collective operations.
@@ -112,44 +120,48 @@ pub fn generate(header: &str, table: &str, descriptions: &str) -> String {
         .map(|(name, treatment)| (name, Treatment::named(treatment)))
         .collect();
     let descriptions = companions(descriptions, "describe_");
+    let declared: Vec<Function> = functions(header, "int", "MPI_").collect();
     let mut written = Vec::new();
-    for Function { name, parameters } in functions(header, "int", "MPI_") {
+    for Function { name, parameters } in &declared {
         if written.contains(&name) {
             continue;
         }
-        match treatment(&table, &name) {
-            Treatment::Refused if is_large(&table, &name, &parameters) => write_large(&mut out, &name, &parameters),
-            treatment => write(&mut out, &name, &parameters, treatment, &descriptions),
-        }
         written.push(name);
+        let small = name.strip_suffix(LARGE).filter(|small| !table.contains_key(name.as_str()) && *small != "");
+        let treatment = table.get(small.unwrap_or(name)).copied().unwrap_or(Treatment::Refused);
+        let brother = small.and_then(|small| declared.iter().find(|one| one.name == small));
+        match (treatment, brother) {
+            (Treatment::Own { .. }, Some(brother)) => write_large(&mut out, name, parameters, brother),
+            _ => write(&mut out, name, parameters, treatment, &descriptions),
+        }
     }
     out
 }
 
-/// Functions with large counts are left alone as their brothers are, and refused otherwise.
-fn treatment(table: &BTreeMap<&str, Treatment>, name: &str) -> Treatment {
-    let of = |name: &str| table.get(name).copied();
-    let large = || name.strip_suffix("_c").and_then(of).filter(|&treatment| treatment == Treatment::Local);
-    of(name).or_else(large).unwrap_or(Treatment::Refused)
-}
-
-/// Whether a function is that of a supported one with large counts, none of them in a list.
-fn is_large(table: &BTreeMap<&str, Treatment>, name: &str, parameters: &[Parameter]) -> bool {
-    let small = name.strip_suffix("_c").and_then(|name| table.get(name));
-    small.is_some_and(|&treatment| treatment != Treatment::Refused)
-        && parameters.iter().all(|one| one.kind == COUNT || !one.kind.contains(COUNT))
-}
-
-/// Large counts are passed on as small ones, which nearly all are.
-fn write_large(out: &mut String, name: &str, parameters: &[Parameter]) {
+/// A function with large counts calls the one with small counts, for which the library is written: nearly all counts
+/// are small, and elements that are too many are handed on as one element of a larger type.
+fn write_large(out: &mut String, name: &str, parameters: &[Parameter], small: &Function) {
     let given = names(parameters);
     let _ = writeln!(out, "\nint MPI_{name}({})\n{{", declarations(parameters));
     let _ = writeln!(out, "    if (teams.is_quiet)\n        return PMPI_{name}({given});");
-    let handed: Vec<String> = parameters
-        .iter()
-        .map(|one| if one.kind == COUNT { format!("small({}, \"MPI_{name}\")", one.name) } else { one.name.clone() })
-        .collect();
-    let _ = writeln!(out, "    return MPI_{}({});\n}}", name.trim_end_matches("_c"), handed.join(", "));
+    let mut handed: Vec<String> = parameters.iter().map(|one| one.name.clone()).collect();
+    let mut back = String::new();
+    for (place, (one, as_small)) in parameters.iter().zip(&small.parameters).enumerate() {
+        if one.kind == as_small.kind {
+            continue;
+        }
+        let name_of = &one.name;
+        match parameters.get(place + 1) {
+            Some(of) if of.kind == TYPE => {
+                let _ = writeln!(out, "    struct elements few_{name_of} = few({name_of}, {});", of.name);
+                let _ = writeln!(back, "    forget_few(&few_{name_of});");
+                handed[place] = format!("few_{name_of}.count");
+                handed[place + 1] = format!("few_{name_of}.type");
+            }
+            _ => handed[place] = format!("small({name_of}, \"MPI_{name}\")"),
+        }
+    }
+    let _ = writeln!(out, "    int result = MPI_{}({});\n{back}    return result;\n}}", small.name, handed.join(", "));
 }
 
 fn write(
@@ -167,6 +179,9 @@ fn write(
         }
         Treatment::Team => {
             write_team(out, name, parameters);
+            if name.ends_with(LARGE) {
+                return;
+            }
             // What stands for weights differs between the kinds of Fortran.
             let write = if parameters.iter().any(are_weights) { write_fortran } else { write_fortran_of_team };
             write(out, name, parameters);
@@ -181,7 +196,9 @@ fn write(
                 return write_refusal(out, name, parameters);
             };
             write_collective(out, name, parameters, &described, ends);
-            write_fortran(out, name, parameters);
+            if !name.ends_with(LARGE) {
+                write_fortran(out, name, parameters);
+            }
         }
     }
 }
@@ -189,14 +206,18 @@ fn write(
 /// A collective operation and the arguments of its description.
 struct Described<'a> {
     as_of: &'a str,
-    asked: Vec<&'a Parameter>,
+    /// What its description is called with.
+    given: Vec<String>,
 }
 
 impl<'a> Described<'a> {
     /// Its first parameter is what it describes.
     fn of(own: &'a Companion, parameters: &'a [Parameter]) -> Option<Self> {
-        let asked = own.parameters.iter().skip(1).map(|one| argument(one, parameters));
-        Some(Self { as_of: &own.name, asked: asked.collect::<Option<_>>()? })
+        let given = own.parameters.iter().skip(1).map(|asked| {
+            let name = &argument(asked, parameters)?.name;
+            Some(if asked.kind == NUMBERS { format!("NUMBERS({name})") } else { name.clone() })
+        });
+        Some(Self { as_of: &own.name, given: given.collect::<Option<_>>()? })
     }
 }
 
@@ -234,7 +255,7 @@ fn write_creation(out: &mut String, name: &str, parameters: &[Parameter]) {
 /// do so, since the two kinds do not match.
 fn write_collective(out: &mut String, name: &str, parameters: &[Parameter], described: &Described<'_>, ends: Ends) {
     write_head(out, name, parameters);
-    let asked: String = described.asked.iter().map(|one| format!(", {}", one.name)).collect();
+    let asked: String = described.given.iter().map(|one| format!(", {one}")).collect();
     let given = names(parameters);
     let comm = parameters.iter().find(|one| one.kind == COMM).map_or("", |one| &one.name);
     let _ = writeln!(out, "    struct transfer transfer = {{ 0 }};\n    MPI_Request native;");
@@ -269,7 +290,7 @@ fn write_refusal(out: &mut String, name: &str, parameters: &[Parameter]) {
     let declared = declarations(parameters);
     let _ =
         writeln!(out, "\nint MPI_{name}({declared})\n{{\n{refusal}    return PMPI_{name}({});\n}}", names(parameters));
-    if !name.ends_with("_c") && !name.starts_with("T_") {
+    if !name.ends_with(LARGE) && !name.starts_with("T_") {
         let lengths = hidden_lengths(parameters);
         fortran_head(out, "FORTRAN", name, parameters, &lengths);
         out.push_str(&refusal);
@@ -301,8 +322,43 @@ fn write_fortran_of_team(out: &mut String, name: &str, parameters: &[Parameter])
 fn write_fortran(out: &mut String, name: &str, parameters: &[Parameter]) {
     fortran_head(out, "FORTRAN", name, parameters, &[]);
     let mut back = String::new();
-    let handed: Vec<String> = parameters.iter().map(|one| converted(out, &mut back, one)).collect();
+    let handed: Vec<String> = parameters
+        .iter()
+        .map(|one| {
+            if is_list_of_types(one) {
+                types(out, &mut back, one, name, parameters)
+            } else {
+                converted(out, &mut back, one)
+            }
+        })
+        .collect();
     let _ = writeln!(out, "    *error = MPI_{name}({});\n{back}}}", handed.join(", "));
+}
+
+fn is_list_of_types(parameter: &Parameter) -> bool {
+    parameter.kind.ends_with("[]") && parameter.kind.contains(TYPE)
+}
+
+/// Returns a list of types as C takes it. They are as many as the pieces that the process gives or gets; those of the
+/// pieces that it gives mean nothing where it gives none. An MPI may use the list until the operation has ended.
+fn types(out: &mut String, back: &mut String, list: &Parameter, name: &str, parameters: &[Parameter]) -> String {
+    let are_sent = list.name.starts_with("send");
+    let Some(comm) = parameters.iter().find(|one| one.kind == COMM) else { return "NULL".to_owned() };
+    let is_of_neighbors = name.to_ascii_lowercase().contains("neighbor");
+    let pieces = format!("pieces_of(real_comm(PMPI_Comm_f2c(*{})), {is_of_neighbors}, {are_sent})", comm.name);
+    let buffer = parameters.iter().find(|one| are_sent && one.name == "sendbuf");
+    let count = buffer.map_or_else(
+        || pieces.clone(),
+        |buffer| format!("buffer_from_fortran({}) == MPI_IN_PLACE ? 0 : {pieces}", buffer.name),
+    );
+    let list = &list.name;
+    let _ = writeln!(out, "    MPI_Datatype *{list}_of_c = types_from_fortran({list}, {count});");
+    let request = parameters.iter().find(|one| one.kind == "MPI_Request *");
+    let _ = match request {
+        Some(request) => writeln!(back, "    keep_types({}_of_c, {list}_of_c);", request.name),
+        None => writeln!(back, "    forget_types({list}_of_c);"),
+    };
+    format!("{list}_of_c")
 }
 
 /// Whether these are weights of a graph, or what stands for them.
@@ -328,13 +384,9 @@ fn converted(out: &mut String, back: &mut String, parameter: &Parameter) -> Stri
             let _ = writeln!(back, "    *{name} = {to}({name}_of_c);");
             return format!("&{name}_of_c");
         }
-        if kind.ends_with("[]") && kind.contains(handle) {
-            let _ = writeln!(out, "    stop_job(\"{name} in Fortran, which is not supported\");");
-            return "NULL".to_owned();
-        }
     }
     match kind.as_str() {
-        "int" | "MPI_Aint" => format!("*{name}"),
+        "int" | "MPI_Aint" | "MPI_Count" | "MPI_Offset" => format!("*{name}"),
         kind if kind.contains("void") || are_weights(parameter) => format!("buffer_from_fortran({name})"),
         _ => name.clone(),
     }
@@ -399,10 +451,42 @@ mod tests {
     }
 
     #[test]
-    fn large_counts_are_passed_on_as_small_ones() {
-        let made = made("int MPI_Send_c(const void *buf, MPI_Count count); int MPI_Bcast_c(const MPI_Count counts[]);");
-        assert!(made.contains("return MPI_Send(buf, small(count, \"MPI_Send_c\"));"), "{made}");
-        assert!(made.contains("stop_job(\"MPI_Bcast_c, which is not supported\");"), "{made}");
+    fn many_elements_are_passed_on_as_one_of_a_larger_type() {
+        let made = made(
+            "int MPI_Send(const void *buf, int count, MPI_Datatype datatype, int unit);\
+             int MPI_Send_c(const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Aint unit);",
+        );
+        assert!(made.contains("struct elements few_count = few(count, datatype);"), "{made}");
+        let call =
+            "MPI_Send(buf, few_count.count, few_count.type, small(unit, \"MPI_Send_c\"));\n    forget_few(&few_count);";
+        assert!(made.contains(call), "{made}");
+        assert!(!made.contains("mpi_send_c"), "Fortran has no such names: {made}");
+    }
+
+    #[test]
+    fn a_collective_operation_with_large_counts_is_described_as_the_one_with_small_counts() {
+        let descriptions = "void describe_Bcast(struct transfer *transfer, void *buffer, struct numbers counts);\n";
+        let list = "(void *buffer, const MPI_Count counts[], MPI_Comm comm";
+        let header = format!(
+            "int MPI_Bcast_c{list}); int MPI_Ibcast_c{list}, MPI_Request *request); int MPI_Bcast_init_c{list}, MPI_Request *request);"
+        );
+        let made = generate(&header, TABLE, descriptions);
+        assert_eq!(made.matches("    describe_Bcast(&transfer, buffer, NUMBERS(counts));\n").count(), 3, "{made}");
+        assert!(made.contains("PMPI_Ibcast_c(buffer, counts, comm, &native);"), "{made}");
+        assert!(made.contains("persistent_transfer_request(&transfer, native);"), "{made}");
+    }
+
+    #[test]
+    fn lists_of_types_are_converted_from_fortran() {
+        let descriptions = "void describe_Bcast(struct transfer *transfer, const MPI_Datatype recvtypes[]);\n";
+        let header = "int MPI_Bcast(const void *sendbuf, const MPI_Datatype sendtypes[], const MPI_Datatype recvtypes[], MPI_Comm comm);";
+        let made = generate(header, TABLE, descriptions);
+        let sent = "types_from_fortran(sendtypes, buffer_from_fortran(sendbuf) == MPI_IN_PLACE ? 0 : pieces_of(";
+        assert!(made.contains(sent) && made.contains("    forget_types(sendtypes_of_c);"), "{made}");
+        assert!(
+            made.contains("types_from_fortran(recvtypes, pieces_of(real_comm(PMPI_Comm_f2c(*comm)), false, false));"),
+            "{made}"
+        );
     }
 
     #[test]
