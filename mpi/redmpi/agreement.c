@@ -196,6 +196,25 @@ static void begin_vote(struct agreement *agreement)
     }
 }
 
+bool agreement_lacks(const struct agreement *agreement, int count)
+{
+    int live = 0;
+    for (int i = 0; i < agreement->replicas; i++)
+        live += !agreement->peers[i].is_lost;
+    return live < agreement->replicas && count < compared_teams(live);
+}
+
+bool agreement_differs(const struct agreement *agreement)
+{
+    const struct digest *mine = &agreement->peers[agreement->own].digest;
+    for (int i = 0; i < agreement->replicas; i++) {
+        const struct peer *peer = &agreement->peers[i];
+        if (!peer->is_lost && peer->is_known && !same_digest(&peer->digest, mine))
+            return true;
+    }
+    return false;
+}
+
 void agreement_compare(struct agreement *agreement, const struct digest *mine, const struct digest *others, int count)
 {
     assert(agreement->state == AGREEMENT_ACCEPTED && !agreement->is_here);
@@ -210,12 +229,11 @@ void agreement_compare(struct agreement *agreement, const struct digest *mine, c
         peer->has_none = false;
     }
     agreement->peers[agreement->own].digest = *mine;
-    for (int i = 0; i < count; i++) {
-        if (!same_digest(&others[i], mine)) {
-            begin_vote(agreement);
-            break;
-        }
-    }
+    bool is_in_doubt = agreement_lacks(agreement, count);
+    for (int i = 0; i < count; i++)
+        is_in_doubt |= !same_digest(&others[i], mine);
+    if (is_in_doubt)
+        begin_vote(agreement);
     conclude(agreement);
 }
 
@@ -259,9 +277,7 @@ void agreement_hear(struct agreement *agreement, int from, const struct notice *
             notice->kind == NOTICE_MESSAGE && majority(agreement) && same_digest(&notice->digest, majority(agreement));
         peer->has_none = !agreement->is_replaced;
         break;
-    case NOTICE_PATH:
-    case NOTICE_MARKS:
-    case NOTICE_COMPARED:
+    default:
         break;
     }
     conclude(agreement);

@@ -41,9 +41,15 @@ enum notice_kind {
     NOTICE_NOT_HELD,  /* the sender has the message no longer, or has a wrong one */
     NOTICE_SETTLED,   /* the sender is done with it */
     /* Not of the agreement. */
-    NOTICE_PATH,     /* the sender has done so many steps, whose hash is in the digest */
+    NOTICE_PATH,     /* the sender has done so many steps, whose hash is in the digest (paths.h) */
     NOTICE_MARKS,    /* with so many marks of what it received behind it (log.h) */
     NOTICE_COMPARED, /* the marks up to this number are compared */
+    NOTICE_ASK_PATH, /* for the hash of so many steps */
+    NOTICE_VOTE,     /* the sender's vote on a step */
+    NOTICE_OUT,      /* these teams are dropped (drops.h) */
+    NOTICE_AT_END,   /* the sender has come to the end of the program, after so many steps */
+    NOTICE_OVER,     /* all have: those that are dropped end, too */
+    NOTICE_TAKE,     /* with decisions that the sender has followed behind it (succession.h) */
 };
 
 /* What replicas tell each other. */
@@ -99,6 +105,13 @@ void agreement_begin(struct agreement *agreement, int replicas, int own, struct 
 
 /* The next message has come, with this digest, and so many digests of other teams. Not while one is waited for. */
 void agreement_compare(struct agreement *agreement, const struct digest *mine, const struct digest *others, int count);
+
+/* Whether so many digests of other teams do not make a majority of those that are left: then all are asked. Teams that
+ * are dropped send none. */
+bool agreement_lacks(const struct agreement *agreement, int count);
+
+/* Whether a digest that is known, of a replica that counts, is another one. */
+bool agreement_differs(const struct agreement *agreement);
 
 /* The program gets the message, which was accepted, or which the user wants all the same: nobody else can have it from
  * now on. */

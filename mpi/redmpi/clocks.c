@@ -22,18 +22,28 @@ static bool is_shared(const void *caller)
     return !teams.is_quiet && pthread_equal(pthread_self(), teams.thread) && !comes_from_mpi(caller);
 }
 
+struct piece {
+    char *bytes;
+    size_t size;
+};
+
+static bool give_bytes(void *what, struct decision *decision)
+{
+    const struct piece *piece = what;
+    memcpy(decision->numbers, piece->bytes, piece->size);
+    return true;
+}
+
 /* The bytes of the one who decides. */
 static void share(void *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i += sizeof((struct decision *)0)->numbers) {
-        struct decision decision = { .kind = DECISION_TIME };
-        size_t now = size - i < sizeof decision.numbers ? size - i : sizeof decision.numbers;
-        memcpy(decision.numbers, (char *)bytes + i, now);
-        if (decides())
-            tell_decision(&decision);
-        else
-            must_hear(&decision);
-        memcpy((char *)bytes + i, decision.numbers, now);
+        struct decision decision;
+        struct piece piece = { .bytes = (char *)bytes + i, .size = size - i };
+        if (piece.size > sizeof decision.numbers)
+            piece.size = sizeof decision.numbers;
+        decide(&(struct choice){ .kind = DECISION_TIME, .waits = true, .look = give_bytes, .what = &piece }, &decision);
+        memcpy(piece.bytes, decision.numbers, piece.size);
     }
 }
 

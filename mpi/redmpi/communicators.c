@@ -1,14 +1,40 @@
 /* Communicators of the program: each new one gets a shadow. */
 #include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "communicators.h"
 #include "decisions.h"
 #include "digest.h"
+#include "drops.h"
 #include "events.h"
 #include "history.h"
 #include "requests.h"
 #include "teams.h"
 #include "waits.h"
+
+/* Tells all replicas of this rank some bytes, and hears theirs; of those that are dropped meanwhile, nothing. */
+static void exchange_in_column(const void *own, void *all, int bytes)
+{
+    MPI_Request sends[MOST_REPLICAS], receives[MOST_REPLICAS];
+    /* What the MPI may still use when a team is dropped must stay. */
+    char *room = malloc((size_t)(bytes * (teams.replicas + 1)));
+    if (!room)
+        stop_job("no memory for a communicator");
+    memcpy(room + bytes * teams.replicas, own, (size_t)bytes);
+    for (int i = 0; i < teams.replicas; i++) {
+        PMPI_Irecv(room + bytes * i, bytes, MPI_BYTE, i, TAG_SHARED, teams.column, &receives[i]);
+        PMPI_Isend(room + bytes * teams.replicas, bytes, MPI_BYTE, i, TAG_SHARED, teams.column, &sends[i]);
+    }
+    flush_decisions();
+    for (int i = 0; i < teams.replicas; i++) {
+        complete_with(&receives[i], i);
+        complete_with(&sends[i], i);
+    }
+    memcpy(all, room, (size_t)(bytes * teams.replicas));
+    if (!teams_out())
+        free(room);
+}
 
 /* Some are made of what a node has, or as the MPI likes it: they must be alike in all teams. */
 static void check_same(MPI_Comm comm)
@@ -18,12 +44,13 @@ static void check_same(MPI_Comm comm)
         PMPI_Comm_size(comm, &size);
         PMPI_Comm_rank(comm, &rank);
     }
-    int least[4] = { size, -size, rank, -rank };
-    MPI_Request request;
-    PMPI_Iallreduce(MPI_IN_PLACE, least, 4, MPI_INT, MPI_MIN, teams.column, &request);
-    complete(&request, MPI_STATUS_IGNORE);
-    if (least[0] != -least[1] || least[2] != -least[3])
-        stop_job("a communicator has other ranks in each team, since these lie on nodes in different ways");
+    const int own[2] = { size, rank };
+    int all[MOST_REPLICAS][2];
+    exchange_in_column(own, all, sizeof own);
+    for (int i = 0; i < teams.replicas; i++) {
+        if (!is_out(i) && memcmp(all[i], own, sizeof own))
+            stop_job("a communicator has other ranks in each team, since these lie on nodes in different ways");
+    }
 }
 
 void meet(MPI_Comm comm)
@@ -39,6 +66,7 @@ void meet(MPI_Comm comm)
 void after_new_communicator(MPI_Comm comm)
 {
     record_step(STEP_COMMUNICATOR, 0, 0, 0);
+    stay_in();
     check_same(comm);
     if (comm != MPI_COMM_NULL)
         shadow_begin(comm);

@@ -102,18 +102,20 @@ static struct verdict count_votes(const struct packed *packed, const struct dige
                                   const struct testimony *testimony)
 {
     static const struct copy without_room = { .data = NULL, .bytes = SIZE_MAX, .is_known = true };
+    int of[MOST_REPLICAS] = { teams.replica };
     struct copy copies[MOST_REPLICAS] = { { .data = packed->data, .bytes = packed->bytes, .is_known = true } };
     if (mine->bytes == too_long.bytes)
         copies[0] = without_room;
     for (int i = 0; i < testimony->count; i++) {
         const struct envelope *envelope = testimony->envelopes[i];
+        of[i + 1] = testimony->teams[i];
         bool has_room = testimony->came[i] && envelope->bytes <= testimony->room;
         copies[i + 1] = has_room ? (struct copy){ .data = envelope->content.data,
                                                   .bytes = envelope->bytes,
                                                   .is_known = is_whole(envelope, testimony->came[i]) }
                                  : without_room;
     }
-    return take_majority(copies, testimony->count + 1);
+    return take_majority(copies, of, testimony->count + 1);
 }
 
 size_t compare(struct region *regions, int count, struct packed *packed, const struct digest *mine,

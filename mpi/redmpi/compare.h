@@ -22,6 +22,7 @@ void drop_type_of(struct region *region);
 struct testimony {
     const struct envelope *envelopes[MOST_COMPARED];
     size_t came[MOST_COMPARED]; /* bytes of each; 0: it was too long */
+    int teams[MOST_COMPARED]; /* whose they are */
     int count;
     bool is_complete; /* all teams have sent their copies: nobody else need be asked */
     size_t room; /* for the message; 0: what is received has its length */

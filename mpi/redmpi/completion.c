@@ -7,6 +7,7 @@
 
 #include "collectives.h"
 #include "decisions.h"
+#include "drops.h"
 #include "duplicates.h"
 #include "events.h"
 #include "generalized.h"
@@ -140,19 +141,38 @@ static MPI_Status *status_at(MPI_Status *statuses, int place)
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[place];
 }
 
-/* What another replica says must make sense here: else one of the two has left the path. */
-static void check_range(int number, int end)
+/* Some requests, of which it is to be decided which are done. */
+struct list {
+    int count;
+    MPI_Request *requests;
+    int *indices; /* those that are known */
+    int known, wanted;
+};
+
+static bool are_all_done(void *what, struct decision *decision)
 {
-    if (number < 0 || number >= end)
-        leave_path("replica %d of rank %d does other things than replica 0: an error has changed what one of them does",
-                 teams.replica, teams.rank);
+    const struct list *list = what;
+    (void)decision;
+    for (int i = 0; i < list->count; i++) {
+        if (!is_done(list->requests[i]))
+            return false;
+    }
+    return true;
 }
 
-static void must_decide(int *number, int end)
+static bool are_all_ready(void *what, const struct decision *decision)
 {
-    if (!decide(true, number))
-        *number = -1;
-    check_range(*number, end);
+    (void)decision;
+    return are_all_done(what, NULL);
+}
+
+/* Whether all of these are done. */
+static bool decide_all(int count, MPI_Request requests[])
+{
+    struct list list = { .count = count, .requests = requests };
+    struct decision unused;
+    return decide(&(struct choice){ .kind = DECISION_FOUND, .look = are_all_done, .is_ready = are_all_ready,
+                                    .what = &list }, &unused);
 }
 
 int MPI_Wait(MPI_Request *request, MPI_Status *status)
@@ -183,8 +203,7 @@ int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
     if (teams.is_quiet)
         return PMPI_Test(request, flag, status);
-    int unused = 0;
-    *flag = is_idle(*request) || decide(decides() && is_done(*request), &unused);
+    *flag = is_idle(*request) || decide_all(1, request);
     return *flag ? finish(request, status) : MPI_SUCCESS;
 }
 
@@ -192,13 +211,10 @@ int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *status
 {
     if (teams.is_quiet)
         return PMPI_Testall(count, requests, flag, statuses);
-    bool are_idle = true, are_done = decides();
-    int unused = 0;
+    bool are_idle = true;
     for (int i = 0; i < count; i++)
         are_idle &= is_idle(requests[i]);
-    for (int i = 0; i < count && are_done; i++)
-        are_done = is_done(requests[i]);
-    *flag = are_idle || decide(are_done, &unused);
+    *flag = are_idle || decide_all(count, requests);
     return *flag ? finish_all(count, requests, statuses) : MPI_SUCCESS;
 }
 
@@ -216,6 +232,40 @@ static int find_done(int count, MPI_Request requests[])
     return -1;
 }
 
+static bool find_one(void *what, struct decision *decision)
+{
+    const struct list *list = what;
+    decision->numbers[0] = find_done(list->count, list->requests);
+    return decision->numbers[0] >= 0;
+}
+
+/* What another replica says must make sense here: else one of the two has left the path. */
+static bool is_in_range(int number, int end)
+{
+    if (number >= 0 && number < end)
+        return true;
+    if (!may_drop())
+        leave_path("replica %d of rank %d does other things than replica 0: an error has changed what one of them does",
+                   teams.replica, teams.rank);
+    return false;
+}
+
+static bool is_one_ready(void *what, const struct decision *decision)
+{
+    const struct list *list = what;
+    return is_in_range(decision->numbers[0], list->count) && is_done(list->requests[decision->numbers[0]]);
+}
+
+/* Which one is done; -1 if none is. */
+static int decide_one(int count, MPI_Request requests[], bool waits)
+{
+    struct list list = { .count = count, .requests = requests };
+    struct decision found;
+    bool is_found = decide(&(struct choice){ .kind = DECISION_FOUND, .waits = waits, .look = find_one,
+                                             .is_ready = is_one_ready, .what = &list }, &found);
+    return is_found ? found.numbers[0] : -1;
+}
+
 static bool all_idle(int count, MPI_Request requests[])
 {
     for (int i = 0; i < count; i++) {
@@ -229,20 +279,15 @@ int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *statu
 {
     if (teams.is_quiet)
         return PMPI_Waitany(count, requests, index, status);
-    int found = -1;
     *index = MPI_UNDEFINED;
     if (all_idle(count, requests)) {
         set_empty(status);
         return MPI_SUCCESS;
     }
-    flush_decisions();
     begin_wait("MPI_Waitany", NULL, -1, -1);
-    for (unsigned looks = 0; decides() && (found = find_done(count, requests)) < 0; looks++)
-        rest(looks);
-    must_decide(&found, count);
+    *index = decide_one(count, requests, true);
     end_wait();
-    *index = found;
-    return finish(&requests[found], status);
+    return finish(&requests[*index], status);
 }
 
 int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
@@ -255,47 +300,83 @@ int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_St
         set_empty(status);
         return MPI_SUCCESS;
     }
-    int found = decides() ? find_done(count, requests) : -1;
-    *flag = decide(found >= 0, &found);
+    int found = decide_one(count, requests, false);
+    *flag = found >= 0;
     if (!*flag)
         return MPI_SUCCESS;
-    check_range(found, count);
     *index = found;
     return finish(&requests[found], status);
 }
 
-/* All that are done, in the order of the list. */
-static int find_all_done(int count, MPI_Request requests[], int indices[])
+static bool is_known(const struct list *list, int place)
 {
-    int found = 0;
-    for (int i = 0; i < count; i++) {
-        if (!is_idle(requests[i]) && is_done(requests[i]))
-            indices[found++] = i;
+    for (int i = 0; i < list->known; i++) {
+        if (list->indices[i] == place)
+            return true;
     }
-    return found;
+    return false;
 }
 
-/* Tells or hears which ones; their number is known to all. */
-static void share_indices(int found, int indices[])
+/* How many are done. */
+static bool count_done(void *what, struct decision *decision)
 {
-    for (int i = 0; i < found; i += DECISION_NUMBERS) {
-        struct decision decision = { .kind = DECISION_MORE };
-        int now = found - i < DECISION_NUMBERS ? found - i : DECISION_NUMBERS;
-        for (int j = 0; j < now && decides(); j++)
-            decision.numbers[j] = indices[i + j];
-        if (decides())
-            tell_decision(&decision);
-        else
-            must_hear(&decision);
-        for (int j = 0; j < now; j++)
-            indices[i + j] = decision.numbers[j];
+    const struct list *list = what;
+    for (int i = 0; i < list->count; i++)
+        decision->numbers[0] += !is_idle(list->requests[i]) && is_done(list->requests[i]);
+    return decision->numbers[0] > 0;
+}
+
+/* Whether so many are done here, too, will be seen. */
+static bool is_count_ready(void *what, const struct decision *decision)
+{
+    const struct list *list = what;
+    return is_in_range(decision->numbers[0], list->count + 1);
+}
+
+/* The next ones that are done, in the order of the list, as many as a decision has room for. */
+static bool find_more(void *what, struct decision *decision)
+{
+    const struct list *list = what;
+    int wanted = list->wanted - list->known, found = 0;
+    wanted = wanted < DECISION_NUMBERS ? wanted : DECISION_NUMBERS;
+    for (int i = 0; i < list->count && found < wanted; i++) {
+        if (!is_known(list, i) && !is_idle(list->requests[i]) && is_done(list->requests[i]))
+            decision->numbers[found++] = i;
     }
+    return found == wanted;
+}
+
+static bool are_more_ready(void *what, const struct decision *decision)
+{
+    const struct list *list = what;
+    for (int i = 0; i < DECISION_NUMBERS && list->known + i < list->wanted; i++) {
+        if (!is_in_range(decision->numbers[i], list->count) || !is_done(list->requests[decision->numbers[i]]))
+            return false;
+    }
+    return true;
+}
+
+/* Which ones are done; returns how many. */
+static int decide_some(int count, MPI_Request requests[], int indices[], bool waits)
+{
+    struct list list = { .count = count, .requests = requests, .indices = indices };
+    struct decision found;
+    if (!decide(&(struct choice){ .kind = DECISION_FOUND, .waits = waits, .look = count_done,
+                                  .is_ready = is_count_ready, .what = &list }, &found))
+        return 0;
+    list.wanted = found.numbers[0];
+    while (list.known < list.wanted) {
+        decide(&(struct choice){ .kind = DECISION_MORE, .waits = true, .look = find_more,
+                                 .is_ready = are_more_ready, .what = &list }, &found);
+        for (int i = 0; i < DECISION_NUMBERS && list.known < list.wanted; i++)
+            indices[list.known++] = found.numbers[i];
+    }
+    return list.wanted;
 }
 
 static int finish_some(int found, MPI_Request requests[], int indices[], MPI_Status *statuses)
 {
     int result = MPI_SUCCESS;
-    share_indices(found, indices);
     for (int i = 0; i < found; i++) {
         MPI_Status *status = status_at(statuses, i);
         int one = finish(&requests[indices[i]], status);
@@ -314,12 +395,8 @@ int MPI_Waitsome(int count, MPI_Request requests[], int *completed, int indices[
     *completed = MPI_UNDEFINED;
     if (all_idle(count, requests))
         return MPI_SUCCESS;
-    *completed = 0;
-    flush_decisions();
     begin_wait("MPI_Waitsome", NULL, -1, -1);
-    for (unsigned looks = 0; decides() && !(*completed = find_all_done(count, requests, indices)); looks++)
-        rest(looks);
-    must_decide(completed, count + 1);
+    *completed = decide_some(count, requests, indices, true);
     end_wait();
     return finish_some(*completed, requests, indices, statuses);
 }
@@ -331,12 +408,7 @@ int MPI_Testsome(int count, MPI_Request requests[], int *completed, int indices[
     *completed = MPI_UNDEFINED;
     if (all_idle(count, requests))
         return MPI_SUCCESS;
-    *completed = decides() ? find_all_done(count, requests, indices) : 0;
-    if (!decide(*completed > 0, completed)) {
-        *completed = 0;
-        return MPI_SUCCESS;
-    }
-    check_range(*completed, count + 1);
+    *completed = decide_some(count, requests, indices, false);
     return finish_some(*completed, requests, indices, statuses);
 }
 
@@ -345,17 +417,14 @@ int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
     if (teams.is_quiet)
         return PMPI_Request_get_status(request, flag, status);
     struct request *own = request_of(request);
-    int unused = 0;
     *flag = is_idle(request);
     if (*flag) {
         set_empty(status);
         return MPI_SUCCESS;
     }
-    *flag = decide(decides() && is_done(request), &unused);
+    *flag = decide_all(1, &request);
     if (!*flag)
         return MPI_SUCCESS;
-    for (unsigned looks = 0; !is_done(request); looks++)
-        rest(looks);
     return own ? conclude(own, status) : PMPI_Request_get_status(request, flag, status);
 }
 

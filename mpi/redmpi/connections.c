@@ -1,39 +1,34 @@
 /* See connections.h. */
 #include "connections.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <mpi.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "decisions.h"
 #include "digest.h"
+#include "drops.h"
 #include "events.h"
 #include "history.h"
 #include "log.h"
+#include "paths.h"
 #include "progress.h"
 #include "receives.h"
 #include "requests.h"
+#include "sockets.h"
 #include "teams.h"
 #include "waits.h"
 
-/* Digests that are remembered, addresses of a machine that are tried, and how long each. */
+/* Digests that are remembered. */
 #define REMEMBERED 65536
-#define ADDRESSES 8
-#define CONNECT_SECONDS 5
 
 /* How often it is looked whether this process goes on, and for how many looks it may stand still. */
 #define LOOK_MS 1000
@@ -47,67 +42,34 @@
  * heard that another one is ahead, and so many more. */
 #define MORE_LOOKS 4
 
-/* Where a process can be reached. */
-struct place {
-    uint16_t port;
-    uint16_t count;
-    struct in6_addr addresses[ADDRESSES]; /* IPv4 ones are mapped */
-    uint64_t secret;
-};
-
-/* The first bytes on a connection. */
-struct hello {
-    uint64_t secret;
-    int32_t rank, replica;
-};
-
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
     struct agreement agreement;
     int peers[MOST_REPLICAS]; /* sockets; -1: none */
-    int listener, wake;
+    int links[LINKS]; /* the same to other ranks of the team */
+    int wake;
     const void *message; /* the one of the agreement, while it is here */
     size_t message_bytes;
     void *replacement;
     size_t replacement_bytes;
     bool is_sending, is_leaving, is_ending;
+    struct paths paths;
+    struct log {
+        struct followed *log;
+        int used;
+        uint64_t count;
+    } logs[MOST_REPLICAS], own_log; /* of others, and the one that is to be sent */
+    int own_log_to;
+    uint32_t at_end; /* a mask of those that have come to the end */
+    bool is_end_due, is_over_due; /* to be said */
+    bool is_over_told;
     bool keeps_all; /* nobody votes */
     bool goes_on;   /* where replicas differ; the thread does not read the environment, which the program may change */
     struct comparison comparison; /* of the lowest replica */
     struct tally tally;
-} mine = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .listener = -1, .wake = -1 };
-
-static bool write_all(int to, const void *data, size_t bytes)
-{
-    const char *next = data;
-    while (bytes) {
-        ssize_t written = send(to, next, bytes, MSG_NOSIGNAL);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return false;
-        next += written;
-        bytes -= (size_t)written;
-    }
-    return true;
-}
-
-static bool read_all(int from, void *data, size_t bytes)
-{
-    char *next = data;
-    while (bytes) {
-        ssize_t got = recv(from, next, bytes, 0);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        next += got;
-        bytes -= (size_t)got;
-    }
-    return true;
-}
+} mine = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .wake = -1 };
 
 /* With the lock held. */
 static void lose(int replica)
@@ -116,7 +78,7 @@ static void lose(int replica)
         return;
     close(mine.peers[replica]);
     mine.peers[replica] = -1;
-    if (!mine.is_leaving)
+    if (!mine.is_leaving && !mine.is_over_told)
         tell("lost %d at %lld", replica, event_time());
     agreement_lose(&mine.agreement, replica);
     comparison_lose(&mine.comparison, replica);
@@ -171,7 +133,7 @@ static void end_if_lost(void)
     _exit(STOPPED);
 }
 
-/* Another replica has said how far it is. If it is ahead, it learns in turn how far this one is. */
+/* Without drops: another replica has said how far it is. If it is ahead, it learns in turn how far this one is. */
 static void compare_paths(int other, const struct notice *notice)
 {
     uint64_t mine_then, mine_now, steps = steps_done(&mine_now);
@@ -186,6 +148,92 @@ static void compare_paths(int other, const struct notice *notice)
     }
 }
 
+/* To the other replicas of this rank, and to its two neighbours in the team. */
+static void send_to_all(const struct notice *notice)
+{
+    for (int i = 0; i < teams.replicas; i++) {
+        if (mine.peers[i] >= 0)
+            write_all(mine.peers[i], notice, sizeof *notice);
+    }
+    for (int i = 0; i < LINKS; i++) {
+        if (mine.links[i] >= 0)
+            write_all(mine.links[i], notice, sizeof *notice);
+    }
+}
+
+/* With the lock held: teams are dropped. All processes hear of it. */
+static void drop_teams(uint32_t out)
+{
+    uint32_t news = leave_teams_out(out);
+    if (!news)
+        return;
+    for (uint32_t left = news; left; left &= left - 1) {
+        int team = __builtin_ctz(left);
+        if (team != teams.replica)
+            agreement_lose(&mine.agreement, team);
+    }
+    paths_leave_out(&mine.paths, news);
+    send_to_all(&(struct notice){ .kind = NOTICE_OUT, .number = news });
+    pthread_cond_broadcast(&mine.changed);
+}
+
+/* With the lock held: a vote has found that these replicas of this rank have left the path. */
+static void drop_replicas(uint32_t out, const char *why)
+{
+    for (uint32_t left = out; left; left &= left - 1)
+        tell("dropped %d at %lld %s", __builtin_ctz(left), event_time(), why);
+    if (out)
+        drop_teams(out);
+    if (mine.paths.is_stopped) {
+        tell("diverged all replicas of rank %d do different things: errors have changed what they do", teams.rank);
+        _exit(STOPPED);
+    }
+}
+
+static void send_paths(void)
+{
+    struct notice notice;
+    int to;
+    while (paths_say(&mine.paths, &to, &notice)) {
+        if (mine.peers[to] >= 0)
+            write_all(mine.peers[to], &notice, sizeof notice);
+    }
+}
+
+static const char other_calls[] = "it made other calls than the others";
+
+/* Another replica has said how far it is, or voted. */
+static void hear_of_path(int from, const struct notice *notice)
+{
+    struct course course;
+    find_course(&course);
+    if (notice->kind == NOTICE_PATH && notice->number > course.now.steps && !still_when_behind)
+        still_when_behind = still ? still : 1;
+    drop_replicas(paths_hear(&mine.paths, from, notice, &course), other_calls);
+    send_paths();
+}
+
+/* A replica that computes for ever, while another one has gone on. */
+static bool is_in_loop(void)
+{
+    return still_when_behind && still > 2 * still_when_behind + MORE_LOOKS && !is_waiting();
+}
+
+/* With the lock held, from time to time. */
+static void look_at_paths(void)
+{
+    struct course course;
+    find_course(&course);
+    if (is_out(teams.replica))
+        return;
+    if (still % STILL_LOOKS == 0)
+        paths_report(&mine.paths, &course);
+    drop_replicas(paths_go_on(&mine.paths, &course), other_calls);
+    if (is_in_loop() && live_teams() > 2)
+        drop_replicas(UINT32_C(1) << teams.replica, "it computes for ever");
+    send_paths();
+}
+
 /* Tells the others how far this process is when it stands still. */
 static void look_at_progress(void)
 {
@@ -195,15 +243,19 @@ static void look_at_progress(void)
     still = own.number == before ? still + 1 : 0;
     still_when_behind = still ? still_when_behind : 0;
     before = own.number;
-    end_if_lost();
-    if (still < STILL_LOOKS || still % STILL_LOOKS)
-        return;
     pthread_mutex_lock(&mine.lock);
-    for (int i = 0; i < teams.replicas; i++) {
-        if (mine.peers[i] >= 0)
-            write_all(mine.peers[i], &own, sizeof own);
+    if (may_drop()) {
+        look_at_paths();
+        stop_program();
+        send_all();
+    } else if (still >= STILL_LOOKS && still % STILL_LOOKS == 0) {
+        for (int i = 0; i < teams.replicas; i++) {
+            if (mine.peers[i] >= 0)
+                write_all(mine.peers[i], &own, sizeof own);
+        }
     }
     pthread_mutex_unlock(&mine.lock);
+    end_if_lost();
 }
 
 /* What the program received was not the same in all replicas. */
@@ -250,7 +302,7 @@ static void bring_marks(void)
         struct notice notice;
         struct mark marks[MARKS];
     } batch = { .notice = { .kind = NOTICE_MARKS } };
-    if (decides()) {
+    if (leads()) {
         compare_marks();
         return;
     }
@@ -269,6 +321,136 @@ static bool hear_marks(int from, uint64_t count)
     return true;
 }
 
+/* The decisions that another replica has followed have begun to arrive. */
+static bool hear_log(int from, const struct notice *notice)
+{
+    struct log *log = &mine.logs[from];
+    if (notice->number > MOST_FOLLOWED)
+        return false;
+    struct followed *entries = malloc(sizeof *entries * (notice->number + 1));
+    if (!entries)
+        stop_job("no memory for decisions");
+    if (!read_all(mine.peers[from], entries, sizeof *entries * notice->number))
+        return false;
+    pthread_mutex_lock(&mine.lock);
+    *log = (struct log){ .log = entries, .used = (int)notice->number, .count = notice->digest.low };
+    pthread_mutex_unlock(&mine.lock);
+    return true;
+}
+
+static void send_log(void)
+{
+    struct log *log = &mine.own_log;
+    struct notice notice = { .kind = NOTICE_TAKE, .number = (uint64_t)log->used, .digest = { .low = log->count } };
+    int to = mine.peers[mine.own_log_to];
+    if (!log->log)
+        return;
+    if (to >= 0 && write_all(to, &notice, sizeof notice))
+        write_all(to, log->log, sizeof *log->log * (size_t)log->used);
+    free(log->log);
+    log->log = NULL;
+}
+
+void hand_over_log(int to, struct followed *log, int used, uint64_t count)
+{
+    pthread_mutex_lock(&mine.lock);
+    mine.own_log = (struct log){ .log = log, .used = used, .count = count };
+    mine.own_log_to = to;
+    pthread_mutex_unlock(&mine.lock);
+    wake_connections();
+}
+
+bool take_log(int from, struct followed **log, int *used, uint64_t *count)
+{
+    pthread_mutex_lock(&mine.lock);
+    struct log *came = &mine.logs[from];
+    bool is_here = came->log != NULL;
+    if (is_here) {
+        *log = came->log;
+        *used = came->used;
+        *count = came->count;
+    }
+    pthread_mutex_unlock(&mine.lock);
+    return is_here;
+}
+
+/* With the lock held: all have come to the end, and those that are dropped may end, too. */
+static void hear_over(void)
+{
+    if (mine.is_over_told)
+        return;
+    mine.is_over_told = true;
+    send_to_all(&(struct notice){ .kind = NOTICE_OVER });
+    end_sleep();
+}
+
+/* With the lock held: this process has come to the end, or all have. */
+static void send_ends(void)
+{
+    struct course course;
+    if (mine.is_end_due) {
+        find_course(&course);
+        struct notice own = { .kind = NOTICE_AT_END, .number = course.now.steps };
+        own.digest = (struct digest){ .low = course.now.hash, .high = course.now.decisions };
+        for (int i = 0; i < teams.replicas; i++) {
+            if (mine.peers[i] >= 0)
+                write_all(mine.peers[i], &own, sizeof own);
+        }
+        mine.is_end_due = false;
+    }
+    if (mine.is_over_due)
+        hear_over();
+}
+
+/* News that concern all ranks. */
+static void hear_news(const struct notice *notice)
+{
+    if (notice->kind == NOTICE_OUT)
+        drop_teams((uint32_t)notice->number);
+    if (notice->kind == NOTICE_OVER)
+        hear_over();
+}
+
+static void hear_link(int place)
+{
+    struct notice notice;
+    bool is_read = read_all(mine.links[place], &notice, sizeof notice);
+    pthread_mutex_lock(&mine.lock);
+    if (!is_read) {
+        close(mine.links[place]);
+        mine.links[place] = -1;
+    } else {
+        hear_news(&notice);
+        send_all();
+    }
+    pthread_mutex_unlock(&mine.lock);
+}
+
+/* With the lock held: what is not of the agreement. False if it is. */
+static bool hear_other(int from, const struct notice *notice)
+{
+    switch (notice->kind) {
+    case NOTICE_PATH:
+    case NOTICE_ASK_PATH:
+    case NOTICE_VOTE:
+        if (may_drop())
+            hear_of_path(from, notice);
+        else
+            compare_paths(from, notice);
+        return true;
+    case NOTICE_OUT:
+    case NOTICE_OVER:
+        hear_news(notice);
+        return true;
+    case NOTICE_AT_END:
+        mine.at_end |= UINT32_C(1) << from;
+        hear_of_path(from, &(struct notice){ .kind = NOTICE_PATH, .number = notice->number, .digest = notice->digest });
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* A notice has begun to arrive. */
 static void hear(int from)
 {
@@ -277,6 +459,8 @@ static void hear(int from)
     bool is_read = read_all(mine.peers[from], &notice, sizeof notice);
     if (is_read && notice.kind == NOTICE_MARKS)
         is_read = hear_marks(from, notice.number);
+    if (is_read && notice.kind == NOTICE_TAKE)
+        is_read = hear_log(from, &notice);
     if (is_read && notice.kind == NOTICE_COMPARED)
         free_entries(notice.number);
     if (is_read && notice.kind == NOTICE_MESSAGE) {
@@ -289,9 +473,7 @@ static void hear(int from)
     pthread_mutex_lock(&mine.lock);
     if (!is_read) {
         lose(from);
-    } else if (notice.kind == NOTICE_PATH) {
-        compare_paths(from, &notice);
-    } else {
+    } else if (!hear_other(from, &notice)) {
         bool was = mine.agreement.is_replaced;
         agreement_hear(&mine.agreement, from, &notice);
         if (!was && mine.agreement.is_replaced) {
@@ -332,19 +514,22 @@ static void *answer(void *unused)
 {
     (void)unused;
     for (;;) {
-        struct pollfd waited[MOST_REPLICAS + 1] = { { .fd = mine.wake, .events = POLLIN } };
+        struct pollfd waited[MOST_REPLICAS + 1 + LINKS] = { { .fd = mine.wake, .events = POLLIN } };
+        const int others = teams.replicas + 1;
         pthread_mutex_lock(&mine.lock);
         bool is_over = mine.is_ending;
         for (int i = 0; i < teams.replicas; i++) {
             waited[i + 1] = (struct pollfd){ .fd = mine.peers[i], .events = POLLIN };
             is_over &= mine.peers[i] < 0;
         }
+        for (int i = 0; i < LINKS; i++)
+            waited[others + i] = (struct pollfd){ .fd = mine.links[i], .events = POLLIN };
         pthread_mutex_unlock(&mine.lock);
         if (is_over) {
             mine.tally.thread_ns = cpu_time(CLOCK_THREAD_CPUTIME_ID);
             return NULL;
         }
-        int ready = poll(waited, (nfds_t)teams.replicas + 1, compares_later() ? MARKS_MS : LOOK_MS);
+        int ready = poll(waited, (nfds_t)(others + LINKS), compares_later() ? MARKS_MS : LOOK_MS);
         look_at_wait();
         do_what_is_due();
         if (ready <= 0)
@@ -353,6 +538,10 @@ static void *answer(void *unused)
             if (waited[i + 1].revents)
                 hear(i);
         }
+        for (int i = 0; i < LINKS; i++) {
+            if (waited[others + i].revents)
+                hear_link(i);
+        }
         if (waited[0].revents) {
             uint64_t count;
             ssize_t got = read(mine.wake, &count, sizeof count);
@@ -360,6 +549,8 @@ static void *answer(void *unused)
             if (compares_later())
                 bring_marks();
             pthread_mutex_lock(&mine.lock);
+            send_log();
+            send_ends();
             send_all();
             pthread_mutex_unlock(&mine.lock);
         }
@@ -373,146 +564,16 @@ void wake_connections(void)
     (void)written;
 }
 
-/* The addresses of this machine; those of its own loop last. */
-static void find_addresses(struct place *place)
-{
-    struct ifaddrs *all;
-    if (getifaddrs(&all))
-        return;
-    for (int loops = 0; loops < 2; loops++) {
-        for (struct ifaddrs *one = all; one && place->count < ADDRESSES; one = one->ifa_next) {
-            bool is_loop = one->ifa_flags & IFF_LOOPBACK;
-            struct in6_addr *to = &place->addresses[place->count];
-            if (!one->ifa_addr || !(one->ifa_flags & IFF_UP) || is_loop != loops)
-                continue;
-            if (one->ifa_addr->sa_family == AF_INET) {
-                memset(to, 0, 10);
-                memset(to->s6_addr + 10, 0xff, 2);
-                memcpy(to->s6_addr + 12, &((struct sockaddr_in *)one->ifa_addr)->sin_addr, 4);
-                place->count++;
-            } else if (one->ifa_addr->sa_family == AF_INET6 &&
-                       !IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)one->ifa_addr)->sin6_addr)) {
-                *to = ((struct sockaddr_in6 *)one->ifa_addr)->sin6_addr;
-                place->count++;
-            }
-        }
-    }
-    freeifaddrs(all);
-}
-
-/* Listens on a port of its own, on all addresses. */
-static uint16_t begin_listening(void)
-{
-    struct sockaddr_in6 own = { .sin6_family = AF_INET6, .sin6_addr = in6addr_any };
-    socklen_t length = sizeof own;
-    int no = 0;
-    mine.listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (mine.listener < 0)
-        stop_job("no socket for the connections between replicas: %s", strerror(errno));
-    setsockopt(mine.listener, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-    if (bind(mine.listener, (struct sockaddr *)&own, sizeof own) || listen(mine.listener, MOST_REPLICAS) ||
-        getsockname(mine.listener, (struct sockaddr *)&own, &length))
-        stop_job("no port for the connections between replicas: %s", strerror(errno));
-    return own.sin6_port;
-}
-
-/* Whether the process at the other end is the one that is meant: several nodes may have the same address. */
-static bool is_meant(int connection, const struct hello *hello)
-{
-    uint64_t answer;
-    return write_all(connection, hello, sizeof *hello) && read_all(connection, &answer, sizeof answer) &&
-           answer == hello->secret;
-}
-
-static void wait_so_long(int connection, int seconds)
-{
-    struct timeval patience = { .tv_sec = seconds };
-    setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-}
-
-/* A connection to one of these addresses; -1 if none answers. */
-static int connect_to(const struct place *place, const struct hello *hello)
-{
-    for (int i = 0; i < place->count; i++) {
-        struct sockaddr_in6 to = { .sin6_family = AF_INET6,
-                                   .sin6_port = place->port,
-                                   .sin6_addr = place->addresses[i] };
-        int one = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        wait_so_long(one, CONNECT_SECONDS);
-        if (one >= 0 && !connect(one, (struct sockaddr *)&to, sizeof to) && is_meant(one, hello)) {
-            wait_so_long(one, 0);
-            return one;
-        }
-        if (one >= 0)
-            close(one);
-    }
-    return -1;
-}
-
-static void keep_connection(int replica, int connection)
-{
-    int yes = 1;
-    setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    mine.peers[replica] = connection;
-}
-
-/* The replicas after this one connect to it. */
-static void accept_others(const struct place *own)
-{
-    for (int missing = teams.replicas - 1 - teams.replica; missing;) {
-        struct hello hello;
-        struct pollfd waited = { .fd = mine.listener, .events = POLLIN };
-        if (poll(&waited, 1, 1000 * CONNECT_SECONDS * ADDRESSES) == 0)
-            stop_job("replica %d of rank %d: %d others do not connect; is there a firewall between the nodes?",
-                     teams.replica, teams.rank, missing);
-        int connection = accept4(mine.listener, NULL, NULL, SOCK_CLOEXEC);
-        if (connection < 0)
-            continue;
-        wait_so_long(connection, CONNECT_SECONDS);
-        bool is_one = read_all(connection, &hello, sizeof hello) && hello.secret == own->secret &&
-                      hello.rank == teams.rank && hello.replica > teams.replica && hello.replica < teams.replicas &&
-                      mine.peers[hello.replica] < 0 && write_all(connection, &own->secret, sizeof own->secret);
-        if (!is_one) {
-            close(connection);
-            continue;
-        }
-        wait_so_long(connection, 0);
-        keep_connection(hello.replica, connection);
-        missing--;
-    }
-}
-
-static void connect_replicas(void)
-{
-    struct place own = { .port = begin_listening() }, places[MOST_REPLICAS];
-    if (getrandom(&own.secret, sizeof own.secret, 0) != sizeof own.secret)
-        stop_job("no random number: %s", strerror(errno));
-    find_addresses(&own);
-    PMPI_Allgather(&own, sizeof own, MPI_BYTE, places, sizeof own, MPI_BYTE, teams.column);
-    for (int i = 0; i < teams.replica; i++) {
-        struct hello hello = { .secret = places[i].secret, .rank = teams.rank, .replica = teams.replica };
-        int connection = connect_to(&places[i], &hello);
-        if (connection < 0)
-            stop_job("replica %d of rank %d cannot connect to replica %d; is there a firewall between the nodes?",
-                     teams.replica, teams.rank, i);
-        keep_connection(i, connection);
-    }
-    accept_others(&own);
-    close(mine.listener);
-}
-
 void begin_connections(void)
 {
     static struct digest remembered[REMEMBERED];
     static struct mark marks[MOST_REPLICAS * LOG_PLACES];
-    for (int i = 0; i < MOST_REPLICAS; i++)
-        mine.peers[i] = -1;
     mine.keeps_all = keeps_all();
     mine.goes_on = goes_on();
     agreement_begin(&mine.agreement, teams.replicas, teams.replica, remembered, REMEMBERED);
     comparison_begin(&mine.comparison, teams.replicas, marks, LOG_PLACES);
-    connect_replicas();
+    paths_begin(&mine.paths, teams.replicas, teams.replica);
+    connect_all(mine.peers, mine.links);
     mine.wake = eventfd(0, EFD_CLOEXEC);
     /* The program's signals are for its own threads. */
     sigset_t all, before;
@@ -545,27 +606,6 @@ static void wait_for_replicas(void)
     complete_alone(&request);
 }
 
-void end_connections(void)
-{
-    pthread_mutex_lock(&mine.lock);
-    mine.is_leaving = true;
-    pthread_mutex_unlock(&mine.lock);
-    wait_for_replicas();
-    compare_ends();
-    finish_log();
-    wait_for_replicas();
-    pthread_mutex_lock(&mine.lock);
-    mine.is_ending = true;
-    for (int i = 0; i < teams.replicas; i++) {
-        if (mine.peers[i] >= 0)
-            shutdown(mine.peers[i], SHUT_RDWR);
-    }
-    pthread_mutex_unlock(&mine.lock);
-    wake_connections();
-    pthread_join(mine.thread, NULL);
-    close(mine.wake);
-}
-
 /* Waits until the agreement knows more. Meanwhile the MPI goes on: others may need what this process sends. */
 static void wait_for_others(void)
 {
@@ -576,14 +616,70 @@ static void wait_for_others(void)
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
     }
-    if (pthread_cond_timedwait(&mine.changed, &mine.lock, &until) != ETIMEDOUT)
+    if (pthread_cond_timedwait(&mine.changed, &mine.lock, &until) != ETIMEDOUT && !is_out(teams.replica))
         return;
     pthread_mutex_unlock(&mine.lock);
     int unused;
+    stay_in();
     flush_decisions();
     advance_receives();
     PMPI_Iprobe(MPI_ANY_SOURCE, TAG_NONE, teams.column, &unused, MPI_STATUS_IGNORE);
     pthread_mutex_lock(&mine.lock);
+}
+
+static bool are_all_at_end(void)
+{
+    for (int i = 0; i < teams.replicas; i++) {
+        if (i != teams.replica && !is_out(i) && !(mine.at_end >> i & 1))
+            return false;
+    }
+    return true;
+}
+
+/* Where teams may be dropped: waits for those that are left, and lets those that are not end. */
+static void meet_at_end(void)
+{
+    MPI_Request request;
+    pthread_mutex_lock(&mine.lock);
+    mine.is_end_due = true;
+    wake_connections();
+    while (!are_all_at_end() || mine.paths.step)
+        wait_for_others();
+    pthread_mutex_unlock(&mine.lock);
+    stay_in();
+    PMPI_Ibarrier(teams.team, &request);
+    complete_alone(&request);
+    pthread_mutex_lock(&mine.lock);
+    mine.is_over_due = true;
+    wake_connections();
+    while (!mine.is_over_told)
+        wait_for_others();
+    pthread_mutex_unlock(&mine.lock);
+}
+
+void end_connections(void)
+{
+    pthread_mutex_lock(&mine.lock);
+    mine.is_leaving = true;
+    pthread_mutex_unlock(&mine.lock);
+    if (may_drop()) {
+        meet_at_end();
+    } else {
+        wait_for_replicas();
+        compare_ends();
+        finish_log();
+        wait_for_replicas();
+    }
+    pthread_mutex_lock(&mine.lock);
+    mine.is_ending = true;
+    for (int i = 0; i < teams.replicas; i++) {
+        if (mine.peers[i] >= 0)
+            shutdown(mine.peers[i], SHUT_RDWR);
+    }
+    pthread_mutex_unlock(&mine.lock);
+    wake_connections();
+    pthread_join(mine.thread, NULL);
+    close(mine.wake);
 }
 
 /* Without a vote: this replica keeps what it has. */
@@ -612,7 +708,7 @@ struct verdict agree(const void *message, const struct digest *digest, const str
         wake_connections();
     while (agreement->state == AGREEMENT_WAITS || agreement->outs || mine.is_sending)
         wait_for_others();
-    if (agreement->is_voting) {
+    if (agreement->is_voting && (agreement_differs(agreement) || agreement->state == AGREEMENT_STOPPED)) {
         verdict.differed = true;
         verdict.is_accepted = agreement->state == AGREEMENT_ACCEPTED;
         verdict.number = mine.tally.compared;
@@ -643,7 +739,7 @@ static void replace(struct verdict *verdict, const struct copy *right)
     mine.tally.replaced++;
 }
 
-struct verdict take_majority(const struct copy copies[], int count)
+struct verdict take_majority(const struct copy copies[], const int of[], int count)
 {
     struct verdict verdict = { .number = ++mine.tally.compared };
     int right = mine.keeps_all ? -1 : majority_of(copies, count);
@@ -651,7 +747,7 @@ struct verdict take_majority(const struct copy copies[], int count)
     for (int i = 0; i < count; i++) {
         verdict.differed |= !same_copy(&copies[0], &copies[i]);
         if (right >= 0 && !same_copy(&copies[right], &copies[i]))
-            verdict.wrong |= UINT32_C(1) << team_before(i);
+            verdict.wrong |= UINT32_C(1) << of[i];
     }
     mine.tally.differed += verdict.differed;
     if (right > 0)

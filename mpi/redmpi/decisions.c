@@ -1,6 +1,10 @@
 /* See decisions.h. */
 #include "decisions.h"
 
+#include <stdlib.h>
+
+#include "connections.h"
+#include "drops.h"
 #include "events.h"
 #include "history.h"
 #include "receives.h"
@@ -17,28 +21,59 @@
 /* Decisions on their way. */
 #define PLACES 64
 
+/* The log of another replica, which has sent it to this one. */
+struct heir {
+    struct followed *log;
+    int used;
+    uint64_t count;
+};
+
 static struct {
+    int first; /* the replica whose decisions are followed */
+    struct succession followed;
     /* Of the one who decides. */
     int in_vain, untold; /* tests since something was found; and those not told yet */
     double told; /* the time when some were told */
     struct decision places[PLACES];
     MPI_Request sends[PLACES][MOST_REPLICAS];
     unsigned next;
+    /* Since another one was dropped, of the one who decides. */
+    bool is_taking;                   /* it waits for the logs of others */
+    struct heir heirs[MOST_REPLICAS]; /* the last ones that came */
+    int script;                       /* the replica whose log it follows first; -1: none */
     /* Of the others. */
-    struct decision arriving;
+    struct decision *arriving;
     MPI_Request receive;
     int vain_ones; /* that are still to be said */
     bool is_here;  /* `arriving` is the next one */
-} stream = { .receive = MPI_REQUEST_NULL };
+} stream = { .receive = MPI_REQUEST_NULL, .script = -1 };
 
-bool decides(void)
+bool leads(void)
 {
-    return teams.replica == 0;
+    return teams.replica == stream.first && !stream.is_taking;
+}
+
+static bool decides(void)
+{
+    return leads() && stream.script < 0;
 }
 
 static void listen(void)
 {
-    PMPI_Irecv(&stream.arriving, sizeof stream.arriving, MPI_BYTE, 0, TAG_DECISION, teams.column, &stream.receive);
+    PMPI_Irecv(stream.arriving, sizeof *stream.arriving, MPI_BYTE, stream.first, TAG_DECISION, teams.column,
+               &stream.receive);
+}
+
+/* What a receive that is given up may still write to stays. */
+static void begin_listening(void)
+{
+    stream.arriving = malloc(sizeof *stream.arriving);
+    if (!stream.arriving)
+        stop_job("no memory for decisions");
+    stream.is_here = false;
+    stream.vain_ones = 0;
+    if (teams.replica != stream.first)
+        listen();
 }
 
 void begin_decisions(void)
@@ -46,19 +81,40 @@ void begin_decisions(void)
     for (int i = 0; i < PLACES; i++)
         for (int j = 0; j < MOST_REPLICAS; j++)
             stream.sends[i][j] = MPI_REQUEST_NULL;
-    if (!decides())
-        listen();
+    begin_listening();
 }
 
-static void send_decision(const struct decision *decision)
+static bool hears(int replica)
+{
+    return replica != teams.replica && !is_out(replica);
+}
+
+/* Nobody waits for one that is dropped. */
+static void complete_send(MPI_Request *send, int to)
+{
+    int is_done = 0;
+    for (unsigned looks = 0; !is_done && *send != MPI_REQUEST_NULL; looks++) {
+        if (is_out(to))
+            PMPI_Request_free(send);
+        else
+            PMPI_Test(send, &is_done, MPI_STATUS_IGNORE);
+        if (!is_done)
+            rest(looks);
+    }
+}
+
+/* Sends one that is the last of so many, to those that have not followed as many. */
+static void send_decision(const struct decision *decision, uint64_t count)
 {
     unsigned place = stream.next++ % PLACES;
     MPI_Request *sends = stream.sends[place];
-    for (int i = 1; i < teams.replicas; i++)
-        complete_alone(&sends[i]);
+    for (int i = 0; i < teams.replicas; i++)
+        complete_send(&sends[i], i);
     stream.places[place] = *decision;
-    for (int i = 1; i < teams.replicas; i++)
-        PMPI_Isend(&stream.places[place], sizeof *decision, MPI_BYTE, i, TAG_DECISION, teams.column, &sends[i]);
+    for (int i = 0; i < teams.replicas; i++) {
+        if (hears(i) && (decision->kind == DECISION_RESOLVED || count > stream.heirs[i].count))
+            PMPI_Isend(&stream.places[place], sizeof *decision, MPI_BYTE, i, TAG_DECISION, teams.column, &sends[i]);
+    }
 }
 
 void flush_decisions(void)
@@ -68,31 +124,74 @@ void flush_decisions(void)
     struct decision decision = { .kind = DECISION_NOTHING, .numbers = { stream.untold } };
     stream.untold = 0;
     stream.told = PMPI_Wtime();
-    send_decision(&decision);
+    send_decision(&decision, stream.followed.count);
 }
 
-void tell_nothing(void)
+/* A decision is carried out. */
+static void follow(const struct decision *decision)
 {
+    succession_follow(&stream.followed, decision);
+    if (decision->kind != DECISION_NOTHING)
+        record_step(STEP_DECISION, decision->kind, 0, 0);
+    record_decision();
+}
+
+/* Whether another one has followed more than this one, and must not hear it again. */
+static bool is_behind(void)
+{
+    for (int i = 0; i < teams.replicas; i++) {
+        if (stream.heirs[i].count > stream.followed.count)
+            return true;
+    }
+    return false;
+}
+
+static void tell_nothing(void)
+{
+    follow(&(struct decision){ .kind = DECISION_NOTHING });
     stream.untold++;
-    if (++stream.in_vain <= TOLD_AT_ONCE ||
+    if (++stream.in_vain <= TOLD_AT_ONCE || is_behind() ||
         (stream.untold >= TOLD_TOGETHER && PMPI_Wtime() - stream.told >= BETWEEN))
         flush_decisions();
 }
 
-void tell_decision(const struct decision *decision)
+static void tell_decision(const struct decision *decision)
 {
     flush_decisions();
-    if (decision->kind != DECISION_RESOLVED) {
-        stream.in_vain = 0;
-        record_step(STEP_DECISION, decision->kind, 0, 0);
+    stream.in_vain = 0;
+    follow(decision);
+    send_decision(decision, stream.followed.count);
+}
+
+void tell_resolved(uint64_t receive, int source, int tag)
+{
+    flush_decisions();
+    send_decision(&(struct decision){ .kind = DECISION_RESOLVED, .receive = receive, .numbers = { source, tag } }, 0);
+}
+
+void keep_resolved(uint64_t receive, int source, int tag)
+{
+    struct decision decision = { .kind = DECISION_RESOLVED, .receive = receive, .numbers = { source, tag } };
+    succession_follow(&stream.followed, &decision);
+}
+
+bool was_resolved(uint64_t receive, int *source, int *tag)
+{
+    struct decision decision;
+    for (int i = 0; i < teams.replicas; i++) {
+        if (followed_receive(stream.heirs[i].log, stream.heirs[i].used, receive, &decision)) {
+            *source = decision.numbers[0];
+            *tag = decision.numbers[1];
+            return true;
+        }
     }
-    send_decision(decision);
+    return false;
 }
 
 static bool has_arrived(void)
 {
     int is_there = stream.is_here;
-    if (!is_there)
+    if (!is_there && stream.receive != MPI_REQUEST_NULL)
         PMPI_Test(&stream.receive, &is_there, MPI_STATUS_IGNORE);
     stream.is_here = is_there;
     return is_there;
@@ -102,8 +201,8 @@ static bool has_arrived(void)
  * posted them: the one who decides may be ahead. */
 static bool has_come(void)
 {
-    while (has_arrived() && stream.arriving.kind == DECISION_RESOLVED) {
-        struct decision decided = stream.arriving;
+    while (has_arrived() && stream.arriving->kind == DECISION_RESOLVED) {
+        struct decision decided = *stream.arriving;
         if (!was_posted(decided.receive))
             return false;
         stream.is_here = false;
@@ -115,64 +214,199 @@ static bool has_come(void)
 
 void look_for_decisions(void)
 {
-    has_come();
+    if (teams.replica != stream.first)
+        has_come();
 }
 
-static _Noreturn void leave(void)
+/* Another one decides from now on. What was heard and not carried out never was. */
+static void change_first(void)
 {
-    leave_path("replica %d of rank %d does other things than replica 0: an error has changed what one of them does",
-             teams.replica, teams.rank);
+    if (stream.receive != MPI_REQUEST_NULL) {
+        PMPI_Cancel(&stream.receive);
+        PMPI_Request_free(&stream.receive);
+    }
+    stream.first = first_team();
+    stream.untold = 0;
+    stream.is_taking = teams.replica == stream.first;
+    begin_listening();
+    revoke_receives();
+    if (stream.is_taking)
+        return;
+    struct followed *log = malloc(sizeof *log * MOST_FOLLOWED);
+    if (!log)
+        stop_job("no memory for decisions");
+    hand_over_log(stream.first, log, succession_copy(&stream.followed, log), stream.followed.count);
 }
 
-void must_hear(struct decision *decision)
+/* Tells a replica what it has not followed yet, of what this one has. */
+static void tell_missing(int to)
 {
-    if (!hear_decision(decision))
-        leave();
+    struct followed *log = malloc(sizeof *log * MOST_FOLLOWED);
+    int used = log ? succession_copy(&stream.followed, log) : 0;
+    if (stream.followed.first > stream.heirs[to].count)
+        stop_job("replica %d of rank %d is too far behind to go on", to, teams.rank);
+    for (int i = 0; i < used; i++) {
+        struct decision *decision = &log[i].decision;
+        MPI_Request request;
+        uint64_t missing = log[i].count > stream.heirs[to].count ? log[i].count - stream.heirs[to].count : 0;
+        if (decision->kind != DECISION_RESOLVED && !missing)
+            continue;
+        if (decision->kind == DECISION_NOTHING && (uint64_t)decision->numbers[0] > missing)
+            decision->numbers[0] = (int32_t)missing;
+        /* The log stays until it is sent, however long that takes. */
+        PMPI_Isend(decision, sizeof *decision, MPI_BYTE, to, TAG_DECISION, teams.column, &request);
+        PMPI_Request_free(&request);
+    }
 }
 
-bool hear_decision(struct decision *decision)
+/* This one decides when it has heard how far all others are. */
+static void take_over(void)
 {
-    for (unsigned looks = 0; !stream.vain_ones && !has_come(); looks++)
-        rest(looks);
+    uint64_t most = stream.followed.count;
+    for (int i = 0; i < teams.replicas; i++) {
+        struct heir *heir = &stream.heirs[i];
+        if (hears(i) && !take_log(i, &heir->log, &heir->used, &heir->count))
+            return;
+    }
+    stream.is_taking = false;
+    stream.script = -1;
+    for (int i = 0; i < teams.replicas; i++) {
+        if (!hears(i))
+            continue;
+        tell_missing(i);
+        if (stream.heirs[i].count > most) {
+            most = stream.heirs[i].count;
+            stream.script = i;
+        }
+    }
+    post_as_first();
+}
+
+void look_for_succession(void)
+{
+    if (!teams_out())
+        return;
+    if (stream.first != first_team())
+        change_first();
+    if (stream.is_taking)
+        take_over();
+}
+
+/* The next decision that another one has followed; false if this one decides again. */
+static bool read_script(struct decision *decision)
+{
+    const struct heir *heir = &stream.heirs[stream.script];
+    bool is_there = next_followed(heir->log, heir->used, stream.followed.count, decision);
+    if (!is_there)
+        stream.script = -1;
+    return is_there;
+}
+
+/* Whether a decision is there to be followed. */
+static bool find_decision(struct decision *decision)
+{
+    if (stream.script >= 0 && leads())
+        return read_script(decision);
+    if (teams.replica == stream.first)
+        return false;
+    if (!stream.vain_ones && !has_come())
+        return false;
+    *decision = stream.vain_ones ? (struct decision){ .kind = DECISION_NOTHING } : *stream.arriving;
+    return true;
+}
+
+/* It was carried out, and the next one may come. */
+static void pass_on(const struct decision *decision)
+{
+    if (teams.replica == stream.first) {
+        struct decision one = *decision;
+        one.numbers[0] = one.kind == DECISION_NOTHING ? 1 : one.numbers[0];
+        send_decision(&one, stream.followed.count);
+        return;
+    }
     if (!stream.vain_ones) {
-        if (stream.arriving.kind != decision->kind && stream.arriving.kind != DECISION_NOTHING)
-            leave();
-        *decision = stream.arriving;
+        stream.vain_ones = decision->kind == DECISION_NOTHING ? decision->numbers[0] : 0;
         stream.is_here = false;
         if (decision->kind != DECISION_END)
             listen();
-        if (decision->kind != DECISION_NOTHING) {
-            record_step(STEP_DECISION, decision->kind, 0, 0);
-            return true;
-        }
-        stream.vain_ones = decision->numbers[0];
     }
-    stream.vain_ones--;
-    return false;
+    stream.vain_ones -= decision->kind == DECISION_NOTHING;
 }
 
-bool decide(bool is_found, int *number)
+static void leave(void)
 {
-    struct decision decision = { .kind = DECISION_FOUND, .numbers = { *number } };
-    if (decides() && !is_found)
-        tell_nothing();
-    else if (decides())
-        tell_decision(&decision);
-    else
-        is_found = hear_decision(&decision);
-    *number = decision.numbers[0];
-    return is_found;
+    if (!may_drop())
+        leave_path("replica %d of rank %d does other things than replica 0: an error has changed what one of them does",
+                   teams.replica, teams.rank);
+}
+
+/* Whether the program can go on with this. If not, a replica has left the path: the vote finds which one. */
+static bool can_follow(const struct choice *choice, const struct decision *decision)
+{
+    bool fits = decision->kind == (int)choice->kind || (decision->kind == DECISION_NOTHING && !choice->waits);
+    if (!fits)
+        leave();
+    return fits && (decision->kind == DECISION_NOTHING || !choice->is_ready ||
+                    choice->is_ready(choice->what, decision));
+}
+
+/* Waits until a decision is there and can be carried out; false if this replica decides meanwhile. */
+static bool follow_next(const struct choice *choice, struct decision *decision)
+{
+    bool is_followed = false;
+    flush_decisions();
+    expect_decision(stream.first, (int)choice->kind);
+    for (unsigned looks = 0; !is_followed && !decides(); looks++) {
+        advance_receives();
+        is_followed = find_decision(decision) && can_follow(choice, decision);
+        if (!is_followed)
+            rest(looks);
+        if (!is_followed)
+            expect_decision(stream.first, (int)choice->kind);
+    }
+    expect_decision(-1, 0);
+    if (!is_followed)
+        return false;
+    follow(decision);
+    pass_on(decision);
+    return true;
+}
+
+bool decide(const struct choice *choice, struct decision *decision)
+{
+    for (unsigned looks = 0;; looks++) {
+        stay_in();
+        look_for_succession();
+        if (!decides()) {
+            if (follow_next(choice, decision))
+                return decision->kind != DECISION_NOTHING;
+            continue;
+        }
+        *decision = (struct decision){ .kind = (int)choice->kind };
+        if (choice->look(choice->what, decision)) {
+            tell_decision(decision);
+            return true;
+        }
+        if (!choice->waits) {
+            tell_nothing();
+            return false;
+        }
+        flush_decisions();
+        rest(looks);
+    }
+}
+
+static bool look_at_nothing(void *what, struct decision *decision)
+{
+    (void)what, (void)decision;
+    return true;
 }
 
 void end_decisions(void)
 {
-    struct decision last = { .kind = DECISION_END };
-    if (decides()) {
-        tell_decision(&last);
-        for (int i = 0; i < PLACES; i++)
-            for (int j = 1; j < teams.replicas; j++)
-                complete_alone(&stream.sends[i][j]);
-        return;
-    }
-    must_hear(&last);
+    struct decision last;
+    decide(&(struct choice){ .kind = DECISION_END, .waits = true, .look = look_at_nothing }, &last);
+    for (int i = 0; i < PLACES; i++)
+        for (int j = 0; j < teams.replicas; j++)
+            complete_send(&stream.sends[i][j], j);
 }

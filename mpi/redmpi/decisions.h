@@ -5,7 +5,9 @@
  * Why this way: all others only wait for it; what it tells has an order, that of its program, which is theirs as well.
  *
  * The first unsuccessful tests are reported at once, later ones by their number: a program that does nothing
- * else needs nothing else, and one that works between two tests must not wait. */
+ * else needs nothing else, and one that works between two tests must not wait.
+ *
+ * If that replica is dropped, the next one decides (succession.h). */
 #ifndef RAMPART_DECISIONS_H
 #define RAMPART_DECISIONS_H
 
@@ -13,50 +15,44 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum decision_kind {
-    DECISION_NOTHING,  /* so many tests found nothing */
-    DECISION_RESOLVED, /* a receive that could take several messages has one: its number, the source, the tag */
-    DECISION_FOUND,    /* a test or a probe: what is in the numbers depends on it */
-    DECISION_MORE,     /* the rest of one that has more numbers */
-    DECISION_TIME,     /* seconds */
-    DECISION_END,      /* the last one */
-};
+#include "succession.h"
 
-#define DECISION_NUMBERS 6
-
-struct decision {
-    int32_t kind;
-    int32_t numbers[DECISION_NUMBERS];
-    uint64_t receive;
-    double seconds;
+/* What the program asks for. */
+struct choice {
+    enum decision_kind kind;
+    bool waits; /* until something is found */
+    bool (*look)(void *what, struct decision *decision); /* of the one who decides: whether it is found */
+    /* Of the others: whether what was decided can be carried out here by now. Null: always. */
+    bool (*is_ready)(void *what, const struct decision *decision);
+    void *what;
 };
 
 void begin_decisions(void);
 void end_decisions(void);
 
-/* Whether this replica decides. */
-bool decides(void);
+/* Decides, or follows: whether it was found. */
+bool decide(const struct choice *choice, struct decision *decision);
 
-/* Tells the others; of the one who decides. */
-void tell_decision(const struct decision *decision);
+/* Whether this replica is the one who decides, and posts receives as the program says. It may have to follow first what
+ * others have followed already. */
+bool leads(void);
 
-/* A test found nothing. Of the one who decides. */
-void tell_nothing(void);
+/* Tells the others which message a receive takes; of the one who leads. */
+void tell_resolved(uint64_t receive, int source, int tag);
+
+/* The message of such a receive is here: that cannot be decided anew. */
+void keep_resolved(uint64_t receive, int source, int tag);
+
+/* What others have received by it, of the one who leads; false: nothing. */
+bool was_resolved(uint64_t receive, int *source, int *tag);
 
 /* Sends what was not told yet: before it waits for anything. */
 void flush_decisions(void);
 
-/* Waits for the next decision, which must be of the kind that it says; false if it is that nothing was found. Of the
- * others. */
-bool hear_decision(struct decision *decision);
-
-/* The same where nothing cannot be: ends the job then, since the replica has left the path. */
-void must_hear(struct decision *decision);
-
-/* The one who decides tells one number, or that nothing was found; the others hear it. Returns whether it was found. */
-bool decide(bool is_found, int *number);
-
 /* Takes what was decided about receives, if it is there, and does not wait. Of the others. */
 void look_for_decisions(void);
+
+/* Another replica may have to decide from now on. Whatever waits calls this. */
+void look_for_succession(void);
 
 #endif

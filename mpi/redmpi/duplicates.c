@@ -45,7 +45,7 @@ static struct request *place_for(MPI_Comm comm, MPI_Comm *for_c, MPI_Fint *for_f
         stop_job("no memory for a communicator");
     struct shadow *shadow = needed_shadow(comm);
     *duplicate = (struct duplicate){ .comm = MPI_COMM_NULL, .for_c = for_c, .for_fortran = for_fortran };
-    duplicate->shadow = shadow_duplicate(shadow, &duplicate->shadow_is_made);
+    duplicate->shadow = shadow_duplicate(shadow, comm, &duplicate->shadow_is_made);
     record_step(STEP_COMMUNICATOR, shadow->number, 0, 0);
     request->duplicate = duplicate;
     request->is_active = true;

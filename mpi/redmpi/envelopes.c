@@ -3,9 +3,13 @@
 
 #include <stdlib.h>
 
+#include "decisions.h"
+#include "drops.h"
 #include "events.h"
 #include "heap.h"
+#include "receives.h"
 #include "requests.h"
+#include "teams.h"
 
 /* Envelopes of usual size on their way at a time. A sender that is so far ahead of another team waits for it. */
 #define PLACES 256
@@ -16,10 +20,26 @@ static unsigned next;
 /* Others on their way, the first one first. */
 static struct envelope_place *first, **end = &first;
 
+/* Nobody waits for a team that is dropped. What it may still take stays where it is, or becomes another envelope. */
+static bool is_sent(MPI_Request *send, int team)
+{
+    int is_done = *send == MPI_REQUEST_NULL;
+    if (!is_done && is_out(team))
+        PMPI_Request_free(send);
+    else if (!is_done)
+        PMPI_Test(send, &is_done, MPI_STATUS_IGNORE);
+    return is_done || *send == MPI_REQUEST_NULL;
+}
+
 static void complete_all(struct envelope_place *place)
 {
-    for (int i = 0; i < place->count; i++)
-        complete(&place->sends[i], MPI_STATUS_IGNORE);
+    for (int i = 0; i < place->count; i++) {
+        for (unsigned looks = 0; !is_sent(&place->sends[i], team_after(i + 1)); looks++) {
+            flush_decisions();
+            advance_receives();
+            rest(looks);
+        }
+    }
 }
 
 struct envelope_place *next_envelope(int teams_told)
@@ -40,16 +60,18 @@ static void free_first(void)
     first = place->next;
     if (!first)
         end = &first;
-    free(place->envelope);
+    if (!teams_out())
+        free(place->envelope);
     free(place);
 }
 
 static void free_what_was_sent(void)
 {
-    int is_sent = 1;
-    while (first && is_sent) {
-        PMPI_Testall(first->count, first->sends, &is_sent, MPI_STATUSES_IGNORE);
-        if (is_sent)
+    bool are_sent = true;
+    while (first && are_sent) {
+        for (int i = 0; i < first->count; i++)
+            are_sent &= is_sent(&first->sends[i], team_after(i + 1));
+        if (are_sent)
             free_first();
     }
 }

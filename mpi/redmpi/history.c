@@ -8,11 +8,25 @@
 
 static _Atomic uint64_t done, hashes[KEPT];
 
+/* Decisions so far, and before each step. */
+static _Atomic uint64_t decided, decided_before[KEPT];
+
+/* What is waited for; it changes in one thread, and is read in another. */
+static _Atomic int expected_of = -1, expected_kind;
+
+static uint64_t mix_step(uint64_t hash, enum step kind, int64_t one, int64_t two, int64_t three, uint64_t decisions)
+{
+    hash = mix(mix(mix(mix(hash, (uint64_t)kind + 1), (uint64_t)one), (uint64_t)two), (uint64_t)three);
+    return mix(hash, decisions);
+}
+
 void record_step(enum step kind, int64_t one, int64_t two, int64_t three)
 {
     uint64_t steps = atomic_load_explicit(&done, memory_order_relaxed);
     uint64_t hash = atomic_load_explicit(&hashes[steps % KEPT], memory_order_relaxed);
-    hash = mix(mix(mix(mix(hash, (uint64_t)kind + 1), (uint64_t)one), (uint64_t)two), (uint64_t)three);
+    uint64_t decisions = atomic_load_explicit(&decided, memory_order_relaxed);
+    hash = mix_step(hash, kind, one, two, three, decisions);
+    atomic_store_explicit(&decided_before[(steps + 1) % KEPT], decisions, memory_order_relaxed);
     atomic_store_explicit(&hashes[(steps + 1) % KEPT], hash, memory_order_relaxed);
     atomic_store_explicit(&done, steps + 1, memory_order_release);
 }
@@ -30,4 +44,34 @@ bool steps_hash(uint64_t steps, uint64_t *hash)
     uint64_t now = atomic_load_explicit(&done, memory_order_acquire);
     /* The next step may be written over the oldest one at this moment. */
     return steps <= now && now - steps < KEPT - 1;
+}
+
+void record_decision(void)
+{
+    atomic_fetch_add_explicit(&decided, 1, memory_order_release);
+}
+
+void expect_decision(int of, int kind)
+{
+    atomic_store(&expected_kind, kind);
+    atomic_store(&expected_of, of);
+}
+
+static bool point_at(uint64_t steps, struct point *point)
+{
+    *point = (struct point){ .steps = steps };
+    point->decisions = atomic_load_explicit(&decided_before[steps % KEPT], memory_order_relaxed);
+    return steps_hash(steps, &point->hash);
+}
+
+void find_course(struct course *course)
+{
+    uint64_t hash, steps = steps_done(&hash);
+    *course = (struct course){ .at = point_at, .waits_for = atomic_load(&expected_of) };
+    point_at(steps, &course->now);
+    course->decisions = atomic_load(&decided);
+    course->hash_after = mix_step(hash, STEP_DECISION, atomic_load(&expected_kind), 0, 0, course->decisions);
+    /* It may have gone on meanwhile. */
+    if (steps_done(&hash) != steps || atomic_load(&expected_of) != course->waits_for)
+        course->waits_for = -1;
 }

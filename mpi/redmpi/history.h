@@ -11,12 +11,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "paths.h"
+
 enum step {
     STEP_SEND,
     STEP_RECEIVE,
     STEP_COLLECTIVE,
     STEP_DECISION,
     STEP_COMMUNICATOR,
+    STEP_WAIT,
     STEP_END,
 };
 
@@ -29,6 +32,16 @@ static inline uint64_t mix(uint64_t hash, uint64_t word)
 
 /* The program does this next; the numbers are those that are the same for all replicas. */
 void record_step(enum step kind, int64_t one, int64_t two, int64_t three);
+
+/* The program has got a decision (decisions.h), also one that nothing was found. How many of them there were before a
+ * step is part of its hash. */
+void record_decision(void);
+
+/* This replica waits for a decision of another one, of such a kind; -1: for none any more. */
+void expect_decision(int of, int kind);
+
+/* Where this replica is. In any thread. */
+void find_course(struct course *course);
 
 /* How many steps it has done, and the hash of them. In any thread. */
 uint64_t steps_done(uint64_t *hash);

@@ -12,8 +12,15 @@
 #include "teams.h"
 #include "timesteps.h"
 
+/* What becomes of a call. */
+enum change { CHANGE_NOTHING, CHANGE_TAG, CHANGE_LENGTH, CHANGE_TARGET, CHANGE_SKIP, CHANGE_LOOP, CHANGES };
+
+static const char *const changes[CHANGES] = { "nothing", "tag", "length", "target", "skip", "loop" };
+
 static struct {
     bool is_on;
+    enum change change;
+    uint64_t calls; /* that may be changed */
     uint64_t odds, at;
     int64_t step;   /* -1: none; no more after the first hit */
     uint64_t state; /* of the random numbers: the program's own are left alone */
@@ -40,6 +47,18 @@ static int64_t wanted(const char *words, const char *name)
     return -1;
 }
 
+static enum change wanted_change(const char *words)
+{
+    const char *word = strstr(words, "change=");
+    for (int i = 0; word && i < CHANGES; i++) {
+        size_t length = strlen(changes[i]);
+        word = strstr(words, "change=") + strlen("change=");
+        if (!strncmp(word, changes[i], length) && (!word[length] || word[length] == ' '))
+            return (enum change)i;
+    }
+    return CHANGE_NOTHING;
+}
+
 void begin_injector(void)
 {
     const char *words = getenv("RAMPART_INJECT");
@@ -49,6 +68,7 @@ void begin_injector(void)
     int64_t odds = wanted(words, "odds"), at = wanted(words, "at"), seed = wanted(words, "seed");
     injector.step = wanted(words, "step");
     injector.is_on = (rank < 0 || rank == teams.rank) && (replica < 0 || replica == teams.replica);
+    injector.change = wanted_change(words);
     injector.odds = odds > 0 ? (uint64_t)odds : 0;
     injector.at = at > 0 ? (uint64_t)at : 0;
     injector.state = (uint64_t)seed * UINT64_C(1000003) + (uint64_t)(teams.replica * teams.ranks + teams.rank);
@@ -69,7 +89,7 @@ static bool is_hit(void)
 
 void inject(void *buffer, size_t bytes, MPI_Datatype type, int peer, int tag)
 {
-    if (!injector.is_on || !bytes || !is_hit())
+    if (!injector.is_on || injector.change || !bytes || !is_hit())
         return;
     uint64_t bit = random_number() % (8 * (uint64_t)bytes);
     struct packed packed = pack(buffer, bytes, type);
@@ -81,4 +101,40 @@ void inject(void *buffer, size_t bytes, MPI_Datatype type, int peer, int tag)
     tell("injected message %llu to %d tag %d bytes %zu bit %llu compared %llu step %llu",
          (unsigned long long)injector.sent, peer, tag, bytes, (unsigned long long)bit,
          (unsigned long long)connections_tally().compared, (unsigned long long)timestep());
+}
+
+/* As a program does whose loop never ends. */
+static void compute_for_ever(void)
+{
+    for (volatile unsigned rounds = 0;; rounds++)
+        ;
+}
+
+void change_call(int *count, int *peer, int *tag, int peers)
+{
+    if (!injector.is_on || !injector.change || *peer < 0 || ++injector.calls != injector.at)
+        return;
+    tell("injected message %llu to %d tag %d bytes 0 bit -1 compared %llu step %llu",
+         (unsigned long long)injector.calls, *peer, *tag, (unsigned long long)connections_tally().compared,
+         (unsigned long long)timestep());
+    switch (injector.change) {
+    case CHANGE_TAG:
+        *tag += 1;
+        break;
+    case CHANGE_LENGTH:
+        *count /= 2;
+        break;
+    case CHANGE_TARGET:
+        *peer = (*peer + 1) % peers;
+        break;
+    case CHANGE_SKIP:
+        *peer = MPI_PROC_NULL;
+        break;
+    case CHANGE_LOOP:
+        compute_for_ever();
+        break;
+    case CHANGE_NOTHING:
+    case CHANGES:
+        break;
+    }
 }

@@ -1,9 +1,11 @@
 /* The beginning and the end of a process, and what one replica decides of the time. */
 #include <mpi.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "connections.h"
 #include "decisions.h"
+#include "drops.h"
 #include "envelopes.h"
 #include "events.h"
 #include "history.h"
@@ -17,28 +19,47 @@
 #include "timesteps.h"
 #include "waits.h"
 
+/* The name of a node differs between replicas: all get that of the first. */
+static char node[MPI_MAX_PROCESSOR_NAME];
+static int node_length;
+
+static void share_processor_name(void)
+{
+    PMPI_Bcast(&node_length, 1, MPI_INT, 0, teams.column);
+    PMPI_Bcast(node, sizeof node, MPI_CHAR, 0, teams.column);
+}
+
+int MPI_Get_processor_name(char *name, int *resultlen)
+{
+    if (teams.is_quiet)
+        return PMPI_Get_processor_name(name, resultlen);
+    memcpy(name, node, (size_t)node_length + 1);
+    *resultlen = node_length;
+    return MPI_SUCCESS;
+}
+
 void begin_replica(void)
 {
     if (!teams.is_quiet)
         return;
+    begin_log();
     begin_teams();
     if (teams.is_quiet)
         return;
     begin_events(teams.rank, teams.replica);
     begin_progress(teams.rank, teams.replica);
     share_node();
-    char node[MPI_MAX_PROCESSOR_NAME];
-    int length;
-    PMPI_Get_processor_name(node, &length);
+    PMPI_Get_processor_name(node, &node_length);
     const char *named = getenv("RAMPART_NODE");
     if (!named && getenv("RAMPART_SLURM"))
         named = getenv("SLURMD_NODENAME");
     tell("begin %s", named ? named : node);
     tell("process %d", real_pid());
+    tell("began at %lld", event_time());
+    share_processor_name();
     begin_timesteps();
     begin_waits();
     begin_injector();
-    begin_log();
     begin_connections();
     begin_decisions();
 }
@@ -107,15 +128,18 @@ int MPI_Abort(MPI_Comm comm, int errorcode)
     return PMPI_Abort(MPI_COMM_WORLD, errorcode);
 }
 
+static bool give_time(void *what, struct decision *decision)
+{
+    decision->seconds = *(double *)what;
+    return true;
+}
+
 static double decided_time(double own)
 {
-    struct decision decision = { .kind = DECISION_TIME, .seconds = own };
+    struct decision decision;
     if (teams.is_quiet || !pthread_equal(pthread_self(), teams.thread))
         return own;
-    if (decides())
-        tell_decision(&decision);
-    else
-        must_hear(&decision);
+    decide(&(struct choice){ .kind = DECISION_TIME, .waits = true, .look = give_time, .what = &own }, &decision);
     return decision.seconds;
 }
 
@@ -127,16 +151,4 @@ double MPI_Wtime(void)
 double MPI_Wtick(void)
 {
     return decided_time(PMPI_Wtick());
-}
-
-/* The name of a node differs between replicas: all get that of the first. */
-int MPI_Get_processor_name(char *name, int *resultlen)
-{
-    int result = PMPI_Get_processor_name(name, resultlen);
-    if (!teams.is_quiet) {
-        flush_decisions();
-        PMPI_Bcast(resultlen, 1, MPI_INT, 0, teams.column);
-        PMPI_Bcast(name, *resultlen + 1, MPI_CHAR, 0, teams.column);
-    }
-    return result;
 }

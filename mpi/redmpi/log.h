@@ -26,7 +26,7 @@ bool compares_later(void);
 /* From how many teams a digest comes beside each message. */
 int teams_beside(void);
 
-/* Before the connections. */
+/* Before the teams. */
 void begin_log(void);
 
 /* The next thing that the program receives; waits where the log is full. */

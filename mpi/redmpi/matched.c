@@ -46,22 +46,46 @@ static struct request *taken(MPI_Message message)
     return NULL;
 }
 
+/* What the program asks for. */
+struct probe {
+    int source, tag;
+    MPI_Comm comm;
+    MPI_Message *message;
+    MPI_Status *status;
+};
+
 /* Takes a message that no receive of the program will take. */
 static bool take(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
 {
     int is_there = 0;
     advance_receives();
-    if (!decides() && is_held_back(comm, source, tag))
+    if (!leads() && is_held_back(comm, source, tag))
         return false;
     PMPI_Improbe(source, tag, comm, &is_there, message, status);
     return is_there;
 }
 
-static void wait_for(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
+static bool take_any(void *what, struct decision *decision)
 {
-    flush_decisions();
-    for (unsigned looks = 0; !take(source, tag, comm, message, status); looks++)
-        rest(looks);
+    const struct probe *probe = what;
+    if (!take(probe->source, probe->tag, probe->comm, probe->message, probe->status))
+        return false;
+    decision->numbers[0] = probe->status->MPI_SOURCE;
+    decision->numbers[1] = probe->status->MPI_TAG;
+    return true;
+}
+
+static bool take_this(void *what, const struct decision *decision)
+{
+    const struct probe *probe = what;
+    return take(decision->numbers[0], decision->numbers[1], probe->comm, probe->message, probe->status);
+}
+
+static bool probe(struct probe *probe, bool waits)
+{
+    struct decision unused;
+    return decide(&(struct choice){ .kind = DECISION_FOUND, .waits = waits, .look = take_any, .is_ready = take_this,
+                                    .what = probe }, &unused);
 }
 
 /* An earlier receive from any source may have the message before this one, which is still on its way. */
@@ -90,20 +114,10 @@ int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Sta
     if (teams.is_quiet || source == MPI_PROC_NULL)
         return PMPI_Mprobe(source, tag, comm, message, status);
     MPI_Status own;
-    struct decision decision = { .kind = DECISION_FOUND };
-    comm = real_comm(comm);
-    status = status == MPI_STATUS_IGNORE ? &own : status;
-    begin_wait("message", shadow_of(comm), source, tag);
-    if (decides()) {
-        wait_for(source, tag, comm, message, status);
-        decision.numbers[0] = status->MPI_SOURCE;
-        decision.numbers[1] = status->MPI_TAG;
-        tell_decision(&decision);
-    } else {
-        must_hear(&decision);
-        wait_for(decision.numbers[0], decision.numbers[1], comm, message, status);
-    }
-    begin(*message, status, comm);
+    struct probe wish = { source, tag, real_comm(comm), message, status == MPI_STATUS_IGNORE ? &own : status };
+    begin_wait("message", shadow_of(wish.comm), source, tag);
+    probe(&wish, true);
+    begin(*message, wish.status, wish.comm);
     end_wait();
     return MPI_SUCCESS;
 }
@@ -113,24 +127,10 @@ int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *mess
     if (teams.is_quiet || source == MPI_PROC_NULL)
         return PMPI_Improbe(source, tag, comm, flag, message, status);
     MPI_Status own;
-    struct decision decision = { .kind = DECISION_FOUND };
-    comm = real_comm(comm);
-    status = status == MPI_STATUS_IGNORE ? &own : status;
-    if (decides()) {
-        *flag = take(source, tag, comm, message, status);
-        decision.numbers[0] = *flag ? status->MPI_SOURCE : 0;
-        decision.numbers[1] = *flag ? status->MPI_TAG : 0;
-        if (*flag)
-            tell_decision(&decision);
-        else
-            tell_nothing();
-    } else {
-        *flag = hear_decision(&decision);
-        if (*flag)
-            wait_for(decision.numbers[0], decision.numbers[1], comm, message, status);
-    }
+    struct probe wish = { source, tag, real_comm(comm), message, status == MPI_STATUS_IGNORE ? &own : status };
+    *flag = probe(&wish, false);
     if (*flag)
-        begin(*message, status, comm);
+        begin(*message, wish.status, wish.comm);
     return MPI_SUCCESS;
 }
 

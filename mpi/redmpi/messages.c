@@ -11,6 +11,7 @@
 #include "bindings.h"
 #include "collectives.h"
 #include "decisions.h"
+#include "drops.h"
 #include "envelopes.h"
 #include "events.h"
 #include "history.h"
@@ -49,6 +50,7 @@ static void announce(void *buffer, int count, MPI_Datatype type, int peer, int t
     const struct shadow *shadow = needed_shadow(comm);
     if (!is_valid(shadow, count, type, peer, tag))
         return;
+    stay_in();
     size_t bytes = message_bytes((size_t)count, type);
     record_step(STEP_SEND, (int64_t)shadow->number << 32 | peer, tag, (int64_t)bytes);
     inject(buffer, bytes, type, peer, tag);
@@ -59,15 +61,18 @@ static void announce(void *buffer, int count, MPI_Datatype type, int peer, int t
     struct packed packed = pack(buffer, bytes, type);
     struct envelope_place *place = place_for(bytes);
     size_t length = fill_envelope(place->envelope, most_whole(), &packed, NULL);
-    for (int i = 0; i < place->count; i++)
-        PMPI_Isend(place->envelope, (int)length, MPI_BYTE, shadow_rank(shadow, peer, team_after(i + 1)), tag,
-                   shadow->comm, &place->sends[i]);
+    for (int i = 0; i < place->count; i++) {
+        place->sends[i] = MPI_REQUEST_NULL;
+        if (!is_out(team_after(i + 1)))
+            PMPI_Isend(place->envelope, (int)length, MPI_BYTE, shadow_rank(shadow, peer, team_after(i + 1)), tag,
+                       shadow->comm, &place->sends[i]);
+    }
     count_sent(bytes, length);
     release_packed(&packed);
 }
 
-int begin_send(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
-               MPI_Request *request)
+static int start_send(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
+                      MPI_Comm comm, MPI_Request *request)
 {
     announce((void *)buffer, count, type, peer, tag, comm);
     switch (mode) {
@@ -82,22 +87,30 @@ int begin_send(enum send_mode mode, const void *buffer, int count, MPI_Datatype 
     return PMPI_Isend(buffer, count, type, peer, tag, comm, request);
 }
 
+int begin_send(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
+               MPI_Request *request)
+{
+    change_call(&count, &peer, &tag, needed_shadow(comm)->peers);
+    return start_send(mode, buffer, count, type, peer, tag, comm, request);
+}
+
 /* A send that waits may do so in the MPI, unless receives need us meanwhile. */
 static int send_alone(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
                       MPI_Comm comm)
 {
-    if (mode == SEND_STANDARD && !receives_need_us()) {
+    if (mode == SEND_STANDARD && !receives_need_us() && !may_drop()) {
         announce((void *)buffer, count, type, peer, tag, comm);
         return PMPI_Send(buffer, count, type, peer, tag, comm);
     }
     MPI_Request request;
-    int result = begin_send(mode, buffer, count, type, peer, tag, comm, &request);
+    int result = start_send(mode, buffer, count, type, peer, tag, comm, &request);
     return result == MPI_SUCCESS ? complete(&request, MPI_STATUS_IGNORE) : result;
 }
 
 static int send_now(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
                     MPI_Comm comm)
 {
+    change_call(&count, &peer, &tag, needed_shadow(comm)->peers);
     flush_decisions();
     begin_wait("MPI_Send", shadow_of(comm), peer, tag);
     int result = send_alone(mode, buffer, count, type, peer, tag, comm);
@@ -127,6 +140,7 @@ int MPI_Bsend(const void *buf, int count, MPI_Datatype datatype, int dest, int t
 {
     if (!teams.is_quiet) {
         comm = real_comm(comm);
+        change_call(&count, &dest, &tag, needed_shadow(comm)->peers);
         announce((void *)buf, count, datatype, dest, tag, comm);
     }
     return PMPI_Bsend(buf, count, datatype, dest, tag, comm);

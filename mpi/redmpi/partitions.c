@@ -290,6 +290,25 @@ bool parts_are_done(struct request *request)
     return parts->ready == parts->count && parts->seen == parts->count;
 }
 
+struct arrival {
+    struct parts *parts;
+    int part;
+};
+
+static bool has_arrived(void *what, struct decision *decision)
+{
+    const struct arrival *arrival = what;
+    (void)decision;
+    advance_receives();
+    return is_part_here(arrival->parts, arrival->part);
+}
+
+static bool has_arrived_here(void *what, const struct decision *decision)
+{
+    (void)decision;
+    return has_arrived(what, NULL);
+}
+
 static void wait_for_letter(struct parts *parts)
 {
     flush_decisions();
@@ -402,7 +421,8 @@ int part_has_come(MPI_Request handle, int part, int *has_come)
 {
     struct request *request = request_of(handle);
     struct parts *parts = request ? request->parts : NULL;
-    int unused = 0;
+    struct arrival arrival = { .parts = parts, .part = part };
+    struct decision unused;
     if (!parts || !parts->is_receive)
         return MPI_ERR_REQUEST;
     if (parts->count && (part < 0 || part >= parts->count))
@@ -410,8 +430,8 @@ int part_has_come(MPI_Request handle, int part, int *has_come)
     *has_come = !request->is_active || request->is_checked || !parts->count;
     if (*has_come)
         return MPI_SUCCESS;
-    advance_receives();
-    *has_come = decide(decides() && is_part_here(parts, part), &unused);
+    *has_come = decide(&(struct choice){ .kind = DECISION_FOUND, .look = has_arrived, .is_ready = has_arrived_here,
+                                         .what = &arrival }, &unused);
     if (*has_come)
         take_part(request, part);
     return request->result;

@@ -6,6 +6,7 @@
 
 #include "compare.h"
 #include "decisions.h"
+#include "drops.h"
 #include "events.h"
 #include "heap.h"
 #include "history.h"
@@ -15,8 +16,16 @@
 #include "waits.h"
 
 /* Uncertain receives, in the order in which they were posted. */
-static struct request *first, *last;
-static uint64_t posted;
+struct list {
+    struct request *first, *last;
+};
+static struct list uncertain;
+
+/* Those whose message was decided by another replica, or that are behind such a one, and whose message is not here: if
+ * that replica has left the path, the message may never come. In the same order. */
+static struct list revocable;
+
+static uint64_t posted, highest_here;
 static int open_wildcards;
 
 bool receives_need_us(void)
@@ -43,7 +52,7 @@ static bool overlap(const struct request *one, MPI_Comm comm, int source, int ta
 /* Whether a receive that is listed before `end` overlaps. */
 static bool is_behind(const struct request *end, MPI_Comm comm, int source, int tag)
 {
-    for (const struct request *one = first; one != end; one = one->later) {
+    for (const struct request *one = uncertain.first; one != end; one = one->later) {
         if (overlap(one, comm, source, tag))
             return true;
     }
@@ -55,29 +64,65 @@ bool is_held_back(MPI_Comm comm, int source, int tag)
     return is_behind(NULL, comm, source, tag);
 }
 
+/* Where its number says. */
+static void insert(struct list *list, struct request *request)
+{
+    struct request *earlier = list->last;
+    while (earlier && earlier->number > request->number)
+        earlier = earlier->earlier;
+    request->earlier = earlier;
+    request->later = earlier ? earlier->later : list->first;
+    *(earlier ? &earlier->later : &list->first) = request;
+    *(request->later ? &request->later->earlier : &list->last) = request;
+}
+
+static void take_out(struct list *list, struct request *request)
+{
+    *(request->earlier ? &request->earlier->later : &list->first) = request->later;
+    *(request->later ? &request->later->earlier : &list->last) = request->earlier;
+}
+
 static void list(struct request *request)
 {
     request->is_uncertain = true;
-    request->earlier = last;
-    request->later = NULL;
-    if (last)
-        last->later = request;
-    else
-        first = request;
-    last = request;
+    insert(&uncertain, request);
 }
 
 static void unlist(struct request *request)
 {
-    if (request->earlier)
-        request->earlier->later = request->later;
-    else
-        first = request->later;
-    if (request->later)
-        request->later->earlier = request->earlier;
-    else
-        last = request->earlier;
+    take_out(&uncertain, request);
     request->is_uncertain = false;
+}
+
+static void make_revocable(struct request *request)
+{
+    if (!may_drop() || request->is_here)
+        return;
+    request->is_revocable = true;
+    insert(&revocable, request);
+}
+
+/* Its message is here. */
+static void make_final(struct request *request)
+{
+    if (request->is_revocable)
+        take_out(&revocable, request);
+    request->is_revocable = false;
+    if (!may_drop() || request->wanted_peer != MPI_ANY_SOURCE)
+        return;
+    highest_here = request->number > highest_here ? request->number : highest_here;
+    keep_resolved(request->number, request->peer, request->tag);
+}
+
+/* Whether it may come to be behind one that is revoked. */
+static bool is_behind_revocable(const struct request *request)
+{
+    for (const struct request *one = revocable.first; one; one = one->later) {
+        if (one->comm == request->comm && may_match(one->wanted_peer, request->peer, MPI_ANY_SOURCE) &&
+            may_match(one->wanted_tag, request->tag, MPI_ANY_TAG))
+            return true;
+    }
+    return false;
 }
 
 /* While a receive from any source is open, the memory that it names stays as it is: its message arrives elsewhere.
@@ -130,23 +175,40 @@ void post_digests(struct request *request)
         request->envelopes = __libc_malloc(room * (size_t)teams_heard());
     if (!request->envelopes)
         stop_job("no memory for what other teams say of a message of %zu bytes", request->room);
-    for (int i = 0; i < teams_heard(); i++)
+    for (int i = 0; i < teams_heard(); i++) {
+        if (is_out(team_before(i + 1)))
+            continue;
         PMPI_Irecv(envelope_at(request, i), (int)room, MPI_BYTE,
                    shadow_rank(request->shadow, request->peer, team_before(i + 1)), request->tag, request->shadow->comm,
                    &request->digests[i]);
+    }
+}
+
+/* Nobody waits for a digest any more, and what the MPI may still write to stays. */
+static void give_up_digest(struct request *request, int place)
+{
+    if (request->digests[place] == MPI_REQUEST_NULL)
+        return;
+    PMPI_Cancel(&request->digests[place]);
+    PMPI_Request_free(&request->digests[place]);
+    request->digests[place] = MPI_REQUEST_NULL;
+    request->has_lost_envelopes = true;
 }
 
 /* Copies of messages may be as large as these. */
 static void drop_copies(struct request *request)
 {
-    if (!sends_copies())
+    if (!sends_copies() && !request->has_lost_envelopes)
         return;
-    free(request->envelopes);
+    if (!request->has_lost_envelopes)
+        free(request->envelopes);
+    request->has_lost_envelopes = false;
     request->envelopes = NULL;
 }
 
 static void begin_receive(struct request *request)
 {
+    stay_in();
     request->peer = request->wanted_peer;
     request->tag = request->wanted_tag;
     request->is_active = true;
@@ -162,6 +224,16 @@ int post_known_receive(struct request *request)
         post_digests(request);
     return result;
 }
+
+/* Of the one who leads: others may have taken a message already. */
+static int post_what_was_taken(struct request *request)
+{
+    if (request->wanted_peer == MPI_ANY_SOURCE && was_resolved(request->number, &request->peer, &request->tag))
+        tell_resolved(request->number, request->peer, request->tag);
+    return post_data(request);
+}
+
+static void release(void);
 
 int post_receive(struct request *request)
 {
@@ -179,20 +251,28 @@ int post_receive(struct request *request)
         int result = post_data(request);
         if (result == MPI_SUCCESS)
             post_digests(request);
+        if (!leads() && is_behind_revocable(request))
+            make_revocable(request);
         return result;
     }
     list(request);
-    return decides() ? post_data(request) : MPI_SUCCESS;
+    if (!leads())
+        return MPI_SUCCESS;
+    int result = post_what_was_taken(request);
+    release();
+    return result;
 }
 
 /* Posts what is missing of those that are behind no other any more. */
 static void release(void)
 {
-    for (struct request *request = first, *next; request; request = next) {
+    for (struct request *request = uncertain.first, *next; request; request = next) {
         next = request->later;
         if (request->peer == MPI_ANY_SOURCE || is_behind(request, request->comm, request->peer, request->tag))
             continue;
         unlist(request);
+        if (!leads())
+            make_revocable(request);
         if (!request->is_posted && post_data(request) != MPI_SUCCESS)
             stop_job("a receive fails in replica %d alone", teams.replica);
         post_digests(request);
@@ -201,7 +281,7 @@ static void release(void)
 
 void resolve_receive(uint64_t number, int source, int tag)
 {
-    for (struct request *request = first; request; request = request->later) {
+    for (struct request *request = uncertain.first; request; request = request->later) {
         if (request->number == number) {
             request->peer = source;
             request->tag = tag;
@@ -211,35 +291,40 @@ void resolve_receive(uint64_t number, int source, int tag)
     }
 }
 
+/* The message itself is here. */
+static void see_here(struct request *request)
+{
+    if (request->is_uncertain) {
+        request->peer = request->status.MPI_SOURCE;
+        request->tag = request->status.MPI_TAG;
+    }
+    make_final(request);
+}
+
 /* Looks whether the message itself is here. */
 static bool is_data_here(struct request *request)
 {
     int is_here = request->is_here;
     if (!is_here) {
+        if (request->data == MPI_REQUEST_NULL && !request->is_posted)
+            return false;
         request->result = PMPI_Test(&request->data, &is_here, &request->status);
         request->is_here = is_here || request->result != MPI_SUCCESS;
+        if (request->is_here && request->wanted_peer != MPI_PROC_NULL)
+            see_here(request);
     }
     return request->is_here;
-}
-
-/* The one who decides tells which message an uncertain receive took. */
-static void tell_resolved(struct request *request)
-{
-    request->peer = request->status.MPI_SOURCE;
-    request->tag = request->status.MPI_TAG;
-    tell_decision(&(struct decision){
-        .kind = DECISION_RESOLVED, .receive = request->number, .numbers = { request->peer, request->tag } });
 }
 
 /* The one who decides sees which uncertain receives have their message. */
 static void look_at_uncertain(void)
 {
     bool is_news = false;
-    for (struct request *request = first; request; request = request->later) {
+    for (struct request *request = uncertain.first; request; request = request->later) {
         if (request->is_here || !is_data_here(request))
             continue;
         is_news = true;
-        tell_resolved(request);
+        tell_resolved(request->number, request->peer, request->tag);
     }
     if (is_news)
         release();
@@ -248,9 +333,10 @@ static void look_at_uncertain(void)
 void advance_receives(void)
 {
     advance_parts();
-    if (!first)
+    look_for_succession();
+    if (!uncertain.first)
         return;
-    if (decides())
+    if (leads())
         look_at_uncertain();
     else
         look_for_decisions();
@@ -263,6 +349,8 @@ bool receive_is_here(struct request *request)
         return false;
     int is_there = true;
     for (int i = 0; is_there && i < teams_heard(); i++) {
+        if (is_out(team_before(i + 1)))
+            give_up_digest(request, i);
         if (request->digests[i] != MPI_REQUEST_NULL)
             PMPI_Request_get_status(request->digests[i], &is_there, MPI_STATUS_IGNORE);
     }
@@ -272,14 +360,18 @@ bool receive_is_here(struct request *request)
 /* What has come from other teams. */
 static struct testimony testimony_of(struct request *request)
 {
-    struct testimony testimony = { .count = teams_heard(), .is_complete = sends_copies() };
-    for (int i = 0; i < testimony.count; i++) {
+    struct testimony testimony = { .is_complete = sends_copies() };
+    for (int i = 0; i < teams_heard(); i++) {
         MPI_Status status;
-        int came = 0;
+        int came = 0, place = testimony.count;
+        if (request->digests[i] == MPI_REQUEST_NULL)
+            continue;
         if (PMPI_Wait(&request->digests[i], &status) == MPI_SUCCESS)
             PMPI_Get_count(&status, MPI_BYTE, &came);
-        testimony.envelopes[i] = envelope_at(request, i);
-        testimony.came[i] = (size_t)came;
+        testimony.envelopes[place] = envelope_at(request, i);
+        testimony.teams[place] = team_before(i + 1);
+        testimony.came[place] = (size_t)came;
+        testimony.count++;
     }
     testimony.room = request->room;
     return testimony;
@@ -324,6 +416,7 @@ static void name_no_process(MPI_Status *status)
 
 int finish_receive(struct request *request, MPI_Status *status)
 {
+    record_step(STEP_WAIT, (int64_t)request->number, 0, 0);
     if (!receive_is_here(request)) {
         flush_decisions();
         begin_wait("message", request->shadow, request->wanted_peer, request->wanted_tag);
@@ -358,35 +451,43 @@ static void cancel_alone(MPI_Request *request)
         stop_job("a receive was cancelled while its message was on its way, which is not supported");
 }
 
+/* Of the one who decides. */
+static bool cancel_data(void *what, struct decision *decision)
+{
+    struct request *request = what;
+    int was_cancelled = false;
+    if (!request->is_here) {
+        PMPI_Cancel(&request->data);
+        request->result = PMPI_Wait(&request->data, &request->status);
+        PMPI_Test_cancelled(&request->status, &was_cancelled);
+        request->is_here = true;
+        if (!was_cancelled && request->is_uncertain) {
+            see_here(request);
+            tell_resolved(request->number, request->peer, request->tag);
+        }
+    }
+    decision->numbers[0] = was_cancelled;
+    return true;
+}
+
 int cancel_receive(struct request *request)
 {
-    struct decision decision = { .kind = DECISION_FOUND };
+    struct decision decision;
     if (!request->is_active || request->wanted_peer == MPI_PROC_NULL)
         return MPI_SUCCESS;
     advance_receives();
-    if (decides()) {
-        int was_cancelled = false;
-        if (!request->is_here) {
-            PMPI_Cancel(&request->data);
-            request->result = PMPI_Wait(&request->data, &request->status);
-            PMPI_Test_cancelled(&request->status, &was_cancelled);
-            request->is_here = true;
-            if (!was_cancelled && request->is_uncertain)
-                tell_resolved(request);
-        }
-        decision.numbers[0] = request->is_cancelled = was_cancelled;
-        tell_decision(&decision);
-    } else {
-        must_hear(&decision);
-        request->is_cancelled = decision.numbers[0];
-    }
+    bool leads_now = leads();
+    decide(&(struct choice){ .kind = DECISION_FOUND, .waits = true, .look = cancel_data, .what = request }, &decision);
+    request->is_cancelled = decision.numbers[0];
     if (!request->is_cancelled) {
         release();
         return MPI_SUCCESS;
     }
     if (request->is_uncertain)
         unlist(request);
-    if (!decides())
+    if (request->is_revocable)
+        make_final(request);
+    if (!leads_now)
         cancel_alone(&request->data);
     request->is_here = true;
     request->result = MPI_SUCCESS;
@@ -395,4 +496,50 @@ int cancel_receive(struct request *request)
         cancel_alone(&request->digests[i]);
     release();
     return MPI_SUCCESS;
+}
+
+/* Whether its message has come after all. */
+static bool revoke(struct request *request)
+{
+    int was_cancelled = true;
+    if (request->is_posted) {
+        PMPI_Cancel(&request->data);
+        request->result = PMPI_Wait(&request->data, &request->status);
+        PMPI_Test_cancelled(&request->status, &was_cancelled);
+    }
+    if (!was_cancelled) {
+        request->is_here = true;
+        make_final(request);
+        return true;
+    }
+    for (int i = 0; i < teams_heard(); i++)
+        give_up_digest(request, i);
+    drop_copies(request);
+    take_out(&revocable, request);
+    request->is_revocable = request->is_posted = false;
+    request->peer = request->wanted_peer;
+    request->tag = request->wanted_tag;
+    list(request);
+    return false;
+}
+
+void revoke_receives(void)
+{
+    for (struct request *request = revocable.first, *next; request; request = next) {
+        next = request->later;
+        /* One before another whose message is here was decided with it. */
+        if (request->number < highest_here && request->wanted_peer == MPI_ANY_SOURCE)
+            keep_resolved(request->number, request->peer, request->tag);
+        else if (request->number > highest_here)
+            revoke(request);
+    }
+}
+
+void post_as_first(void)
+{
+    for (struct request *request = uncertain.first; request; request = request->later) {
+        if (!request->is_posted && post_what_was_taken(request) != MPI_SUCCESS)
+            stop_job("a receive fails in replica %d alone", teams.replica);
+    }
+    release();
 }

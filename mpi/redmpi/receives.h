@@ -41,6 +41,11 @@ void advance_receives(void);
 /* Whether the program has posted the receive of this number. */
 bool was_posted(uint64_t number);
 
+/* Another replica is about to decide (succession.h): what receives take is decided anew, unless it is here. Of the one
+ * that decides then: posts what it had held back. */
+void revoke_receives(void);
+void post_as_first(void);
+
 /* It was decided what a receive takes. */
 void resolve_receive(uint64_t number, int source, int tag);
 

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "decisions.h"
+#include "drops.h"
 #include "events.h"
 #include "receives.h"
 #include "waits.h"
@@ -142,6 +143,8 @@ void give_status(MPI_Status *status, const MPI_Status *found)
 
 void rest(unsigned looks)
 {
+    stay_in();
+    look_for_succession();
     if (looks > QUICK_LOOKS)
         sched_yield();
 }
@@ -170,5 +173,21 @@ void complete_alone(MPI_Request *request)
     for (unsigned looks = 0; !is_done; looks++) {
         rest(looks);
         PMPI_Test(request, &is_done, MPI_STATUS_IGNORE);
+    }
+}
+
+void complete_with(MPI_Request *request, int team)
+{
+    int is_done = 0;
+    for (unsigned looks = 0; !is_done; looks++) {
+        PMPI_Test(request, &is_done, MPI_STATUS_IGNORE);
+        if (!is_done && is_out(team)) {
+            PMPI_Request_free(request);
+            return;
+        }
+        if (!is_done) {
+            advance_receives();
+            rest(looks);
+        }
     }
 }

@@ -55,10 +55,12 @@ struct request {
     void *sent_copy;   /* what is sent, if its buffer is that of the receive */
     const struct request *whole; /* of which the message is a part */
     bool is_uncertain; /* listed in receives.c */
+    bool is_revocable; /* listed there, too, among those whose message is decided and not here yet */
     bool is_posted, is_here, is_cancelled;
     MPI_Request digests[MOST_COMPARED];
     size_t room;     /* for the message */
     void *envelopes; /* so many, each in a room of its own; kept when the record is used again, unless it has copies */
+    bool has_lost_envelopes; /* the MPI may still write to them */
     struct request *earlier, *later; /* uncertain receives, as posted */
     struct request *next_free;
 };
@@ -79,6 +81,9 @@ int complete(MPI_Request *request, MPI_Status *status);
 
 /* The same for one that needs nothing else. */
 void complete_alone(MPI_Request *request);
+
+/* The same while all else goes on, for a message to or from another team; it is given up if that is dropped. */
+void complete_with(MPI_Request *request, int team);
 
 /* Hands over the status of what was waited for alone: the error in it stays as it was. */
 void give_status(MPI_Status *status, const MPI_Status *found);

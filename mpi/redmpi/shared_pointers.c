@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "decisions.h"
+#include "drops.h"
 #include "events.h"
 #include "requests.h"
 #include "teams.h"
@@ -61,7 +62,14 @@ static bool open_counter(struct shared_pointer *pointer, bool is_changed)
     return pointer->counter >= 0;
 }
 
-/* Changes the counter, and returns what it was. Of the one who decides. */
+/* Whether this replica moves the pointer. The next one could not know what was moved already, if it were dropped. */
+static bool moves(void)
+{
+    need_all_teams("a replica has left the common path, and ranks share a file pointer, which needs its team");
+    return teams.replica == 0;
+}
+
+/* Changes the counter, and returns what it was. Of replica 0. */
 static MPI_Offset change(struct shared_pointer *pointer, MPI_Offset amount, bool is_set)
 {
     MPI_Offset before = 0;
@@ -80,7 +88,7 @@ static MPI_Offset change(struct shared_pointer *pointer, MPI_Offset amount, bool
 /* Moves the pointer, and returns where it was: the same in all replicas of this rank. */
 static MPI_Offset move(struct shared_pointer *pointer, MPI_Offset amount)
 {
-    MPI_Offset place = decides() ? change(pointer, amount, false) : 0;
+    MPI_Offset place = moves() ? change(pointer, amount, false) : 0;
     share_bytes(&place, sizeof place);
     return place;
 }
@@ -107,7 +115,7 @@ void begin_shared_pointer(MPI_File file, MPI_Comm comm, bool appends)
     pointer->is_first = rank == 0;
     PMPI_Comm_idup(comm, &pointer->comm, &request);
     complete(&request, MPI_STATUS_IGNORE);
-    if (appends && pointer->is_first && decides()) {
+    if (appends && pointer->is_first && moves()) {
         PMPI_File_get_size(file, &size);
         change(pointer, size, true);
     }
@@ -129,7 +137,7 @@ void reset_shared_pointer(MPI_File file)
     struct shared_pointer *pointer = pointer_of(file);
     if (pointer)
         wait_for_all(pointer);
-    if (pointer && pointer->is_first && decides() && change(pointer, 0, false))
+    if (pointer && pointer->is_first && teams.replica == 0 && change(pointer, 0, false))
         change(pointer, 0, true);
 }
 
@@ -269,7 +277,7 @@ int MPI_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence)
         place += move(pointer, 0);
     if (pointer->is_first && whence == MPI_SEEK_END)
         place = place_from_end(fh, offset);
-    if (pointer->is_first && place >= 0 && decides())
+    if (pointer->is_first && place >= 0 && moves())
         change(pointer, place, true);
     tell_all(pointer, &place, sizeof place);
     return place < 0 ? PMPI_File_seek_shared(fh, place, MPI_SEEK_SET) : MPI_SUCCESS;

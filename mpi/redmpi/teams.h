@@ -14,6 +14,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "map.h"
+
 struct teams {
     int replicas; /* 0: this library does nothing */
     int ranks;    /* of a team */
@@ -46,6 +48,7 @@ enum { TAG_NONE, TAG_DECISION, TAG_OUTPUT, TAG_SHARED, TAG_TURN };
 /* What belongs to a communicator of the program. */
 struct shadow {
     MPI_Comm comm;
+    int common; /* the place of the communicator among those of all processes; -1: it is the shadow's own */
     int size;   /* members in a team, of both groups */
     int peers;  /* of the group to which messages go */
     int first_peer; /* its place in a team */
@@ -62,7 +65,7 @@ int *ranks_in(MPI_Comm comm, MPI_Group group, int *size);
 void shadow_begin(MPI_Comm comm);
 
 /* Begins to make a shadow like this one: the same members, for another communicator. */
-struct shadow *shadow_duplicate(const struct shadow *shadow, MPI_Request *is_made);
+struct shadow *shadow_duplicate(const struct shadow *shadow, MPI_Comm comm, MPI_Request *is_made);
 
 /* Gives a communicator its shadow. */
 void shadow_attach(MPI_Comm comm, struct shadow *shadow);
@@ -94,7 +97,9 @@ static inline int team_after(int places)
 /* The rank in a shadow of a peer in another team. */
 static inline int shadow_rank(const struct shadow *shadow, int peer, int replica)
 {
-    return replica * shadow->size + shadow->first_peer + peer;
+    const int place = shadow->first_peer + peer;
+    return shadow->common < 0 ? replica * shadow->size + place
+                              : native_of(shadow->ranks[place], replica, teams.ranks);
 }
 
 #endif

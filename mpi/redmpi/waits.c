@@ -49,6 +49,11 @@ void end_wait(void)
         unlink(waits.file);
 }
 
+bool is_waiting(void)
+{
+    return atomic_load(&waits.changes) % 2;
+}
+
 /* The program may go on meanwhile, and not see the file yet: then it is removed here. */
 static void tell_wait(uint64_t changes)
 {

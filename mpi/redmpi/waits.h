@@ -9,6 +9,8 @@
 #ifndef RAMPART_WAITS_H
 #define RAMPART_WAITS_H
 
+#include <stdbool.h>
+
 #include "teams.h"
 
 /* Learns how long that is; after begin_teams(). */
@@ -19,6 +21,9 @@ void begin_waits(void);
  * a function of MPI. */
 void begin_wait(const char *what, const struct shadow *shadow, int peer, int tag);
 void end_wait(void);
+
+/* Whether it waits now; in any thread. */
+bool is_waiting(void);
 
 /* Looks at what the program's thread waits for; in another thread, about once a second. */
 void look_at_wait(void);

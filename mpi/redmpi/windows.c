@@ -8,6 +8,7 @@
 #include "collectives.h"
 #include "communicators.h"
 #include "decisions.h"
+#include "drops.h"
 #include "events.h"
 #include "receives.h"
 #include "requests.h"
@@ -19,6 +20,7 @@ static int window_key = MPI_KEYVAL_INVALID;
 
 static void begin_window(MPI_Win native, MPI_Comm comm)
 {
+    need_all_teams("a replica has left the common path, and a program with windows cannot go on without its team");
     struct window *window = calloc(1, sizeof *window);
     if (!window)
         stop_job("no memory for a window");
@@ -220,34 +222,34 @@ int MPI_Win_wait(MPI_Win win)
     return result;
 }
 
+static bool is_access_over(void *what, struct decision *decision)
+{
+    int is_done = 0;
+    (void)decision;
+    advance_receives();
+    return PMPI_Win_test(*(MPI_Win *)what, &is_done) == MPI_SUCCESS && is_done;
+}
+
 /* Whether the others are done is decided by one replica. */
 int MPI_Win_test(MPI_Win win, int *flag)
 {
     if (teams.is_quiet)
         return PMPI_Win_test(win, flag);
-    struct decision decision = { .kind = DECISION_FOUND };
-    if (!decides()) {
-        *flag = hear_decision(&decision);
-        return *flag ? MPI_Win_wait(win) : MPI_SUCCESS;
-    }
-    advance_receives();
-    int result = PMPI_Win_test(win, flag);
-    if (*flag)
-        tell_decision(&decision);
-    else
-        tell_nothing();
-    return result;
+    struct decision unused;
+    bool waits_here = !leads();
+    *flag = decide(&(struct choice){ .kind = DECISION_FOUND, .look = is_access_over, .what = &win }, &unused);
+    return *flag && waits_here ? MPI_Win_wait(win) : MPI_SUCCESS;
 }
 
 void share_bytes(void *bytes, int length)
 {
     MPI_Request request;
     flush_decisions();
-    for (int replica = 1; replica < teams.replicas && decides(); replica++) {
+    for (int replica = 1; replica < teams.replicas && leads(); replica++) {
         PMPI_Isend(bytes, length, MPI_BYTE, replica, TAG_SHARED, teams.column, &request);
         complete(&request, MPI_STATUS_IGNORE);
     }
-    if (decides())
+    if (leads())
         return;
     PMPI_Irecv(bytes, length, MPI_BYTE, 0, TAG_SHARED, teams.column, &request);
     complete(&request, MPI_STATUS_IGNORE);
@@ -265,7 +267,7 @@ static void wait_for_count(const struct window *window, int target, enum ticket 
 
 void wait_for_turn(const struct window *window, int target, enum ticket next, enum ticket turn)
 {
-    uint64_t own = decides() ? add_to_ticket(&window->tickets, target, next, 1) : 0;
+    uint64_t own = leads() ? add_to_ticket(&window->tickets, target, next, 1) : 0;
     share_bytes(&own, sizeof own);
     wait_for_count(window, target, turn, own);
 }

@@ -68,15 +68,17 @@ pub struct JobFiles {
     /// Folders of what each team wrote, and of what it removed.
     upper: Vec<PathBuf>,
     whiteouts: Vec<PathBuf>,
+    /// The numbers of these teams.
+    teams: Vec<u32>,
     end: JobEnd,
     undecided: Undecided,
 }
 
 impl JobFiles {
-    /// Of a job that has ended.
-    pub fn of(folder: &Path, replicas: u32, end: JobEnd, undecided: Undecided) -> Self {
-        let folders = |name: &str| (0..replicas).map(|team| folder.join(format!("{name}.{team}"))).collect();
-        Self { upper: folders("upper"), whiteouts: folders("whiteouts"), end, undecided }
+    /// Of a job that has ended. `teams` are those that count.
+    pub fn of(folder: &Path, teams: &[u32], end: JobEnd, undecided: Undecided) -> Self {
+        let folders = |name: &str| teams.iter().map(|team| folder.join(format!("{name}.{team}"))).collect();
+        Self { upper: folders("upper"), whiteouts: folders("whiteouts"), teams: teams.to_owned(), end, undecided }
     }
 
     /// Puts what most teams have written in place, and removes what most have removed.
@@ -185,7 +187,7 @@ impl JobFiles {
     fn mismatch(&self, path: &Path, versions: &[Version], choice: Option<usize>) -> io::Result<Option<FileMismatch>> {
         let right = &versions[choice.unwrap_or(0)];
         let (mut wrong, mut offset) = (Vec::new(), None);
-        for (team, version) in (0..).zip(versions) {
+        for (&team, version) in self.teams.iter().zip(versions) {
             if let Some(place) = difference(right, version)? {
                 wrong.push(team);
                 offset = offset.or(place);
@@ -195,7 +197,7 @@ impl JobFiles {
             return Ok(None);
         }
         let is_majority = 2 * wrong.len() < versions.len();
-        let kept = if choice.is_none() { keep_all(path, versions)? } else { Vec::new() };
+        let kept = if choice.is_none() { keep_all(path, &self.teams, versions)? } else { Vec::new() };
         Ok(Some(FileMismatch { path: path.to_owned(), wrong: is_majority.then_some(wrong), offset, kept }))
     }
 }
@@ -281,9 +283,9 @@ fn first_difference(one: &Path, other: &Path) -> io::Result<Option<u64>> {
 }
 
 /// Keeps the version of each team beside the path.
-fn keep_all(path: &Path, versions: &[Version]) -> io::Result<Vec<PathBuf>> {
+fn keep_all(path: &Path, teams: &[u32], versions: &[Version]) -> io::Result<Vec<PathBuf>> {
     let mut kept = Vec::new();
-    for (team, version) in versions.iter().enumerate() {
+    for (team, version) in teams.iter().zip(versions) {
         if let Version::File(own, _) = version {
             let mut name = path.as_os_str().to_owned();
             name.push(format!(".replica-{team}"));
@@ -428,7 +430,7 @@ mod tests {
         }
 
         fn settle(&self, end: JobEnd, undecided: Undecided) -> Vec<FileMismatch> {
-            JobFiles::of(self.folder.path(), self.replicas, end, undecided).settle().unwrap()
+            JobFiles::of(self.folder.path(), &(0..self.replicas).collect::<Vec<_>>(), end, undecided).settle().unwrap()
         }
 
         fn text(&self, name: &str) -> Option<String> {
@@ -551,7 +553,7 @@ mod tests {
         // The program has made a folder of it, but its mark of the removed file is gone.
         fs::create_dir(job.real("d")).unwrap();
         fs::write(job.real("d/other"), "").unwrap();
-        let files = JobFiles::of(job.folder.path(), 2, JobEnd::Complete, Undecided::Nothing);
+        let files = JobFiles::of(job.folder.path(), &[0, 1], JobEnd::Complete, Undecided::Nothing);
         assert_eq!(files.settle().unwrap_err().path, job.real("d"));
         assert_eq!((job.text("a").as_deref(), job.text("b/c").as_deref()), (Some("1"), Some("2")));
     }

@@ -6,7 +6,10 @@ use std::str::FromStr;
 /// The numbers that users give for it, and that `mpi/redmpi/injector.h` knows.
 const NAMES: [&str; 6] = ["odds", "at", "step", "rank", "replica", "seed"];
 
-/// Flips in messages, in the form that the library in the program reads.
+/// What can become of a call.
+const CHANGES: [&str; 5] = ["tag", "length", "target", "skip", "loop"];
+
+/// Flips in messages, or a call that becomes another one, in the form that the library in the program reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Injection(String);
 
@@ -20,7 +23,10 @@ impl FromStr for Injection {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let words = text.strip_prefix("flip:").ok_or("it begins with flip:")?;
+        if let Some(words) = text.strip_prefix("call:") {
+            return Self::of_call(words);
+        }
+        let words = text.strip_prefix("flip:").ok_or("it begins with flip: or call:")?;
         let mut read = Vec::new();
         for word in words.split(',') {
             let (name, number) = word.split_once('=').ok_or_else(|| format!("{word:?} is no name=number"))?;
@@ -39,6 +45,25 @@ impl FromStr for Injection {
 }
 
 impl Injection {
+    /// A call that becomes another one.
+    fn of_call(words: &str) -> Result<Self, String> {
+        let mut read = Vec::new();
+        for word in words.split(',') {
+            let (name, value) = word.split_once('=').ok_or_else(|| format!("{word:?} is no name=value"))?;
+            if name == "change" {
+                CHANGES.contains(&value).then_some(()).ok_or_else(|| format!("{value:?} is none of {}", CHANGES.join(", ")))?;
+            } else if ["at", "rank", "replica"].contains(&name) {
+                value.parse::<u32>().map_err(|_| format!("{value:?} is no whole number"))?;
+            } else {
+                return Err(format!("{name:?} is none of at, change, rank, replica"));
+            }
+            read.push(word);
+        }
+        let own = Self(read.join(" "));
+        let is_whole = own.number("at").is_some() && read.iter().any(|word| word.starts_with("change="));
+        is_whole.then_some(own).ok_or_else(|| "name at and change".to_owned())
+    }
+
     /// The number of this name.
     fn number(&self, name: &str) -> Option<u32> {
         let mut words = self.0.split(' ').filter_map(|word| word.split_once('='));

@@ -2,6 +2,7 @@
 
 mod accusations;
 pub mod arguments;
+mod drops;
 mod files;
 mod injection;
 mod launcher;
@@ -34,6 +35,7 @@ use serde_json::json;
 
 use self::accusations::Accusations;
 use self::arguments::{Mode, MpirunArguments};
+use self::drops::DropWatch;
 use self::files::{JobFiles, Misplaced};
 use self::launcher::LauncherWatch;
 use self::library::MpiKind;
@@ -84,15 +86,18 @@ pub fn run(arguments: &MpirunArguments, store: Option<PathBuf>) -> Result<u8, Er
     // Whatever happens now: what the replicas write is kept until it is in place.
     folder.disable_cleanup(true);
     let standstill = Standstill::of(&path, arguments.n.get() * arguments.replicas, arguments.patience);
-    let (ProgramEnd { status, was_asked }, printed) = wait(job, &mut output, undecided, standstill)?;
+    let mut drops = DropWatch::of(&path, arguments.replicas);
+    let (ProgramEnd { status, was_asked }, printed) = wait(job, &mut output, undecided, standstill, &mut drops)?;
     let mut report = JobReport::read(&path)?;
+    drops.news(&report.drops).iter().for_each(|line| eprintln!("rampart: {line}"));
+    output.leave_out(&report.drops.teams());
     let stop_for = |output: &JobOutput| output.undecided().filter(|_| undecided == Undecided::Nothing);
     report.stop_for_output(stop_for(&output));
     if !was_asked {
         report.look_for_early_end(signal_of(status, is_of_open_mpi(kind, &launcher)));
     }
     let end = report.end(status.success());
-    let files = JobFiles::of(&path, arguments.replicas, end, undecided).settle();
+    let files = JobFiles::of(&path, &teams_left(arguments.replicas, &report), end, undecided).settle();
     report.files = files.map_err(|Misplaced { path: file, cause }| {
         let folder = path.clone();
         Error::Misplaced { path: file, folder, cause }
@@ -112,6 +117,12 @@ pub fn run(arguments: &MpirunArguments, store: Option<PathBuf>) -> Result<u8, Er
     Ok(if report.stopped.is_some() || is_undecided { 1 } else { exit_code(status) })
 }
 
+/// The numbers of the teams that were not dropped.
+fn teams_left(replicas: u32, report: &JobReport) -> Vec<u32> {
+    let dropped = report.drops.teams();
+    (0..replicas).filter(|team| !dropped.contains(team)).collect()
+}
+
 /// The signal that ended the first process, as the launcher of Open MPI tells it. That of MPICH may tell the one by
 /// which it ended the others.
 fn signal_of(status: ExitStatus, is_of_open_mpi: bool) -> Option<i32> {
@@ -125,10 +136,16 @@ fn wait(
     output: &mut JobOutput,
     undecided: Undecided,
     mut standstill: Standstill,
+    drops: &mut DropWatch,
 ) -> Result<(ProgramEnd, std::io::Result<()>), Error> {
     let mut printed = Ok(());
     let mut launcher = LauncherWatch::of(job.number());
     let end = job.wait_or_end(PAUSE, || {
+        // What cannot be read now is read at the end.
+        if let Ok(Some((teams, lines))) = drops.look() {
+            output.leave_out(&teams);
+            lines.iter().for_each(|line| eprintln!("rampart: {line}"));
+        }
         if printed.is_ok() {
             printed = output.pass_on();
         }

@@ -8,6 +8,7 @@
 //! Standard error is treated in the same way, but a difference is not taken for an error: messages of the MPI name
 //! processes, of which each replica is another one. Where no majority agrees, that of the first replica is passed on.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt as _;
@@ -79,6 +80,7 @@ impl JobOutput {
         let stream = |rank, (kind, undecided)| RankStream {
             kind,
             rank,
+            replicas,
             undecided,
             sources: (0..replicas).map(|replica| Source::of(replica, path(kind, replica * ranks + rank))).collect(),
             needed: replicas as usize / 2 + 1,
@@ -111,6 +113,12 @@ impl JobOutput {
         Ok(())
     }
 
+    /// What these replicas print counts no more.
+    pub fn leave_out(&mut self, dropped: &BTreeSet<u32>) {
+        self.mismatches.retain(|one| one.wrong.is_none_or(|wrong| !dropped.contains(&wrong)));
+        self.streams.iter_mut().for_each(|stream| stream.drop(dropped));
+    }
+
     /// Where replicas differed in standard output.
     pub fn mismatches(&self) -> &[OutputMismatch] {
         &self.mismatches
@@ -133,6 +141,7 @@ enum Lines {
 struct RankStream {
     kind: StreamKind,
     rank: u32,
+    replicas: u32,
     undecided: Undecided,
     /// Replicas that have not differed so far.
     sources: Vec<Source>,
@@ -174,6 +183,14 @@ impl Source {
 }
 
 impl RankStream {
+    /// Fewer replicas are a majority then. One that is followed alone goes on.
+    fn drop(&mut self, dropped: &BTreeSet<u32>) {
+        self.sources.retain(|one| !dropped.contains(&one.replica));
+        if self.needed > 1 {
+            self.needed = (self.replicas as usize - dropped.len()) / 2 + 1;
+        }
+    }
+
     fn pass_on(&mut self, lines: Lines, mismatches: &mut Vec<OutputMismatch>) -> io::Result<()> {
         while !self.is_closed {
             self.check_late_ones(mismatches)?;
@@ -192,7 +209,7 @@ impl RankStream {
                 return Ok(());
             }
             self.print(complete)?;
-            self.leave_out(&chunks, complete, mismatches);
+            self.leave_out_others(&chunks, complete, mismatches);
             self.passed_on += complete.len() as u64;
             if lines == Lines::Complete && agreed.len() < CHUNK {
                 return Ok(());
@@ -254,7 +271,7 @@ impl RankStream {
     }
 
     /// Those that have printed something else are no longer asked.
-    fn leave_out(&mut self, chunks: &[Vec<u8>], printed: &[u8], mismatches: &mut Vec<OutputMismatch>) {
+    fn leave_out_others(&mut self, chunks: &[Vec<u8>], printed: &[u8], mismatches: &mut Vec<OutputMismatch>) {
         let (mut kept, before) = (Vec::new(), std::mem::take(&mut self.sources));
         for (mut source, chunk) in before.into_iter().zip(chunks) {
             let common = common_prefix(chunk, printed);

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::arguments::Mode;
+use super::drops::Drops;
 use super::files::FileMismatch;
 use super::lives::{EarlyEnd, Lives};
 use super::output::{JobEnd, OutputMismatch};
@@ -70,6 +71,8 @@ pub struct JobReport {
     /// The program ended itself by `MPI_Abort`.
     pub was_aborted: bool,
     pub lives: Lives,
+    /// Teams without which the job went on.
+    pub drops: Drops,
     /// The job came to an early end: with which process, and the signal that ended it, as far as they are known.
     pub early_end: Option<(Option<EarlyEnd>, Option<i32>)>,
     /// The nodes of replicas, by rank and replica.
@@ -111,6 +114,7 @@ impl JobReport {
     pub fn see(&mut self, rank: u32, replica: u32, line: &str) {
         let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
         self.lives.see(rank, replica, what, rest);
+        self.drops.see(rank, replica, what, rest);
         match what {
             "begin" => {
                 self.began += 1;
@@ -153,9 +157,14 @@ impl JobReport {
 
     /// A process ended before its time, and nobody wanted that. `signal` is that of the launcher's exit code.
     pub fn look_for_early_end(&mut self, signal: Option<i32>) {
-        if self.stopped.is_none() && !self.was_aborted && self.ended < self.began {
+        if self.stopped.is_none() && !self.was_aborted && !self.is_complete() {
             self.early_end = Some((self.lives.first_end(), signal));
         }
+    }
+
+    /// Whether all processes came to the end that were not dropped.
+    fn is_complete(&self) -> bool {
+        self.ended as usize + self.drops.sleepers(self.lives.ended()).count() >= self.began as usize
     }
 
     /// A line for that process.
@@ -189,7 +198,7 @@ impl JobReport {
     pub fn end(&self, is_well: bool) -> JobEnd {
         match self.stopped {
             Some(_) => JobEnd::Stopped,
-            None if is_well && self.began == self.ended => JobEnd::Complete,
+            None if is_well && self.is_complete() => JobEnd::Complete,
             None => JobEnd::CutOff,
         }
     }
@@ -284,6 +293,7 @@ impl JobReport {
             "injections": self.injections.iter().map(Injected::document).collect::<Vec<_>>(),
             "stopped": self.stopped,
             "died": self.early_end.as_ref().map(|(end, signal)| end.as_ref().map(|end| end.document(*signal))),
+            "dropped": self.drops.document(),
             "erring_nodes": self.erring_nodes(),
             "crowded_nodes": self.crowded_nodes(),
             "output_mismatches": self.outputs.iter().map(output_document).collect::<Vec<_>>(),

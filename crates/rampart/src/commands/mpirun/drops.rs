@@ -1,0 +1,161 @@
+//! Teams that were dropped: one of their replicas left the path that it had in common with the others, and the job went
+//! on without them (`mpi/redmpi/drops.h`).
+//!
+//! **Problem.** What such a team prints and writes counts no more, while the job still runs. **Idea.** The replicas that
+//! find out which team it is report it, and the files of their reports are looked at from time to time. **Why this
+//! way.** It needs nothing but the reports, which are read at the end anyway.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::reports::JobReport;
+use crate::error::Error;
+
+/// The pause between two looks.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Why a team was dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drop {
+    /// The rank of which a replica left the path.
+    rank: u32,
+    /// In microseconds since 1970.
+    time: u64,
+    why: String,
+}
+
+/// The teams of a job that were dropped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Drops {
+    teams: BTreeMap<u32, Drop>,
+    /// Processes of these teams that sleep, by rank and replica.
+    asleep: BTreeSet<(u32, u32)>,
+    /// When the first process began, in microseconds since 1970.
+    began: Option<u64>,
+}
+
+impl Drops {
+    /// A line of one process: `dropped TEAM at TIME WHY`, `began at TIME` or `asleep`.
+    pub fn see(&mut self, rank: u32, replica: u32, what: &str, rest: &str) {
+        match what {
+            "began" => {
+                let time = rest.strip_prefix("at ").and_then(|time| time.parse().ok());
+                self.began = self.began.into_iter().chain(time).min();
+            }
+            "asleep" => _ = self.asleep.insert((rank, replica)),
+            "dropped" => {
+                if let Some((team, one)) = dropped(rank, rest) {
+                    let known = self.teams.entry(team).or_insert_with(|| one.clone());
+                    if one.time < known.time {
+                        *known = one;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The numbers of the teams.
+    pub fn teams(&self) -> BTreeSet<u32> {
+        self.teams.keys().copied().collect()
+    }
+
+    /// Processes that will not come to the end of the program.
+    pub fn sleepers<'a>(&'a self, ended: &'a BTreeSet<(u32, u32)>) -> impl Iterator<Item = (u32, u32)> {
+        self.asleep.iter().copied().filter(|one| self.teams.contains_key(&one.1) && !ended.contains(one))
+    }
+
+    /// A line for each team, in the order in which they were dropped.
+    pub fn lines(&self, replicas: u32) -> Vec<String> {
+        let mut teams: Vec<(&u32, &Drop)> = self.teams.iter().collect();
+        teams.sort_by_key(|(_, one)| one.time);
+        let line = |(left, (team, Drop { rank, why, .. })): (u32, &(&u32, &Drop))| {
+            let left = replicas.saturating_sub(left);
+            format!(
+                "replica {team} of rank {rank} left the common path: {why}; team {team} is dropped, the job goes on with \
+                 {left} replicas"
+            )
+        };
+        (1..).zip(&teams).map(line).collect()
+    }
+
+    /// As JSON, `after_seconds` from the beginning of the program.
+    pub fn document(&self) -> Value {
+        let after = |time: u64| self.began.map(|began| time.saturating_sub(began) as f64 / 1e6);
+        let team = |(team, one): (&u32, &Drop)| {
+            json!({ "team": team, "rank": one.rank, "why": one.why, "after_seconds": after(one.time) })
+        };
+        self.teams.iter().map(team).collect()
+    }
+}
+
+/// Reads `TEAM at TIME WHY`.
+fn dropped(rank: u32, text: &str) -> Option<(u32, Drop)> {
+    let (team, rest) = text.split_once(" at ")?;
+    let (time, why) = rest.split_once(' ')?;
+    Some((team.parse().ok()?, Drop { rank, time: time.parse().ok()?, why: why.to_owned() }))
+}
+
+/// Looks for teams that are dropped while the job runs.
+pub struct DropWatch {
+    folder: PathBuf,
+    replicas: u32,
+    next: Instant,
+    told: usize,
+}
+
+impl DropWatch {
+    pub fn of(folder: &Path, replicas: u32) -> Self {
+        Self { folder: folder.to_owned(), replicas, next: Instant::now() + PAUSE, told: 0 }
+    }
+
+    /// Lines that were not told yet.
+    pub fn news(&mut self, drops: &Drops) -> Vec<String> {
+        let lines = drops.lines(self.replicas).split_off(self.told);
+        self.told += lines.len();
+        lines
+    }
+
+    /// The teams that are dropped, if there are more of them; and a line for each of these.
+    pub fn look(&mut self) -> Result<Option<(BTreeSet<u32>, Vec<String>)>, Error> {
+        // Two replicas have no majority.
+        if self.replicas < 3 || Instant::now() < self.next {
+            return Ok(None);
+        }
+        self.next = Instant::now() + PAUSE;
+        let drops = JobReport::read(&self.folder)?.drops;
+        let lines = self.news(&drops);
+        Ok((!lines.is_empty()).then(|| (drops.teams(), lines)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_report_of_a_team_counts_and_lines_are_in_order() {
+        let mut drops = Drops::default();
+        for (rank, replica, what, rest) in [
+            (0, 0, "began", "at 1000000"),
+            (1, 0, "began", "at 900000"),
+            (2, 0, "dropped", "1 at 4900000 it made other calls than the others"),
+            (2, 2, "dropped", "1 at 3900000 it made other calls than the others"),
+            (0, 3, "dropped", "0 at 2900000 it computes for ever"),
+            (0, 3, "dropped", "0 a"),
+            (3, 1, "asleep", ""),
+            (3, 2, "asleep", ""),
+        ] {
+            drops.see(rank, replica, what, rest);
+        }
+        assert_eq!(drops.teams(), BTreeSet::from([0, 1]));
+        assert_eq!(drops.sleepers(&BTreeSet::new()).collect::<Vec<_>>(), [(3, 1)]);
+        let lines = drops.lines(5);
+        assert!(lines[0].starts_with("replica 0 of rank 0 left the common path: it computes for ever; team 0"), "{lines:?}");
+        assert!(lines[1].contains("replica 1 of rank 2") && lines[1].ends_with("goes on with 3 replicas"), "{lines:?}");
+        assert_eq!(drops.document()[1]["after_seconds"], 3.0);
+    }
+}

@@ -1,0 +1,66 @@
+/* Decisions that were followed, for the case that the replica which decides is dropped.
+ *
+ * Problem: the next replica decides then, but others may have followed decisions that it has not heard yet, and have
+ * acted on them. Idea: each replica keeps the decisions that it has followed. It sends them to the new one, which first
+ * follows what any other has followed, and tells it to those who have not. What nobody has followed never was. Why this
+ * way: a decision counts when a replica could carry it out. So one that nobody can carry out, since it comes of an
+ * error, is decided anew.
+ *
+ * Which message a receive from any source takes is followed when the message is there. These decisions have no place
+ * among the others, but a receive of a higher number comes later in each replica's log, too.
+ *
+ * Pure. */
+#ifndef RAMPART_SUCCESSION_H
+#define RAMPART_SUCCESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum decision_kind {
+    DECISION_NOTHING,  /* so many tests found nothing */
+    DECISION_RESOLVED, /* a receive that could take several messages has one: its number, the source, the tag */
+    DECISION_FOUND,    /* a test or a probe: what is in the numbers depends on it */
+    DECISION_MORE,     /* the rest of one that has more numbers */
+    DECISION_TIME,     /* seconds */
+    DECISION_END,      /* the last one */
+};
+
+#define DECISION_NUMBERS 6
+
+struct decision {
+    int32_t kind;
+    int32_t numbers[DECISION_NUMBERS];
+    uint64_t receive;
+    double seconds;
+};
+
+/* A decision that was followed, and how many there were then: each test in vain is one, and what a receive takes is
+ * none. */
+struct followed {
+    struct decision decision;
+    uint64_t count;
+};
+
+/* Decisions that are kept. A replica may be that far behind. */
+#define MOST_FOLLOWED 4096
+
+struct succession {
+    uint64_t count; /* of decisions that were followed */
+    uint64_t first; /* how many there were before those that are kept */
+    int begin, used;
+    struct followed log[MOST_FOLLOWED];
+};
+
+/* A decision was followed; of those in vain, one. */
+void succession_follow(struct succession *succession, const struct decision *decision);
+
+/* Copies the log, the oldest first; returns how many. */
+int succession_copy(const struct succession *succession, struct followed *to);
+
+/* The next decision after so many, among those that a replica has followed: what is left of it. False if there is none. */
+bool next_followed(const struct followed *log, int used, uint64_t count, struct decision *decision);
+
+/* What a receive of this number takes, if a log says so. */
+bool followed_receive(const struct followed *log, int used, uint64_t number, struct decision *decision);
+
+#endif
