@@ -2,6 +2,8 @@
 
 mod identity;
 mod lives;
+mod nodes;
+mod slurm;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
