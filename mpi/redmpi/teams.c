@@ -84,6 +84,8 @@ void begin_teams(void)
         teams.replicas = 0;
     if (!teams.replicas)
         return;
+    if (size == 1)
+        stop_job("the launcher has started each process as a job of its own, as Slurm does without the right --mpi=");
     if (size % teams.replicas)
         stop_job("%d processes cannot be %d replicas each", size, teams.replicas);
     teams.ranks = size / teams.replicas;

@@ -2,6 +2,8 @@
 
 mod identity;
 mod lives;
+mod slurm;
+mod nodes;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -40,7 +40,7 @@ fn resident_kib(child: &Child) -> u64 {
 }
 
 /// A daemon that the kernel limits to 2 GiB, so that a sweep is short on any machine.
-fn start_with_2_gib(rampart: &Rampart, arguments: &[&str]) -> Child {
+pub fn start_with_2_gib(rampart: &Rampart, arguments: &[&str]) -> Child {
     let plain = rampart.command(arguments);
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -v 2097152; exec \"$0\" \"$@\""]).arg(plain.get_program()).args(plain.get_args());

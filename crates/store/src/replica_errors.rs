@@ -147,7 +147,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, now) = (folder.path().join("r.db"), Timestamp::from_micros(99));
         let mut store = Store::open(&path, now).unwrap().store;
-        let errors = [error(5), ReplicaError { node: None, origin: ReplicaErrorOrigin::Injected, ..error(4) }, error(9)];
+        let errors =
+            [error(5), ReplicaError { node: None, origin: ReplicaErrorOrigin::Injected, ..error(4) }, error(9)];
         store.keep_replica_errors(&errors).unwrap();
         drop(store);
         let mut store = Store::open(&path, now).unwrap().store;
@@ -173,9 +174,11 @@ mod tests {
     #[test]
     fn what_no_job_writes_is_damage() {
         let connection = Connection::open_in_memory().unwrap();
-        let columns = "id, at, job, node, rank, replica, wrong_replica, what, peer, tag, bytes, first_difference, origin";
+        let columns =
+            "id, at, job, node, rank, replica, wrong_replica, what, peer, tag, bytes, first_difference, origin";
         connection.execute_batch(&format!("CREATE TABLE replica_error ({columns})")).unwrap();
-        let decode = || connection.query_row("SELECT * FROM replica_error", [], |row| Ok(StoredReplicaError::decode(row)));
+        let decode =
+            || connection.query_row("SELECT * FROM replica_error", [], |row| Ok(StoredReplicaError::decode(row)));
         for bad in ["at = -1", "job = 'x'", "rank = 1 << 33", "bytes = -2", "what = NULL", "origin = 'magic'"] {
             StoredReplicaError { id: Some(1), error: error(1) }.write(&connection).unwrap();
             assert_eq!(decode().unwrap().unwrap().error, error(1));

@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use rampart_memory::{Clock, SuspectNode, Timestamp};
 use rampart_memory::fault_map::{FailedFrame, MapOrigin};
+use rampart_memory::{Clock, SuspectNode, Timestamp};
 use rampart_store::{Age, Durability, FactWriter, Store, TestEnd, TestStart};
 
 use crate::testing::observer::TestObserver;

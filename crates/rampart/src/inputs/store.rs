@@ -105,7 +105,8 @@ mod tests {
     fn a_suspect_is_named_with_the_command_that_tests_it() {
         let at = Timestamp::from_micros(9);
         let suspect = SuspectNode { node: "n7".to_owned(), errors: 1_200, jobs: 2, first: at, last: at };
-        let expected = "node n7: 1,200 errors in 2 jobs since 1970-01-01T00:00:00Z; test its memory, there: sudo rampart test";
+        let expected =
+            "node n7: 1,200 errors in 2 jobs since 1970-01-01T00:00:00Z; test its memory, there: sudo rampart test";
         assert_eq!(suspicion_seen_from(Some("n8"), &suspect), expected);
         assert!(suspicion_seen_from(Some("n7"), &suspect).contains("memory, here: sudo"));
     }

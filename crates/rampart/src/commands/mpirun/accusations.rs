@@ -33,7 +33,13 @@ pub struct Accusations {
 impl Accusations {
     /// Puts what replicas had wrong into the store, which is opened for that only. A store that cannot be written is no
     /// error: then the nodes of this job are judged by what is known.
-    pub fn of(report: &JobReport, flip: Option<&Injection>, path: Option<PathBuf>, began: Timestamp, now: Timestamp) -> Self {
+    pub fn of(
+        report: &JobReport,
+        flip: Option<&Injection>,
+        path: Option<PathBuf>,
+        began: Timestamp,
+        now: Timestamp,
+    ) -> Self {
         let mut errors = errors_of(report, flip, began, now);
         let left_out = errors.len().saturating_sub(MOST_OF_A_JOB);
         errors.truncate(MOST_OF_A_JOB);
@@ -117,11 +123,7 @@ fn errors_of(report: &JobReport, flip: Option<&Injection>, job: Timestamp, at: T
         let undecided = one.wrong.is_none().then_some(None);
         for wrong in one.wrong.iter().flatten().copied().map(Some).chain(undecided) {
             let node = wrong.and_then(|replica| teams.only_node(replica));
-            errors.push(ReplicaError {
-                node,
-                first_difference: one.offset,
-                ..teams.unless_spread(new("file", wrong))
-            });
+            errors.push(ReplicaError { node, first_difference: one.offset, ..teams.unless_spread(new("file", wrong)) });
         }
     }
     errors
@@ -193,7 +195,9 @@ mod tests {
     }
 
     fn line(sender: i32, number: u32, wrong: &str, verdict: &str) -> String {
-        format!("mismatch message comm 1 peer 5 sender {sender} tag 7 bytes 80 offset 3 number {number} step 0 wrong {wrong} {verdict}")
+        format!(
+            "mismatch message comm 1 peer 5 sender {sender} tag 7 bytes 80 offset 3 number {number} step 0 wrong {wrong} {verdict}"
+        )
     }
 
     fn short(errors: &[ReplicaError]) -> Vec<(&str, Option<&str>, ReplicaErrorOrigin)> {
@@ -211,7 +215,8 @@ mod tests {
             line(-1, 7, "0x2", "replaced"),
         ];
         let replicas = [2, 0, 0, 2, 1];
-        let lines: Vec<(u32, u32, &str)> = lines.iter().zip(replicas).map(|(line, of)| (0, of, line.as_str())).collect();
+        let lines: Vec<(u32, u32, &str)> =
+            lines.iter().zip(replicas).map(|(line, of)| (0, of, line.as_str())).collect();
         let mut report = report(&lines);
         report.outputs.push(OutputMismatch { rank: 1, wrong: Some(2), offset: 8 });
         let file = |wrong| FileMismatch { path: "f".into(), wrong, offset: Some(1), kept: Vec::new() };

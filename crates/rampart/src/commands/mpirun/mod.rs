@@ -214,7 +214,8 @@ fn start(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr) -> Comman
     // A batch system may have set one for this process: the launcher is no rank.
     RANKS.iter().for_each(|name| _ = command.env_remove(name));
     if name_of(launcher).starts_with("srun") {
-        command.env("RAMPART_SLURM", "1");
+        // If a process dies, the others would wait for it for ever.
+        command.env("RAMPART_SLURM", "1").arg("--kill-on-bad-exit=1");
     }
     command
 }
@@ -266,12 +267,7 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload
     command
 }
 
-fn show(
-    arguments: &MpirunArguments,
-    report: &JobReport,
-    study: Option<&PropagationStudy>,
-    accusations: &Accusations,
-) {
+fn show(arguments: &MpirunArguments, report: &JobReport, study: Option<&PropagationStudy>, accusations: &Accusations) {
     let (ranks, replicas) = (arguments.n.get(), arguments.replicas);
     if arguments.json {
         let mut document = report.document(ranks, replicas);

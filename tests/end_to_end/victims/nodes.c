@@ -1,0 +1,33 @@
+/* Ranks in a ring. Replica 1 of rank 1 sends as many wrong numbers as the argument says, as bad memory would. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROUNDS 20
+
+int main(int argc, char **argv)
+{
+    int rank, ranks;
+    long sum = 0, all;
+    const char *team = getenv("RAMPART_TEAM");
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    int wrong = rank == 1 && team && !strcmp(team, "1") ? atoi(argv[1]) : 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        long mine = 100 * rank + round + (round < wrong), other;
+        MPI_Sendrecv(&mine, 1, MPI_LONG, (rank + 1) % ranks, 3, &other, 1, MPI_LONG, (rank + ranks - 1) % ranks, 3,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        sum += other;
+        /* All ranks of this rank's number, in each team. */
+        if (!strcmp(argv[1], "abort") && rank == 1 && round == ROUNDS / 2)
+            abort();
+    }
+    MPI_Allreduce(&sum, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("sum %ld, %s\n", all, getenv("SET_BEFORE") ? getenv("SET_BEFORE") : "not set");
+    MPI_Finalize();
+    return 0;
+}
