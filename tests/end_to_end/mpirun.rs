@@ -2,8 +2,8 @@
 
 mod identity;
 mod lives;
-mod slurm;
 mod nodes;
+mod slurm;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
