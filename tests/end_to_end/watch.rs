@@ -40,10 +40,18 @@ fn resident_kib(child: &Child) -> u64 {
 }
 
 /// A daemon that the kernel limits to 2 GiB, so that a sweep is short on any machine.
-pub fn start_with_2_gib(rampart: &Rampart, arguments: &[&str]) -> Child {
+fn start_with_2_gib(rampart: &Rampart, arguments: &[&str]) -> Child {
+    start_with_mib(2048, rampart, arguments)
+}
+
+/// The same with another limit.
+pub fn start_with_mib(limit: u32, rampart: &Rampart, arguments: &[&str]) -> Child {
     let plain = rampart.command(arguments);
     let mut limited = Command::new("sh");
-    limited.args(["-c", "ulimit -v 2097152; exec \"$0\" \"$@\""]).arg(plain.get_program()).args(plain.get_args());
+    limited
+        .args(["-c", &format!("ulimit -v {}; exec \"$0\" \"$@\"", limit * 1024)])
+        .arg(plain.get_program())
+        .args(plain.get_args());
     limited.env("RAMPART_STORE", rampart.store()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     limited.spawn().expect("the binary runs")
 }

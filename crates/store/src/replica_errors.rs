@@ -1,7 +1,7 @@
 //! What replicas of MPI ranks had wrong, a row each, and when the memory of nodes was tested.
 //!
-//! Rows are added by `rampart mpirun` only, all of a job at once. The newest [`MOST_KEPT`] stay, so that a program whose
-//! replicas differ by themselves cannot fill the disk.
+//! Rows are added by `rampart mpirun` only, all of a job at once. The newest [`MOST_KEPT`] stay, so that a program
+//! whose replicas differ by themselves cannot fill the disk.
 
 use rampart_memory::{ReplicaError, ReplicaErrorOrigin, Timestamp};
 use rusqlite::{Connection, Row, params};

@@ -60,7 +60,8 @@ fn kill_one(job: &Job, signal: &str, native: u32, rounds: usize, pause: Duration
     let mut child = command.spawn().unwrap();
     let mut victim = None;
     let find = || {
-        victim = replicas_of(&program).into_iter().find(|one| one.native == native);
+        // On a busy machine, a job may end between two looks: then it has finished.
+        victim = replicas_of(&program).into_iter().find(|one| one.native == native).or(victim.take());
         victim.is_some() && text_of(&printed).lines().count() >= rounds
     };
     wait_until(find, &mut child);

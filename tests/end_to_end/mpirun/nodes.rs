@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Job, LIBRARIES};
 use crate::harness::{CommandOutput, end, signal};
-use crate::watch::{events, eventually, named, start_with_2_gib};
+use crate::watch::{events, eventually, named, start_with_mib};
 
 pub const PROGRAM: &str = include_str!("../victims/nodes.c");
 
@@ -50,7 +50,7 @@ fn a_node_that_errs_twice_is_named_and_tested_by_its_daemon() {
 
     let log = rampart.folder().join("events.jsonl");
     let options = ["watch", "--lifetime", "10m", "--max-share", "100%", "--max-fidelity", "1", "--events"];
-    let daemon = start_with_2_gib(rampart, &[&options[..], &[log.to_str().unwrap()]].concat());
+    let daemon = start_with_mib(640, rampart, &[&options[..], &[log.to_str().unwrap()]].concat());
     let seen = |event: &str| (named(&events(&log), event) == 1).then_some(());
     eventually("it hears of it", || seen("node_suspected"));
     eventually("it has tested", || seen("node_tested"));

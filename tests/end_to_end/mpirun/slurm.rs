@@ -21,7 +21,7 @@ impl Nodes {
     /// `None` where Slurm is not installed.
     fn start(folder: &Path) -> Option<Self> {
         let is_there = |name: &&str| Command::new(name).arg("-V").output().is_ok();
-        if !is_root() || !["slurmctld", "slurmd", "salloc"].iter().all(|name| is_there(&name)) {
+        if !is_root() || !["slurmctld", "slurmd", "salloc"].iter().all(is_there) {
             println!("skipped: needs root, and Slurm (slurmctld, slurmd)");
             return None;
         }

@@ -132,6 +132,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "crates/memory/src",
         &[
+            "erring_nodes",
             "error_tally",
             "fault",
             "fault_map",
@@ -187,6 +188,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "location",
             "schema",
             "ages",
+            "replica_errors",
             "error",
             "history",
             "sighting",
