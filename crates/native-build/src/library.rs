@@ -102,6 +102,8 @@ impl Library {
             ("files.h", include_str!("../../../mpi/redmpi/files.h")),
             ("files_changes.c", include_str!("../../../mpi/redmpi/files_changes.c")),
             ("files_looks.c", include_str!("../../../mpi/redmpi/files_looks.c")),
+            ("hand_over.c", include_str!("../../../mpi/redmpi/hand_over.c")),
+            ("hand_over.h", include_str!("../../../mpi/redmpi/hand_over.h")),
             ("handlers.c", include_str!("../../../mpi/redmpi/handlers.c")),
             ("hash.c", include_str!("../../../mpi/redmpi/hash.c")),
             ("hash.h", include_str!("../../../mpi/redmpi/hash.h")),
