@@ -291,17 +291,7 @@ impl Paths {
         let (steps, decisions) = (course.hashes.len() as u64 - 1, course.decisions);
         // SAFETY: it was begun in `new`; the lists have so many numbers, and are not used after the call.
         unsafe {
-            paths_step(
-                self.room.as_mut_ptr(),
-                from,
-                &raw const notice,
-                hashes,
-                decided,
-                steps,
-                decisions,
-                waits,
-                after,
-            )
+            paths_step(self.room.as_mut_ptr(), from, &raw const notice, hashes, decided, steps, decisions, waits, after)
         }
     }
 

@@ -85,9 +85,7 @@ impl Drops {
     /// As JSON, `after_seconds` from the beginning of the program.
     pub fn document(&self) -> Value {
         let after = |time: u64| self.began.map(|began| time.saturating_sub(began) as f64 / 1e6);
-        let team = |(team, one): (&u32, &Drop)| {
-            json!({ "team": team, "rank": one.rank, "why": one.why, "after_seconds": after(one.time) })
-        };
+        let team = |(team, one): (&u32, &Drop)| json!({ "team": team, "rank": one.rank, "why": one.why, "after_seconds": after(one.time) });
         self.teams.iter().map(team).collect()
     }
 }
@@ -154,7 +152,10 @@ mod tests {
         assert_eq!(drops.teams(), BTreeSet::from([0, 1]));
         assert_eq!(drops.sleepers(&BTreeSet::new()).collect::<Vec<_>>(), [(3, 1)]);
         let lines = drops.lines(5);
-        assert!(lines[0].starts_with("replica 0 of rank 0 left the common path: it computes for ever; team 0"), "{lines:?}");
+        assert!(
+            lines[0].starts_with("replica 0 of rank 0 left the common path: it computes for ever; team 0"),
+            "{lines:?}"
+        );
         assert!(lines[1].contains("replica 1 of rank 2") && lines[1].ends_with("goes on with 3 replicas"), "{lines:?}");
         assert_eq!(drops.document()[1]["after_seconds"], 3.0);
     }

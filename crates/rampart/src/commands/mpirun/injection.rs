@@ -51,7 +51,10 @@ impl Injection {
         for word in words.split(',') {
             let (name, value) = word.split_once('=').ok_or_else(|| format!("{word:?} is no name=value"))?;
             if name == "change" {
-                CHANGES.contains(&value).then_some(()).ok_or_else(|| format!("{value:?} is none of {}", CHANGES.join(", ")))?;
+                CHANGES
+                    .contains(&value)
+                    .then_some(())
+                    .ok_or_else(|| format!("{value:?} is none of {}", CHANGES.join(", ")))?;
             } else if ["at", "rank", "replica"].contains(&name) {
                 value.parse::<u32>().map_err(|_| format!("{value:?} is no whole number"))?;
             } else {
