@@ -17,6 +17,7 @@
 #include "digest.h"
 #include "drops.h"
 #include "events.h"
+#include "hand_over.h"
 #include "history.h"
 #include "log.h"
 #include "paths.h"
@@ -56,12 +57,6 @@ static struct {
     size_t replacement_bytes;
     bool is_sending, is_leaving, is_ending;
     struct paths paths;
-    struct log {
-        struct followed *log;
-        int used;
-        uint64_t count;
-    } logs[MOST_REPLICAS], own_log; /* of others, and the one that is to be sent */
-    int own_log_to;
     uint32_t at_end; /* a mask of those that have come to the end */
     bool is_end_due, is_over_due; /* to be said */
     bool is_over_told;
@@ -234,7 +229,7 @@ static void look_at_paths(void)
     send_paths();
 }
 
-/* Tells the others how far this process is when it stands still. */
+/* Tells the others how far this process is. */
 static void look_at_progress(void)
 {
     static uint64_t before;
@@ -249,10 +244,7 @@ static void look_at_progress(void)
         stop_program();
         send_all();
     } else if (still >= STILL_LOOKS && still % STILL_LOOKS == 0) {
-        for (int i = 0; i < teams.replicas; i++) {
-            if (mine.peers[i] >= 0)
-                write_all(mine.peers[i], &own, sizeof own);
-        }
+        send_to_all(&own);
     }
     pthread_mutex_unlock(&mine.lock);
     end_if_lost();
@@ -319,59 +311,6 @@ static bool hear_marks(int from, uint64_t count)
         return false;
     compare_marks();
     return true;
-}
-
-/* The decisions that another replica has followed have begun to arrive. */
-static bool hear_log(int from, const struct notice *notice)
-{
-    struct log *log = &mine.logs[from];
-    if (notice->number > MOST_FOLLOWED)
-        return false;
-    struct followed *entries = malloc(sizeof *entries * (notice->number + 1));
-    if (!entries)
-        stop_job("no memory for decisions");
-    if (!read_all(mine.peers[from], entries, sizeof *entries * notice->number))
-        return false;
-    pthread_mutex_lock(&mine.lock);
-    *log = (struct log){ .log = entries, .used = (int)notice->number, .count = notice->digest.low };
-    pthread_mutex_unlock(&mine.lock);
-    return true;
-}
-
-static void send_log(void)
-{
-    struct log *log = &mine.own_log;
-    struct notice notice = { .kind = NOTICE_TAKE, .number = (uint64_t)log->used, .digest = { .low = log->count } };
-    int to = mine.peers[mine.own_log_to];
-    if (!log->log)
-        return;
-    if (to >= 0 && write_all(to, &notice, sizeof notice))
-        write_all(to, log->log, sizeof *log->log * (size_t)log->used);
-    free(log->log);
-    log->log = NULL;
-}
-
-void hand_over_log(int to, struct followed *log, int used, uint64_t count)
-{
-    pthread_mutex_lock(&mine.lock);
-    mine.own_log = (struct log){ .log = log, .used = used, .count = count };
-    mine.own_log_to = to;
-    pthread_mutex_unlock(&mine.lock);
-    wake_connections();
-}
-
-bool take_log(int from, struct followed **log, int *used, uint64_t *count)
-{
-    pthread_mutex_lock(&mine.lock);
-    struct log *came = &mine.logs[from];
-    bool is_here = came->log != NULL;
-    if (is_here) {
-        *log = came->log;
-        *used = came->used;
-        *count = came->count;
-    }
-    pthread_mutex_unlock(&mine.lock);
-    return is_here;
 }
 
 /* With the lock held: all have come to the end, and those that are dropped may end, too. */
@@ -460,7 +399,7 @@ static void hear(int from)
     if (is_read && notice.kind == NOTICE_MARKS)
         is_read = hear_marks(from, notice.number);
     if (is_read && notice.kind == NOTICE_TAKE)
-        is_read = hear_log(from, &notice);
+        is_read = receive_log(mine.peers[from], from, &notice);
     if (is_read && notice.kind == NOTICE_COMPARED)
         free_entries(notice.number);
     if (is_read && notice.kind == NOTICE_MESSAGE) {
@@ -549,7 +488,7 @@ static void *answer(void *unused)
             if (compares_later())
                 bring_marks();
             pthread_mutex_lock(&mine.lock);
-            send_log();
+            send_log(mine.peers);
             send_ends();
             send_all();
             pthread_mutex_unlock(&mine.lock);

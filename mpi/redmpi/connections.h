@@ -10,7 +10,6 @@
 #include <stddef.h>
 
 #include "agreement.h"
-#include "succession.h"
 #include "vote.h"
 
 /* Connects the replicas of this rank. All call this, after begin_teams(). */
@@ -38,12 +37,6 @@ struct verdict agree(const void *message, const struct digest *mine, const struc
 
 /* The same for a message of which this replica has all copies, its own first, and whose they are: it asks nobody. */
 struct verdict take_majority(const struct copy copies[], const int of[], int count);
-
-/* Sends the decisions that this replica has followed to another one, and gives them away. */
-void hand_over_log(int to, struct followed *log, int used, uint64_t count);
-
-/* What another one has sent so; false if it has not come. The caller has it from then on. */
-bool take_log(int from, struct followed **log, int *used, uint64_t *count);
 
 /* Messages that differed so far, and that were replaced. */
 struct tally {

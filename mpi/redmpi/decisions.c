@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "connections.h"
 #include "drops.h"
 #include "events.h"
+#include "hand_over.h"
 #include "history.h"
 #include "receives.h"
 #include "requests.h"

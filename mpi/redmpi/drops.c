@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "events.h"
+#include "life.h"
 #include "log.h"
 
 /* Between two looks while a process sleeps. What others send it goes on meanwhile. */
@@ -74,7 +75,7 @@ static _Noreturn void sleep_until_end(void)
         nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
     }
     teams.is_quiet = true;
-    PMPI_Finalize();
+    finalize_mpi();
     _exit(0);
 }
 

@@ -6,4 +6,8 @@
 void begin_replica(void);
 void end_replica(void);
 
+/* Ends the MPI. If teams were dropped, what it says of their messages, which nobody took, is none of the program's
+ * output. */
+int finalize_mpi(void);
+
 #endif

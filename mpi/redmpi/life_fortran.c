@@ -3,6 +3,7 @@
 
 #include "bindings.h"
 #include "fortran.h"
+#include "drops.h"
 #include "life.h"
 #include "requests.h"
 #include "teams.h"
@@ -28,7 +29,10 @@ FORTRAN(mpi_finalize, MPI_FINALIZE, (MPI_Fint * error))
 {
     ERROR_IS_OPTIONAL(error);
     end_replica();
-    pmpi_finalize_(error);
+    if (teams_out())
+        *error = finalize_mpi();
+    else
+        pmpi_finalize_(error);
 }
 
 FORTRAN(mpi_abort, MPI_ABORT, (MPI_Fint * comm, MPI_Fint *code, MPI_Fint *error))

@@ -77,7 +77,8 @@ static uint32_t count_votes(struct paths *paths)
             end_vote(paths);
         return wrong;
     }
-    paths->is_stopped |= paths->step && voters == all;
+    /* One that is out sees nothing but others that differ from it. */
+    paths->is_stopped |= paths->step && voters == all && all & bit(paths->own);
     return 0;
 }
 

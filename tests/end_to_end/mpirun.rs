@@ -1,5 +1,6 @@
 //! Replicas of real MPI programs, for each MPI that is installed.
 
+mod drops;
 mod identity;
 mod lives;
 mod nodes;

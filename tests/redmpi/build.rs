@@ -7,6 +7,7 @@ fn main() {
         .include("../../mpi/redmpi")
         .file("../../mpi/redmpi/agreement.c")
         .file("../../mpi/redmpi/comparison.c")
+        .file("../../mpi/redmpi/paths.c")
         .file("src/size.c")
         .compile("decides");
 }

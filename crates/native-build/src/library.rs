@@ -104,6 +104,8 @@ impl Library {
             ("files_looks.c", include_str!("../../../mpi/redmpi/files_looks.c")),
             ("generalized.c", include_str!("../../../mpi/redmpi/generalized.c")),
             ("generalized.h", include_str!("../../../mpi/redmpi/generalized.h")),
+            ("hand_over.c", include_str!("../../../mpi/redmpi/hand_over.c")),
+            ("hand_over.h", include_str!("../../../mpi/redmpi/hand_over.h")),
             ("handlers.c", include_str!("../../../mpi/redmpi/handlers.c")),
             ("hash.c", include_str!("../../../mpi/redmpi/hash.c")),
             ("hash.h", include_str!("../../../mpi/redmpi/hash.h")),

@@ -1,5 +1,5 @@
 //! The agreement of replicas on a message (`mpi/redmpi/agreement.h`), and the comparison behind the program
-//! (`comparison.h`), for their simulations.
+//! (`comparison.h`), and the vote on paths (`paths.h`), for their simulations.
 //!
 //! **Problem.** The protocols are C, since they run inside MPI programs, and must hold for every order in which notices
 //! arrive. **Idea.** The same C runs here without MPI and without sockets: a simulation passes on notices in any order,
@@ -56,6 +56,22 @@ unsafe extern "C" {
     fn comparison_begin(comparison: *mut u64, replicas: c_int, marks: *mut Mark, places: u64);
     fn comparison_take(comparison: *mut u64, replica: c_int, marks: *const Mark, count: u64) -> bool;
     fn comparison_lose(comparison: *mut u64, replica: c_int);
+    fn paths_size() -> usize;
+    fn paths_are_stopped(paths: *const u64) -> bool;
+    fn paths_begin(paths: *mut u64, replicas: c_int, own: c_int);
+    fn paths_leave_out(paths: *mut u64, out: u32) -> u32;
+    fn paths_say(paths: *mut u64, to: *mut c_int, notice: *mut Notice) -> bool;
+    fn paths_step(
+        paths: *mut u64,
+        from: c_int,
+        notice: *const Notice,
+        hashes: *const u64,
+        decided: *const u64,
+        steps: u64,
+        decisions: u64,
+        waits_for: c_int,
+        hash_after: u64,
+    ) -> u32;
     fn comparison_go_on(comparison: *mut u64, wrong: *mut u32) -> c_int;
 }
 
@@ -234,5 +250,69 @@ impl Comparison {
             1 => ComparisonResult::Differs(wrong),
             _ => ComparisonResult::Parted(wrong),
         }
+    }
+}
+
+/// What a replica has done.
+#[derive(Clone, Debug, Default)]
+pub struct Course {
+    /// The hash of each number of steps, from 0.
+    pub hashes: Vec<u64>,
+    /// Decisions before each of them.
+    pub decided: Vec<u64>,
+    /// All decisions.
+    pub decisions: u64,
+    /// The replica of which it wants a decision, and the hash of the next step if that is the decision.
+    pub waits: Option<(u8, u64)>,
+}
+
+/// One replica's side of the vote on paths.
+pub struct Paths {
+    room: Box<[u64]>,
+}
+
+impl Paths {
+    /// Nothing was heard.
+    #[must_use]
+    pub fn new(replicas: u8, own: u8) -> Self {
+        // SAFETY: it has no conditions.
+        let mut room = vec![0; unsafe { paths_size() }.div_ceil(8)].into_boxed_slice();
+        // SAFETY: there is room for the structure, aligned as its largest member.
+        unsafe { paths_begin(room.as_mut_ptr(), replicas.into(), own.into()) };
+        Self { room }
+    }
+
+    /// A notice has come, or time has passed. Returns a mask of those that are out since.
+    pub fn step(&mut self, heard: Option<(u8, Notice)>, course: &Course) -> u32 {
+        let (from, notice) = heard.map_or((-1, Notice::default()), |(from, notice)| (from.into(), notice));
+        let (waits, after) = course.waits.map_or((-1, 0), |(of, hash)| (c_int::from(of), hash));
+        assert_eq!(course.hashes.len(), course.decided.len());
+        let (hashes, decided) = (course.hashes.as_ptr(), course.decided.as_ptr());
+        let (steps, decisions) = (course.hashes.len() as u64 - 1, course.decisions);
+        // SAFETY: it was begun in `new`; the lists have so many numbers, and are not used after the call.
+        unsafe {
+            paths_step(self.room.as_mut_ptr(), from, &raw const notice, hashes, decided, steps, decisions, waits, after)
+        }
+    }
+
+    /// These are out.
+    pub fn leave_out(&mut self, out: u32) -> u32 {
+        // SAFETY: it was begun in `new`.
+        unsafe { paths_leave_out(self.room.as_mut_ptr(), out) }
+    }
+
+    /// Whether there is no majority.
+    #[must_use]
+    pub fn are_stopped(&self) -> bool {
+        // SAFETY: it was begun in `new`.
+        unsafe { paths_are_stopped(self.room.as_ptr()) }
+    }
+
+    /// The next notice to send.
+    pub fn say(&mut self) -> Option<(u8, Notice)> {
+        let (mut to, mut notice) = (0, Notice::default());
+        // SAFETY: it was begun in `new`; both are written if there is one.
+        let is_there = unsafe { paths_say(self.room.as_mut_ptr(), &raw mut to, &raw mut notice) };
+        is_there.then(|| (u8::try_from(to).expect("a replica"), notice))
     }
 }

@@ -1,6 +1,7 @@
-/* What the simulations ask of the structures of agreement.h and comparison.h. */
+/* What the simulations ask of the structures of agreement.h, comparison.h and paths.h. */
 #include "agreement.h"
 #include "comparison.h"
+#include "paths.h"
 
 #include <stddef.h>
 
@@ -27,4 +28,52 @@ int agreement_state_of(const struct agreement *agreement)
 int agreement_is_replaced(const struct agreement *agreement)
 {
     return agreement->is_replaced;
+}
+
+size_t paths_size(void)
+{
+    return sizeof(struct paths);
+}
+
+bool paths_are_stopped(const struct paths *paths)
+{
+    return paths->is_stopped;
+}
+
+static _Thread_local const uint64_t *hashes, *decided;
+static _Thread_local uint64_t known;
+
+static bool hash_at(uint64_t steps, struct point *point)
+{
+    *point = (struct point){ .steps = steps };
+    if (steps > known)
+        return false;
+    point->hash = hashes[steps];
+    point->decisions = decided[steps];
+    return true;
+}
+
+/* The course of a replica that has done so many steps. */
+static void course_of(struct course *course, const uint64_t *its_hashes, const uint64_t *its_decided, uint64_t steps,
+               uint64_t decisions, int waits_for, uint64_t hash_after)
+{
+    hashes = its_hashes;
+    decided = its_decided;
+    known = steps;
+    *course = (struct course){ .decisions = decisions, .waits_for = waits_for, .hash_after = hash_after,
+                               .at = hash_at };
+    hash_at(steps, &course->now);
+}
+
+/* One call of the paths with that course: a notice has come, or, from -1, it is looked whether there is news. */
+uint32_t paths_step(struct paths *paths, int from, const struct notice *notice, const uint64_t *its_hashes,
+                    const uint64_t *its_decided, uint64_t steps, uint64_t decisions, int waits_for,
+                    uint64_t hash_after)
+{
+    struct course course;
+    course_of(&course, its_hashes, its_decided, steps, decisions, waits_for, hash_after);
+    if (from >= 0)
+        return paths_hear(paths, from, notice, &course);
+    paths_report(paths, &course);
+    return paths_go_on(paths, &course);
 }

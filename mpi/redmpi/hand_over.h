@@ -1,0 +1,20 @@
+/* Decisions that a replica has followed, on their way to the one that decides next (succession.h). */
+#ifndef RAMPART_HAND_OVER_H
+#define RAMPART_HAND_OVER_H
+
+#include <stdbool.h>
+
+#include "agreement.h"
+#include "succession.h"
+
+/* Sends them to another replica, and gives them away. */
+void hand_over_log(int to, struct followed *log, int used, uint64_t count);
+
+/* What another one has sent so; false if it has not come. The caller may keep it. */
+bool take_log(int from, struct followed **log, int *used, uint64_t *count);
+
+/* What follows is for the thread of the connections: sends what is to be sent, and receives what has begun to arrive. */
+void send_log(const int peers[]);
+bool receive_log(int socket, int from, const struct notice *notice);
+
+#endif

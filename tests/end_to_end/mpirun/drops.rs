@@ -1,0 +1,49 @@
+//! Replicas that leave the common path: the job goes on without their teams.
+
+use serde_json::Value;
+
+use super::{Job, LIBRARIES};
+
+const PROGRAM: &str = include_str!("../victims/drops.c");
+
+/// What the program prints and writes.
+const RESULT: &str = "total 357.327296\n";
+
+/// Runs a job of which one call is another one.
+fn run(job: &Job, options: &[&str], call: &str, how: &str) -> (Option<i32>, String, Value) {
+    let call = format!("call:{call}");
+    let (output, document) = job.run(&[&["--inject", &call], options].concat(), how);
+    (output.code, output.out, document)
+}
+
+/// Whichever replica it is, the one that decides included, and whatever it does.
+#[test]
+fn a_team_of_which_a_replica_leaves_the_path_is_dropped_and_the_result_is_right() {
+    for ([compiler, _], calls) in LIBRARIES.into_iter().zip([
+        &[("skip", 1, "ring"), ("tag", 0, "any"), ("target", 0, "ring"), ("length", 2, "all"), ("loop", 1, "all")][..],
+        &[("skip", 0, "all")],
+    ]) {
+        let Some(job) = Job::built(compiler, "program.c", PROGRAM) else { continue };
+        for (change, replica, how) in calls {
+            let call = format!("at=7,rank=2,replica={replica},change={change}");
+            let (code, out, document) = run(&job, &[], &call, how);
+            let dropped = &document["dropped"];
+            assert_eq!((code, dropped.as_array().unwrap().len()), (Some(0), 1), "{compiler} {call} {how}: {document}");
+            assert_eq!((&dropped[0]["team"], &dropped[0]["rank"]), (&(*replica).into(), &2.into()), "{document}");
+            assert_eq!(document["stopped"], Value::Null, "{document}");
+            let written = std::fs::read_to_string(job.rampart.folder().join("out.txt")).unwrap();
+            assert_eq!((out.lines().count(), &out), (1, &written), "{call} {how}: {document}");
+            assert!(how != &"ring" || out == RESULT, "{call} {how}: {out}");
+            assert!(document["output_mismatches"].as_array().unwrap().is_empty(), "{document}");
+        }
+    }
+}
+
+#[test]
+fn two_replicas_that_part_stop_the_job() {
+    let Some(job) = LIBRARIES.iter().find_map(|[c, _]| Job::built(c, "program.c", PROGRAM)) else { return };
+    let (code, _, document) = run(&job, &["--replicas", "2"], "at=7,rank=2,replica=1,change=skip", "ring");
+    assert_eq!(code, Some(1), "{document}");
+    assert!(document["stopped"].is_string(), "by the first message that is missing, or by the path: {document}");
+    assert_eq!(document["dropped"].as_array().unwrap().len(), 0, "{document}");
+}
