@@ -1,5 +1,6 @@
 /* The beginning and the end of a process, and what one replica decides of the time. */
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "connections.h"
@@ -125,14 +126,11 @@ double MPI_Wtick(void)
     return decided_time(PMPI_Wtick());
 }
 
-/* The name of a node differs between replicas: all get that of the first. */
 int MPI_Get_processor_name(char *name, int *resultlen)
 {
-    int result = PMPI_Get_processor_name(name, resultlen);
-    if (!teams.is_quiet) {
-        flush_decisions();
-        PMPI_Bcast(resultlen, 1, MPI_INT, 0, teams.column);
-        PMPI_Bcast(name, *resultlen + 1, MPI_CHAR, 0, teams.column);
-    }
-    return result;
+    const char *shared = shared_node();
+    if (teams.is_quiet || !*shared)
+        return PMPI_Get_processor_name(name, resultlen);
+    *resultlen = snprintf(name, MPI_MAX_PROCESSOR_NAME, "%s", shared);
+    return MPI_SUCCESS;
 }
