@@ -24,7 +24,7 @@ struct generalized {
     query_in_fortran query_in_fortran;
     free_in_fortran free_in_fortran;
     cancel_in_fortran cancel_in_fortran;
-    MPI_Aint state_of_fortran;
+    MPI_Aint *state_of_fortran; /* the variable of the program: its functions may change it */
     atomic_bool is_complete;
     bool is_freed; /* by the program, while it goes on */
 };
@@ -40,7 +40,7 @@ static int ask_for_status(struct generalized *own, MPI_Status *status)
         return own->query(own->state, status);
     MPI_Fint in_fortran[FORTRAN_STATUS], error = MPI_SUCCESS;
     PMPI_Status_c2f(status, in_fortran);
-    own->query_in_fortran(&own->state_of_fortran, in_fortran, &error);
+    own->query_in_fortran(own->state_of_fortran, in_fortran, &error);
     PMPI_Status_f2c(in_fortran, status);
     return error;
 }
@@ -62,7 +62,7 @@ int cancel_generalized(struct request *request)
     MPI_Fint is_complete = generalized_is_done(request), error = MPI_SUCCESS;
     if (!own->cancel_in_fortran)
         return own->cancel(own->state, is_complete);
-    own->cancel_in_fortran(&own->state_of_fortran, &is_complete, &error);
+    own->cancel_in_fortran(own->state_of_fortran, &is_complete, &error);
     return error;
 }
 
@@ -75,7 +75,7 @@ int free_generalized(struct request *request)
         return MPI_SUCCESS;
     }
     if (own->free_in_fortran)
-        own->free_in_fortran(&own->state_of_fortran, &error);
+        own->free_in_fortran(own->state_of_fortran, &error);
     else
         error = own->free(own->state);
     free(own);
@@ -119,7 +119,7 @@ FORTRAN(mpi_grequest_start, MPI_GREQUEST_START,
     *request = request_to_fortran(begin((struct generalized){ .query_in_fortran = query,
                                                               .free_in_fortran = free_state,
                                                               .cancel_in_fortran = cancel,
-                                                              .state_of_fortran = *state }));
+                                                              .state_of_fortran = state }));
 }
 
 int MPI_Grequest_complete(MPI_Request request)

@@ -64,6 +64,11 @@ void begin_identity(int rank)
     identity.has_begun = true;
 }
 
+const char *shared_node(void)
+{
+    return identity.node;
+}
+
 void share_node(void)
 {
     REAL(uname);

@@ -19,6 +19,9 @@ void begin_identity(int rank);
 /* All replicas get the name of the first one's node; after begin_teams(). */
 void share_node(void);
 
+/* That name; empty before. */
+const char *shared_node(void);
+
 /* Whether this is the thread whose calls have the same order in all replicas; in no child of the process. */
 bool is_in_order(void);
 

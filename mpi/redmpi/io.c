@@ -37,18 +37,18 @@ int MPI_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info,
     bool only_reads = flags == O_RDONLY && !(amode & MPI_MODE_DELETE_ON_CLOSE);
     const char *path = only_reads ? path_to_read(AT_FDCWD, name, FOLLOW, NULL, &place)
                                   : path_to_write(AT_FDCWD, name, FOLLOW, flags, NULL, &place);
-    int result = PMPI_File_open(comm, path == name ? filename : path, amode, info, fh);
+    int result = PMPI_File_open(comm, path == name ? filename : path, mode_without_order(amode), info, fh);
     if (result == MPI_SUCCESS && amode & MPI_MODE_DELETE_ON_CLOSE && path == place.upper)
         whiten(&place);
     if (result == MPI_SUCCESS)
-        begin_shared_pointer(*fh, comm, amode & MPI_MODE_APPEND);
+        begin_shared_pointer(*fh, comm, amode);
     return result;
 }
 
 int MPI_File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char *datarep,
                       MPI_Info info)
 {
-    reset_shared_pointer(fh);
+    disp = begin_view(fh, disp);
     return PMPI_File_set_view(fh, disp, etype, filetype, datarep, info);
 }
 
@@ -98,6 +98,6 @@ FORTRAN(mpi_file_set_view, MPI_FILE_SET_VIEW,
          MPI_Fint *error, size_t length))
 {
     ERROR_IS_OPTIONAL(error);
-    reset_shared_pointer(PMPI_File_f2c(*fh));
-    pmpi_file_set_view_(fh, disp, etype, filetype, datarep, info, error, length);
+    MPI_Offset begin = begin_view(PMPI_File_f2c(*fh), *disp);
+    pmpi_file_set_view_(fh, &begin, etype, filetype, datarep, info, error, length);
 }

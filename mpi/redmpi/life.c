@@ -22,25 +22,6 @@
 #include "timesteps.h"
 #include "waits.h"
 
-/* The name of a node differs between replicas: all get that of the first. */
-static char node[MPI_MAX_PROCESSOR_NAME];
-static int node_length;
-
-static void share_processor_name(void)
-{
-    PMPI_Bcast(&node_length, 1, MPI_INT, 0, teams.column);
-    PMPI_Bcast(node, sizeof node, MPI_CHAR, 0, teams.column);
-}
-
-int MPI_Get_processor_name(char *name, int *resultlen)
-{
-    if (teams.is_quiet)
-        return PMPI_Get_processor_name(name, resultlen);
-    memcpy(name, node, (size_t)node_length + 1);
-    *resultlen = node_length;
-    return MPI_SUCCESS;
-}
-
 void begin_replica(void)
 {
     if (!teams.is_quiet)
@@ -52,14 +33,15 @@ void begin_replica(void)
     begin_events(teams.rank, teams.replica);
     begin_progress(teams.rank, teams.replica);
     share_node();
-    PMPI_Get_processor_name(node, &node_length);
+    char node[MPI_MAX_PROCESSOR_NAME];
+    int length;
+    PMPI_Get_processor_name(node, &length);
     const char *named = getenv("RAMPART_NODE");
     if (!named && getenv("RAMPART_SLURM"))
         named = getenv("SLURMD_NODENAME");
     tell("begin %s", named ? named : node);
     tell("process %d", real_pid());
     tell("began at %lld", event_time());
-    share_processor_name();
     begin_timesteps();
     begin_waits();
     begin_injector();
@@ -169,4 +151,14 @@ double MPI_Wtime(void)
 double MPI_Wtick(void)
 {
     return decided_time(PMPI_Wtick());
+}
+
+/* That of the first replica, in all. */
+int MPI_Get_processor_name(char *name, int *resultlen)
+{
+    const char *shared = shared_node();
+    if (teams.is_quiet || !*shared)
+        return PMPI_Get_processor_name(name, resultlen);
+    *resultlen = snprintf(name, MPI_MAX_PROCESSOR_NAME, "%s", shared);
+    return MPI_SUCCESS;
 }

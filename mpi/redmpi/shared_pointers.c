@@ -21,6 +21,7 @@ struct shared_pointer {
     MPI_Comm comm; /* of those who share it */
     int name[2];   /* the rank of the first of them, and how many files it had opened */
     bool is_first;
+    int amode;
     int counter; /* the file of the counter; -1: not opened yet */
     struct shared_pointer *next;
 };
@@ -101,7 +102,12 @@ static void tell_all(const struct shared_pointer *pointer, void *bytes, int leng
     complete(&request, MPI_STATUS_IGNORE);
 }
 
-void begin_shared_pointer(MPI_File file, MPI_Comm comm, bool appends)
+int mode_without_order(int amode)
+{
+    return amode & MPI_MODE_RDWR ? amode : amode & ~MPI_MODE_SEQUENTIAL; /* both are an error */
+}
+
+void begin_shared_pointer(MPI_File file, MPI_Comm comm, int amode)
 {
     static int opened;
     MPI_Offset size = 0;
@@ -110,12 +116,14 @@ void begin_shared_pointer(MPI_File file, MPI_Comm comm, bool appends)
     struct shared_pointer *pointer = malloc(sizeof *pointer);
     if (!pointer)
         stop_job("no memory for a file");
-    *pointer = (struct shared_pointer){ .file = file, .name = { teams.rank, ++opened }, .counter = -1, .next = first };
+    *pointer = (struct shared_pointer){
+        .file = file, .name = { teams.rank, ++opened }, .amode = amode, .counter = -1, .next = first
+    };
     PMPI_Comm_rank(comm, &rank);
     pointer->is_first = rank == 0;
     PMPI_Comm_idup(comm, &pointer->comm, &request);
     complete(&request, MPI_STATUS_IGNORE);
-    if (appends && pointer->is_first && moves()) {
+    if (amode & MPI_MODE_APPEND && pointer->is_first && moves()) {
         PMPI_File_get_size(file, &size);
         change(pointer, size, true);
     }
@@ -132,13 +140,30 @@ static void wait_for_all(const struct shared_pointer *pointer)
     complete(&request, MPI_STATUS_IGNORE);
 }
 
-void reset_shared_pointer(MPI_File file)
+MPI_Offset begin_view(MPI_File file, MPI_Offset displacement)
 {
     struct shared_pointer *pointer = pointer_of(file);
-    if (pointer)
-        wait_for_all(pointer);
-    if (pointer && pointer->is_first && teams.replica == 0 && change(pointer, 0, false))
+    MPI_Offset place;
+    if (!pointer)
+        return displacement;
+    if (pointer->amode & MPI_MODE_SEQUENTIAL && displacement == MPI_DISPLACEMENT_CURRENT) {
+        place = move(pointer, 0);
+        PMPI_File_get_byte_offset(file, place, &displacement);
+    }
+    wait_for_all(pointer);
+    if (pointer->is_first && teams.replica == 0 && change(pointer, 0, false))
         change(pointer, 0, true);
+    return displacement;
+}
+
+/* The mode in which the program has opened it. */
+int MPI_File_get_amode(MPI_File fh, int *amode)
+{
+    const struct shared_pointer *pointer = pointer_of(fh);
+    int result = PMPI_File_get_amode(fh, amode);
+    if (pointer)
+        *amode = pointer->amode;
+    return result;
 }
 
 static void forget(struct shared_pointer *pointer)

@@ -11,10 +11,14 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* A file was opened by all of a communicator. */
-void begin_shared_pointer(MPI_File file, MPI_Comm comm, bool appends);
+/* The mode in which the MPI is to open a file: one that is used by shared pointers only would be closed to ours. */
+int mode_without_order(int amode);
 
-/* The view of a file is about to change, in all processes: the pointer goes to its begin. */
-void reset_shared_pointer(MPI_File file);
+/* A file was opened by all of a communicator, in this mode. */
+void begin_shared_pointer(MPI_File file, MPI_Comm comm, int amode);
+
+/* The view of a file is about to change, in all processes: the pointer goes to its begin. Returns where the view
+ * begins, which may be the place of the pointer. */
+MPI_Offset begin_view(MPI_File file, MPI_Offset displacement);
 
 #endif

@@ -19,8 +19,9 @@ fn what_programs_seldom_use_is_compared_and_corrected_as_well() {
         let (output, document) = job.run_ranks("2", &flips, "all");
         assert_eq!((output.code, output.out.as_str()), (Some(0), "done\n"), "{output:?}");
         assert_eq!(document["compared"], compared / 2 * 3, "each replica compares as much: {document}");
-        assert!(document["injected"].as_u64().unwrap() > 1, "{document}");
-        assert_eq!((&document["replaced"], &document["differed"]), (&document["injected"], &document["injected"]));
+        let number = |name: &str| document[name].as_u64().unwrap();
+        assert!(number("injected") > 0 && number("replaced") >= number("injected"), "{document}");
+        assert_eq!(number("replaced"), number("differed"), "one replica is wrong: {document}");
         for (argument, function) in [("tool", "MPI_T_cvar_write"), ("refused", "MPI_Open_port")] {
             let (output, document) = job.run_ranks("2", &plain, argument);
             assert_eq!(output.code, Some(1), "{output:?}");
