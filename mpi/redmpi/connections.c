@@ -427,18 +427,6 @@ static void hear(int from)
     free(message);
 }
 
-/* Whether so much time has passed since it was so the last time. */
-static bool is_due(int64_t *last, int64_t every)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    int64_t now = (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
-    if (now - *last < every)
-        return false;
-    *last = now;
-    return true;
-}
-
 /* What is done from time to time. */
 static void do_what_is_due(void)
 {

@@ -57,6 +57,17 @@ long long event_time(void)
     return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
 }
 
+bool is_due(int64_t *last, int64_t every)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    int64_t now = (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+    if (now - *last < every)
+        return false;
+    *last = now;
+    return true;
+}
+
 static _Noreturn void end_job(const char *event, const char *format, va_list arguments)
 {
     char why[900];

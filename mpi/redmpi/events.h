@@ -3,6 +3,7 @@
 #define RAMPART_EVENTS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* The exit code of a job that was stopped; `rampart mpirun` knows it by this. */
 #define STOPPED 77
@@ -15,6 +16,9 @@ void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The time of an event, in microseconds. The launcher ends all processes when one ends: it tells which was first. */
 long long event_time(void);
+
+/* Whether so many milliseconds have passed since it was so the last time. */
+bool is_due(int64_t *last, int64_t every);
 
 /* Says why, and ends the whole job with the exit code of a job that was stopped. */
 _Noreturn void stop_job(const char *format, ...) __attribute__((format(printf, 1, 2)));

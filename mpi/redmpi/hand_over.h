@@ -13,7 +13,7 @@ void hand_over_log(int to, struct followed *log, int used, uint64_t count);
 /* What another one has sent so; false if it has not come. The caller may keep it. */
 bool take_log(int from, struct followed **log, int *used, uint64_t *count);
 
-/* What follows is for the thread of the connections: sends what is to be sent, and receives what has begun to arrive. */
+/* What follows is for the thread of the connections: sends what is to be sent, and receives what has begun to come. */
 void send_log(const int peers[]);
 bool receive_log(int socket, int from, const struct notice *notice);
 

@@ -11,8 +11,8 @@
  *   step=N      the first message that a process sends after the N-th step (timesteps.h) is hit, and no other
  *   rank=N replica=N    only messages of these
  *   seed=N
- *   change=WORD at=N    no bits are flipped: the N-th message that a process sends is another one (tag, length, target),
- *                       or is not sent (skip), or the program does nothing more (loop) */
+ *   change=WORD at=N    no bits are flipped: the N-th message that a process sends is another one (tag, length,
+ *                       target), or is not sent (skip), or the program does nothing more (loop) */
 void begin_injector(void);
 
 /* May flip one bit of a message that is about to be sent, in the program's own memory. */

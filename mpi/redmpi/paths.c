@@ -125,6 +125,9 @@ static uint32_t see(struct paths *paths, int from, const struct point *other, bo
 {
     struct point own;
     uint64_t hash = 0, decisions = 0;
+    /* Who has done nothing yet has left no path; and no vote is one on step 0. */
+    if (!other->steps)
+        return 0;
     bool is_known = course->at(other->steps, &own), differs = false;
     if (is_known) {
         hash = own.hash;

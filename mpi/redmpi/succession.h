@@ -57,7 +57,8 @@ void succession_follow(struct succession *succession, const struct decision *dec
 /* Copies the log, the oldest first; returns how many. */
 int succession_copy(const struct succession *succession, struct followed *to);
 
-/* The next decision after so many, among those that a replica has followed: what is left of it. False if there is none. */
+/* The next decision after so many, among those that a replica has followed: what is left of it. False if there is
+ * none. */
 bool next_followed(const struct followed *log, int used, uint64_t count, struct decision *decision);
 
 /* What a receive of this number takes, if a log says so. */

@@ -1,9 +1,10 @@
 //! `redmpi-faults`: what becomes of flips in messages, beside [Fiala15, 3.7.2].
 //!
-//! **Problem.** Replicas must correct each wrong message, or stop the job; a wrong result must never come out. **Idea.**
-//! A program runs many times, each time with other flips. What it prints is compared with what it prints without them,
-//! and each flip is looked for among the mismatches that were reported. **Why this way.** Rampart's own report is not
-//! the judge: the program's results are. Words that differ between runs without flips, such as times, do not count.
+//! **Problem.** Replicas must correct each wrong message, or stop the job; a wrong result must never come out.
+//! **Idea.** A program runs many times, each time with other flips. What it prints is compared with what it prints
+//! without them, and each flip is looked for among the mismatches that were reported. **Why this way.** Rampart's own
+//! report is not the judge: the program's results are. Words that differ between runs without flips, such as times, do
+//! not count.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -127,7 +127,7 @@ pub fn generate(header: &str, table: &str, descriptions: &str) -> String {
             continue;
         }
         written.push(name);
-        let small = name.strip_suffix(LARGE).filter(|small| !table.contains_key(name.as_str()) && *small != "");
+        let small = name.strip_suffix(LARGE).filter(|small| !table.contains_key(name.as_str()) && !small.is_empty());
         let treatment = table.get(small.unwrap_or(name)).copied().unwrap_or(Treatment::Refused);
         let brother = small.and_then(|small| declared.iter().find(|one| one.name == small));
         match (treatment, brother) {

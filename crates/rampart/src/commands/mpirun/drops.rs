@@ -1,21 +1,9 @@
-//! Teams that were dropped: one of their replicas left the path that it had in common with the others, and the job went
-//! on without them (`mpi/redmpi/drops.h`).
-//!
-//! **Problem.** What such a team prints and writes counts no more, while the job still runs. **Idea.** The replicas that
-//! find out which team it is report it, and the files of their reports are looked at from time to time. **Why this
-//! way.** It needs nothing but the reports, which are read at the end anyway.
+//! Teams that were dropped: one of their replicas left the path that it had in common with the others, and the job
+//! went on without them (`mpi/redmpi/drops.h`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-
-use super::reports::JobReport;
-use crate::error::Error;
-
-/// The pause between two looks.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a team was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,39 +83,6 @@ fn dropped(rank: u32, text: &str) -> Option<(u32, Drop)> {
     let (team, rest) = text.split_once(" at ")?;
     let (time, why) = rest.split_once(' ')?;
     Some((team.parse().ok()?, Drop { rank, time: time.parse().ok()?, why: why.to_owned() }))
-}
-
-/// Looks for teams that are dropped while the job runs.
-pub struct DropWatch {
-    folder: PathBuf,
-    replicas: u32,
-    next: Instant,
-    told: usize,
-}
-
-impl DropWatch {
-    pub fn of(folder: &Path, replicas: u32) -> Self {
-        Self { folder: folder.to_owned(), replicas, next: Instant::now() + PAUSE, told: 0 }
-    }
-
-    /// Lines that were not told yet.
-    pub fn news(&mut self, drops: &Drops) -> Vec<String> {
-        let lines = drops.lines(self.replicas).split_off(self.told);
-        self.told += lines.len();
-        lines
-    }
-
-    /// The teams that are dropped, if there are more of them; and a line for each of these.
-    pub fn look(&mut self) -> Result<Option<(BTreeSet<u32>, Vec<String>)>, Error> {
-        // Two replicas have no majority.
-        if self.replicas < 3 || Instant::now() < self.next {
-            return Ok(None);
-        }
-        self.next = Instant::now() + PAUSE;
-        let drops = JobReport::read(&self.folder)?.drops;
-        let lines = self.news(&drops);
-        Ok((!lines.is_empty()).then(|| (drops.teams(), lines)))
-    }
 }
 
 #[cfg(test)]

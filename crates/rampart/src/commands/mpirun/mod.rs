@@ -2,6 +2,7 @@
 
 mod accusations;
 pub mod arguments;
+mod drop_watch;
 mod drops;
 mod files;
 mod injection;
@@ -35,7 +36,7 @@ use serde_json::json;
 
 use self::accusations::Accusations;
 use self::arguments::{Mode, MpirunArguments};
-use self::drops::DropWatch;
+use self::drop_watch::DropWatch;
 use self::files::{JobFiles, Misplaced};
 use self::launcher::LauncherWatch;
 use self::library::MpiKind;
@@ -142,9 +143,9 @@ fn wait(
     let mut launcher = LauncherWatch::of(job.number());
     let end = job.wait_or_end(PAUSE, || {
         // What cannot be read now is read at the end.
-        if let Ok(Some((teams, lines))) = drops.look() {
-            output.leave_out(&teams);
-            lines.iter().for_each(|line| eprintln!("rampart: {line}"));
+        if let Ok(Some(news)) = drops.look() {
+            output.leave_out(&news.teams);
+            news.lines.iter().for_each(|line| eprintln!("rampart: {line}"));
         }
         if printed.is_ok() {
             printed = output.pass_on();
