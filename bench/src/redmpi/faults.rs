@@ -42,7 +42,7 @@ struct Campaign {
 /// Runs the programs of a list with flips, and prints a row for each.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let (mut runs, mut mpi, mut replicas, mut seed) = (100, "openmpi".to_owned(), 3, 1);
-    let (mut odds, mut replica, mut list) = (None, None, None);
+    let (mut odds, mut replica, mut list, mut rampart) = (None, None, None, None);
     for argument in arguments {
         let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{argument} has no number"));
         match argument.split_once('=') {
@@ -51,13 +51,15 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
             Some(("replicas", text)) => replicas = number(text)?,
             Some(("seed", text)) => seed = number(text)?,
             Some(("odds", text)) => odds = Some(number(text)?),
+            Some(("rampart", path)) => rampart = Some(PathBuf::from(path)),
             Some(("replica", text)) => replica = Some(number(text)?),
             _ => list = Some(PathBuf::from(argument)),
         }
     }
     let flips = odds.map_or(Flips::One, |odds| Flips::Many { odds, replica });
     let programs = listed(&list.ok_or("name a list of programs: NAME RANKS PROGRAM [ARGUMENT...]")?)?;
-    let campaign = Campaign { rampart: build_rampart()?, mpi, runs, replicas, seed, flips };
+    let rampart = rampart.map_or_else(build_rampart, Ok)?;
+    let campaign = Campaign { rampart, mpi, runs, replicas, seed, flips };
     println!("{runs} runs of each program with a flip, {replicas} replicas, {}, seed {seed}", campaign.mpi);
     println!("{}", Counts::HEAD);
     let mut all = Counts::default();
