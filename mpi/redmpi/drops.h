@@ -16,7 +16,7 @@
 
 #include "teams.h"
 
-/* Whether a team may be dropped in this job: it has three replicas, and they correct errors. */
+/* Whether a team may be dropped in this job: the user wants it, it has three replicas, and they correct errors. */
 bool may_drop(void);
 
 /* A mask of the teams that are out. In any thread. */

@@ -16,17 +16,17 @@ fn run(job: &Job, options: &[&str], call: &str, how: &str) -> (Option<i32>, Stri
     (output.code, output.out, document)
 }
 
-/// Whichever replica it is, the one that decides included, and whatever it does.
+/// Whichever replica it is, the one that decides included. Wildcards are left out: such a job can stand still.
 #[test]
 fn a_team_of_which_a_replica_leaves_the_path_is_dropped_and_the_result_is_right() {
-    for ([compiler, _], calls) in LIBRARIES.into_iter().zip([
-        &[("skip", 1, "ring"), ("tag", 0, "any"), ("target", 0, "ring"), ("length", 2, "all"), ("loop", 1, "all")][..],
-        &[("skip", 0, "all")],
-    ]) {
+    for ([compiler, _], calls) in LIBRARIES
+        .into_iter()
+        .zip([&[("skip", 1, "ring"), ("target", 0, "ring"), ("loop", 1, "all")][..], &[("skip", 0, "all")]])
+    {
         let Some(job) = Job::built(compiler, "program.c", PROGRAM) else { continue };
         for (change, replica, how) in calls {
             let call = format!("at=7,rank=2,replica={replica},change={change}");
-            let (code, out, document) = run(&job, &[], &call, how);
+            let (code, out, document) = run(&job, &["--drop-teams"], &call, how);
             let dropped = &document["dropped"];
             assert_eq!((code, dropped.as_array().unwrap().len()), (Some(0), 1), "{compiler} {call} {how}: {document}");
             assert_eq!((&dropped[0]["team"], &dropped[0]["rank"]), (&(*replica).into(), &2.into()), "{document}");

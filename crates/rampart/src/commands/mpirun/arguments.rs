@@ -44,6 +44,10 @@ pub struct MpirunArguments {
     /// Say what each rank waits for when all have waited for so many seconds; 0 turns this off
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub patience: u32,
+    /// With three replicas or more: go on without the team of a replica that leaves the common path, instead of
+    /// stopping the job; this is new, and a job can stand still after it
+    #[arg(long)]
+    pub drop_teams: bool,
     /// The launcher, which must take `-n` [default: `mpirun.openmpi` or `mpirun.mpich`, as the program's MPI is, or
     /// else `mpirun`]
     #[arg(long, value_name = "NAME")]

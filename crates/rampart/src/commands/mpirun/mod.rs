@@ -256,6 +256,9 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload
     if let Some(function) = arguments.counted() {
         variables.push(("RAMPART_STEP", function.into()));
     }
+    if arguments.drop_teams {
+        variables.push(("RAMPART_DROP_TEAMS", "1".into()));
+    }
     if let Some(injection) = &arguments.inject {
         variables.push(("RAMPART_INJECT", injection.to_string().into()));
     }
