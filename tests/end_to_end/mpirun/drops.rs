@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Job, LIBRARIES};
+use crate::guarded::is_whole;
 
 const PROGRAM: &str = include_str!("../victims/drops.c");
 
@@ -16,15 +17,15 @@ fn run(job: &Job, options: &[&str], call: &str, how: &str) -> (Option<i32>, Stri
     (output.code, output.out, document)
 }
 
-/// Whichever replica it is, the one that decides included. Wildcards are left out: such a job can stand still.
+/// Whichever replica it is, the one that decides included; at night also in other ways. Wildcards are left out: such a job can stand still.
 #[test]
 fn a_team_of_which_a_replica_leaves_the_path_is_dropped_and_the_result_is_right() {
     for ([compiler, _], calls) in LIBRARIES
         .into_iter()
-        .zip([&[("skip", 1, "ring"), ("target", 0, "ring"), ("loop", 1, "all")][..], &[("skip", 0, "all")]])
+        .zip([&[("target", 0, "ring"), ("skip", 1, "ring"), ("loop", 1, "all")][..], &[("skip", 0, "all")]])
     {
         let Some(job) = Job::built(compiler, "program.c", PROGRAM) else { continue };
-        for (change, replica, how) in calls {
+        for (change, replica, how) in &calls[..if is_whole() { calls.len() } else { 1 }] {
             let call = format!("at=7,rank=2,replica={replica},change={change}");
             let (code, out, document) = run(&job, &["--drop-teams"], &call, how);
             let dropped = &document["dropped"];
@@ -33,7 +34,7 @@ fn a_team_of_which_a_replica_leaves_the_path_is_dropped_and_the_result_is_right(
             assert_eq!(document["stopped"], Value::Null, "{document}");
             let written = std::fs::read_to_string(job.rampart.folder().join("out.txt")).unwrap();
             assert_eq!((out.lines().count(), &out), (1, &written), "{call} {how}: {document}");
-            assert!(how != &"ring" || out == RESULT, "{call} {how}: {out}");
+            assert!(*how != "ring" || out == RESULT, "{call} {how}: {out}");
             assert!(document["output_mismatches"].as_array().unwrap().is_empty(), "{document}");
         }
     }
