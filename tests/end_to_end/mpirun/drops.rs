@@ -17,7 +17,8 @@ fn run(job: &Job, options: &[&str], call: &str, how: &str) -> (Option<i32>, Stri
     (output.code, output.out, document)
 }
 
-/// Whichever replica it is, the one that decides included; at night also in other ways. Wildcards are left out: such a job can stand still.
+/// Whichever replica it is, the one that decides included; at night also in other ways. Wildcards are left out: such a
+/// job can stand still.
 #[test]
 fn a_team_of_which_a_replica_leaves_the_path_is_dropped_and_the_result_is_right() {
     for ([compiler, _], calls) in LIBRARIES
