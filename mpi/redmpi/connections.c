@@ -143,13 +143,19 @@ static void compare_paths(int other, const struct notice *notice)
     }
 }
 
-/* To the other replicas of this rank, and to its two neighbours in the team. */
-static void send_to_all(const struct notice *notice)
+/* To the other replicas of this rank. */
+static void send_to_peers(const struct notice *notice)
 {
     for (int i = 0; i < teams.replicas; i++) {
         if (mine.peers[i] >= 0)
             write_all(mine.peers[i], notice, sizeof *notice);
     }
+}
+
+/* To them, and to its two neighbours in the team. */
+static void send_to_all(const struct notice *notice)
+{
+    send_to_peers(notice);
     for (int i = 0; i < LINKS; i++) {
         if (mine.links[i] >= 0)
             write_all(mine.links[i], notice, sizeof *notice);
@@ -244,7 +250,7 @@ static void look_at_progress(void)
         stop_program();
         send_all();
     } else if (still >= STILL_LOOKS && still % STILL_LOOKS == 0) {
-        send_to_all(&own);
+        send_to_peers(&own);
     }
     pthread_mutex_unlock(&mine.lock);
     end_if_lost();
@@ -331,10 +337,7 @@ static void send_ends(void)
         find_course(&course);
         struct notice own = { .kind = NOTICE_AT_END, .number = course.now.steps };
         own.digest = (struct digest){ .low = course.now.hash, .high = course.now.decisions };
-        for (int i = 0; i < teams.replicas; i++) {
-            if (mine.peers[i] >= 0)
-                write_all(mine.peers[i], &own, sizeof own);
-        }
+        send_to_peers(&own);
         mine.is_end_due = false;
     }
     if (mine.is_over_due)

@@ -14,14 +14,19 @@
 
 static int file = -1;
 
-void begin_events(int rank, int replica)
+int open_report(const char *name, int flags, int rank, int replica)
 {
     const char *folder = getenv("RAMPART_REDMPI");
     char path[4096];
     if (!folder)
-        return;
-    snprintf(path, sizeof path, "%s/events.%d.%d", folder, rank, replica);
-    file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        return -1;
+    snprintf(path, sizeof path, "%s/%s.%d.%d", folder, name, rank, replica);
+    return open(path, flags | O_CREAT | O_CLOEXEC, 0600);
+}
+
+void begin_events(int rank, int replica)
+{
+    file = open_report("events", O_WRONLY | O_APPEND, rank, replica);
 }
 
 static void write_line(int to, const char *line, size_t length)

@@ -8,6 +8,9 @@
 /* The exit code of a job that was stopped; `rampart mpirun` knows it by this. */
 #define STOPPED 77
 
+/* Opens a file of this process, NAME.RANK.REPLICA, in the folder that RAMPART_REDMPI names; -1 if there is none. */
+int open_report(const char *name, int flags, int rank, int replica);
+
 /* Opens this process's file in the folder that RAMPART_REDMPI names. */
 void begin_events(int rank, int replica);
 

@@ -8,6 +8,7 @@
 #include "decisions.h"
 #include "events.h"
 #include "history.h"
+#include "probes.h"
 #include "receives.h"
 #include "requests.h"
 #include "teams.h"
@@ -44,48 +45,6 @@ static struct request *taken(MPI_Message message)
         }
     }
     return NULL;
-}
-
-/* What the program asks for. */
-struct probe {
-    int source, tag;
-    MPI_Comm comm;
-    MPI_Message *message;
-    MPI_Status *status;
-};
-
-/* Takes a message that no receive of the program will take. */
-static bool take(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
-{
-    int is_there = 0;
-    advance_receives();
-    if (!leads() && is_held_back(comm, source, tag))
-        return false;
-    PMPI_Improbe(source, tag, comm, &is_there, message, status);
-    return is_there;
-}
-
-static bool take_any(void *what, struct decision *decision)
-{
-    const struct probe *probe = what;
-    if (!take(probe->source, probe->tag, probe->comm, probe->message, probe->status))
-        return false;
-    decision->numbers[0] = probe->status->MPI_SOURCE;
-    decision->numbers[1] = probe->status->MPI_TAG;
-    return true;
-}
-
-static bool take_this(void *what, const struct decision *decision)
-{
-    const struct probe *probe = what;
-    return take(decision->numbers[0], decision->numbers[1], probe->comm, probe->message, probe->status);
-}
-
-static bool probe(struct probe *probe, bool waits)
-{
-    struct decision unused;
-    return decide(&(struct choice){ .kind = DECISION_FOUND, .waits = waits, .look = take_any, .is_ready = take_this,
-                                    .what = probe }, &unused);
 }
 
 /* An earlier receive from any source may have the message before this one, which is still on its way. */

@@ -2,10 +2,10 @@
 #include "progress.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "events.h"
 
 struct progress {
     volatile uint64_t compared, replaced;
@@ -15,12 +15,7 @@ static struct progress *progress;
 
 void begin_progress(int rank, int replica)
 {
-    const char *folder = getenv("RAMPART_REDMPI");
-    char path[4096];
-    if (!folder)
-        return;
-    snprintf(path, sizeof path, "%s/progress.%d.%d", folder, rank, replica);
-    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int file = open_report("progress", O_RDWR, rank, replica);
     if (file < 0)
         return;
     if (!ftruncate(file, sizeof *progress)) {

@@ -62,15 +62,16 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let campaign = Campaign { rampart, mpi, runs, replicas, seed, flips };
     println!("{runs} runs of each program with a flip, {replicas} replicas, {}, seed {seed}", campaign.mpi);
     println!("{}", Counts::HEAD);
-    let mut all = Counts::default();
+    let (mut all, mut faults) = ([0; 10], 0);
     for program in &programs {
         let counts = campaign.of(program)?;
-        println!("{}", counts.row(&program.name));
-        all.add(&counts);
+        println!("{}", row(&program.name, counts.numbers()));
+        all.iter_mut().zip(counts.numbers()).for_each(|(sum, number)| *sum += number);
+        faults += counts.faults();
     }
-    println!("{}", all.row("all"));
+    println!("{}", row("all", all));
     println!("expected: no wrong result, no flip in a message missed, no hang, no replica named that had no flip");
-    if all.wrong + all.missed + all.hung + all.misnamed > 0 { Err("there are some".to_owned()) } else { Ok(()) }
+    if faults > 0 { Err("there are some".to_owned()) } else { Ok(()) }
 }
 
 /// What became of the runs of a program.
@@ -97,34 +98,22 @@ impl Counts {
     const HEAD: &str =
         "program     runs   flips  mismatches  corrected  masked  stopped  wrong  hung  missed  misnamed";
 
-    fn numbers(&mut self) -> [&mut u64; 10] {
-        [
-            &mut self.runs,
-            &mut self.flips,
-            &mut self.mismatches,
-            &mut self.corrected,
-            &mut self.masked,
-            &mut self.stopped,
-            &mut self.wrong,
-            &mut self.hung,
-            &mut self.missed,
-            &mut self.misnamed,
-        ]
+    fn numbers(&self) -> [u64; 10] {
+        let Self { runs, flips, mismatches, corrected, masked, stopped, wrong, hung, missed, misnamed } = *self;
+        [runs, flips, mismatches, corrected, masked, stopped, wrong, hung, missed, misnamed]
     }
 
-    fn add(&mut self, other: &Self) {
-        let Self { runs, flips, mismatches, corrected, masked, stopped, wrong, hung, missed, misnamed } = *other;
-        let more = [runs, flips, mismatches, corrected, masked, stopped, wrong, hung, missed, misnamed];
-        self.numbers().into_iter().zip(more).for_each(|(sum, more)| *sum += more);
+    /// What must never be.
+    const fn faults(&self) -> u64 {
+        self.wrong + self.hung + self.missed + self.misnamed
     }
+}
 
-    fn row(&self, name: &str) -> String {
-        let Self { runs, flips, mismatches, corrected, masked, stopped, wrong, hung, missed, misnamed } = self;
-        format!(
-            "{name:<10} {runs:>5} {flips:>7} {mismatches:>11} {corrected:>10} {masked:>7} {stopped:>8} {wrong:>6} \
-             {hung:>5} {missed:>7} {misnamed:>9}"
-        )
-    }
+/// A row of the table, as wide as its head.
+fn row(name: &str, numbers: [u64; 10]) -> String {
+    let widths = [5, 7, 11, 10, 7, 8, 6, 5, 7, 9];
+    let columns = numbers.iter().zip(widths).map(|(number, width)| format!(" {number:>width$}"));
+    format!("{name:<10}{}", columns.collect::<String>())
 }
 
 /// What a job printed, and Rampart's report of it.
@@ -162,9 +151,9 @@ impl Campaign {
                     format!("flip:odds={odds},seed={}{replica}", below(1 << 20))
                 }
             };
-            let before = [counts.wrong, counts.hung, counts.missed, counts.misnamed];
+            let before = counts.faults();
             counts.see(&self.job(program, Some(&flips))?, &expected);
-            if before != [counts.wrong, counts.hung, counts.missed, counts.misnamed] {
+            if counts.faults() > before {
                 println!("look at {} with --inject {flips}", program.name);
             }
         }

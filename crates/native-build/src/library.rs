@@ -135,6 +135,7 @@ impl Library {
             ("paths.c", include_str!("../../../mpi/redmpi/paths.c")),
             ("paths.h", include_str!("../../../mpi/redmpi/paths.h")),
             ("probes.c", include_str!("../../../mpi/redmpi/probes.c")),
+            ("probes.h", include_str!("../../../mpi/redmpi/probes.h")),
             ("process.c", include_str!("../../../mpi/redmpi/process.c")),
             ("progress.c", include_str!("../../../mpi/redmpi/progress.c")),
             ("progress.h", include_str!("../../../mpi/redmpi/progress.h")),

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::arguments::MpirunArguments;
 use super::drops::Drops;
 use super::reports::JobReport;
 use crate::error::Error;
@@ -19,6 +20,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub struct DropWatch {
     folder: PathBuf,
     replicas: u32,
+    /// Teams can be dropped: the user wants it, and two replicas have no majority.
+    is_needed: bool,
     next: Instant,
     told: usize,
 }
@@ -32,8 +35,10 @@ pub struct DropNews {
 }
 
 impl DropWatch {
-    pub fn of(folder: &Path, replicas: u32) -> Self {
-        Self { folder: folder.to_owned(), replicas, next: Instant::now() + PAUSE, told: 0 }
+    pub fn of(folder: &Path, arguments: &MpirunArguments) -> Self {
+        let replicas = arguments.replicas;
+        let is_needed = arguments.drop_teams && replicas > 2;
+        Self { folder: folder.to_owned(), replicas, is_needed, next: Instant::now() + PAUSE, told: 0 }
     }
 
     /// Lines that were not told yet.
@@ -45,8 +50,7 @@ impl DropWatch {
 
     /// All teams that are dropped, if there are more of them than before.
     pub fn look(&mut self) -> Result<Option<DropNews>, Error> {
-        // Two replicas have no majority.
-        if self.replicas < 3 || Instant::now() < self.next {
+        if !self.is_needed || Instant::now() < self.next {
             return Ok(None);
         }
         self.next = Instant::now() + PAUSE;

@@ -87,7 +87,7 @@ pub fn run(arguments: &MpirunArguments, store: Option<PathBuf>) -> Result<u8, Er
     // Whatever happens now: what the replicas write is kept until it is in place.
     folder.disable_cleanup(true);
     let standstill = Standstill::of(&path, arguments.n.get() * arguments.replicas, arguments.patience);
-    let mut drops = DropWatch::of(&path, arguments.replicas);
+    let mut drops = DropWatch::of(&path, arguments);
     let (ProgramEnd { status, was_asked }, printed) = wait(job, &mut output, undecided, standstill, &mut drops)?;
     let mut report = JobReport::read(&path)?;
     drops.news(&report.drops).iter().for_each(|line| eprintln!("rampart: {line}"));
