@@ -89,7 +89,7 @@ fn what_was_compared_is_known_of_a_job_that_was_stopped_or_died() {
     assert!(!document["stopped"].is_null(), "{document}");
     let compared = document["compared"].as_u64().unwrap();
     assert!((1..2 * 4 * 21).contains(&compared), "{document}");
-    let (_, document) = job.run(&["--replicas", "2"], "abort");
+    let (_, document) = job.run(&["--replicas", "2"], "all-die");
     let compared = document["compared"].as_u64().unwrap();
     assert!((20..2 * 4 * 21).contains(&compared), "half of it: {document}");
 }

@@ -66,8 +66,8 @@ fn replicas_run_under_slurm_on_different_nodes_and_end_together() {
     let document: Value = serde_json::from_str(&output.err[begin..]).unwrap();
     assert_eq!((&document["replaced"], &document["crowded_nodes"]), (&1.into(), &json!({})), "{document}");
     assert_eq!(document["erring_nodes"], json!({ "n3": 1 }), "by Slurm's name: {document}");
-    let output = nodes.run(&job, &["-N3", "--ntasks-per-node=2"], &["--replicas", "3"], "abort");
-    assert!(output.err.contains(" of rank 1 died"), "it does not wait for ever: {output:?}");
+    let output = nodes.run(&job, &["-N3", "--ntasks-per-node=2"], &["--replicas", "3"], "dies");
+    assert!(output.err.contains("replica 1 of rank 1 died"), "it does not wait for ever: {output:?}");
     let output = nodes.run(&job, &["-N3", "--ntasks-per-node=2"], &["--launcher-option=--mpi=none"], "0");
     assert!(output.code == Some(1) && output.err.contains("each process as a job of its own"), "{output:?}");
 }

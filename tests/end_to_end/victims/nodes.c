@@ -1,4 +1,5 @@
-/* Ranks in a ring. Replica 1 of rank 1 sends as many wrong numbers as the argument says, as bad memory would. */
+/* Ranks in a ring. Replica 1 of rank 1 sends as many wrong numbers as the argument says, as bad memory would; or it
+ * dies in the middle ("dies"), or all replicas of rank 1 do ("all-die"). */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +16,14 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    int wrong = rank == 1 && team && !strcmp(team, "1") ? atoi(argv[1]) : 0;
+    int is_victim = rank == 1 && team && !strcmp(team, "1"), wrong = is_victim ? atoi(argv[1]) : 0;
+    int dies = !strcmp(argv[1], "dies") ? is_victim : !strcmp(argv[1], "all-die") && rank == 1;
     for (int round = 0; round < ROUNDS; round++) {
         long mine = 100 * rank + round + (round < wrong), other;
         MPI_Sendrecv(&mine, 1, MPI_LONG, (rank + 1) % ranks, 3, &other, 1, MPI_LONG, (rank + ranks - 1) % ranks, 3,
                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         sum += other;
-        /* All ranks of this rank's number, in each team. */
-        if (!strcmp(argv[1], "abort") && rank == 1 && round == ROUNDS / 2)
+        if (dies && round == ROUNDS / 2)
             abort();
     }
     MPI_Allreduce(&sum, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
