@@ -9,10 +9,12 @@
 #include <string.h>
 
 /* Beginnings of the names of libraries that belong to an MPI; the first one is this library. */
-static const char *const of_mpi[] = { "librampart-", "libmpi", "libopen-",  "libpmi", "libpmix",   "libevent",
-                                      "libhwloc",    "mca_",   "pmix_mca_", "prte_",  "libprrte",  "libuc",
-                                      "libfabric",   "libpsm", "librdmacm", "libmlx", "libibverbs", "libhcoll",
-                                      "libocoms",    "libsharp", "libcxi",  "libefa", "libslurm" };
+static const char *const of_mpi[] = { "librampart-", "libmpi",    "libopen-",      "libpmi",     "libpmix",
+                                      "libevent",    "libhwloc",  "mca_",          "pmix_mca_",  "prte_",
+                                      "libprrte",    "libuc",     "libfabric",     "libpsm",     "libinfinipath",
+                                      "librdmacm",   "libmlx",    "libibverbs",    "libhcoll",   "libocoms",
+                                      "libsharp",    "libcxi",    "libefa",        "libslurm",   "libmunge",
+                                      "libnl-",      "libxpmem" };
 
 /* The code of these libraries. A table never changes: when a library is loaded, another one takes its place, and nobody
  * knows who may still read the old one. */

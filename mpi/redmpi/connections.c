@@ -40,7 +40,7 @@
 #define MARKS 1024
 
 /* Where each replica keeps what it receives, one that stands still ends the job after twice the looks after which it
- * heard that another one is ahead, and so many more. */
+ * heard that another one is ahead, and so many more. Where its team may be dropped, it has twice as long. */
 #define MORE_LOOKS 4
 
 static struct {
@@ -71,10 +71,11 @@ static void lose(int replica)
 {
     if (mine.peers[replica] < 0)
         return;
+    long long ended = event_time() - late_by(mine.peers[replica]);
     close(mine.peers[replica]);
     mine.peers[replica] = -1;
     if (!mine.is_leaving && !mine.is_over_told)
-        tell("lost %d at %lld", replica, event_time());
+        tell("lost %d at %lld", replica, ended);
     agreement_lose(&mine.agreement, replica);
     comparison_lose(&mine.comparison, replica);
 }
@@ -214,10 +215,11 @@ static void hear_of_path(int from, const struct notice *notice)
     send_paths();
 }
 
-/* A replica that computes for ever, while another one has gone on. */
-static bool is_in_loop(void)
+/* A replica that computes for ever, while another one has gone on. One that waits for a decision does not. */
+static bool is_in_loop(const struct course *course)
 {
-    return still_when_behind && still > 2 * still_when_behind + MORE_LOOKS && !is_waiting();
+    return still_when_behind && still > 2 * (2 * still_when_behind + MORE_LOOKS) && !is_waiting() &&
+           course->waits_for < 0;
 }
 
 /* With the lock held, from time to time. */
@@ -230,7 +232,7 @@ static void look_at_paths(void)
     if (still % STILL_LOOKS == 0)
         paths_report(&mine.paths, &course);
     drop_replicas(paths_go_on(&mine.paths, &course), other_calls);
-    if (is_in_loop() && live_teams() > 2)
+    if (is_in_loop(&course) && live_teams() > 2)
         drop_replicas(UINT32_C(1) << teams.replica, "it computes for ever");
     send_paths();
 }

@@ -21,13 +21,6 @@
 /* Decisions on their way. */
 #define PLACES 64
 
-/* The log of another replica, which has sent it to this one. */
-struct heir {
-    struct followed *log;
-    int used;
-    uint64_t count;
-};
-
 static struct {
     int first; /* the replica whose decisions are followed */
     struct succession followed;
@@ -38,24 +31,43 @@ static struct {
     MPI_Request sends[PLACES][MOST_REPLICAS];
     unsigned next;
     /* Since another one was dropped, of the one who decides. */
-    bool is_taking;                   /* it waits for the logs of others */
-    struct heir heirs[MOST_REPLICAS]; /* the last ones that came */
-    int script;                       /* the replica whose log it follows first; -1: none */
+    bool is_taking; /* it waits for what others have followed */
+    struct inheritance others[MOST_REPLICAS];
     /* Of the others. */
     struct decision *arriving;
     MPI_Request receive;
     int vain_ones; /* that are still to be said */
     bool is_here;  /* `arriving` is the next one */
-} stream = { .receive = MPI_REQUEST_NULL, .script = -1 };
+} stream = { .receive = MPI_REQUEST_NULL };
 
 bool leads(void)
 {
     return teams.replica == stream.first && !stream.is_taking;
 }
 
+static bool hears(int replica)
+{
+    return replica != teams.replica && !is_out(replica);
+}
+
+/* The replica that has followed most, if that is more than this one has; else -1. */
+static int farthest(void)
+{
+    int farthest = -1;
+    uint64_t most = stream.followed.count;
+    for (int i = 0; i < teams.replicas; i++) {
+        if (hears(i) && stream.others[i].count > most) {
+            most = stream.others[i].count;
+            farthest = i;
+        }
+    }
+    return farthest;
+}
+
+/* It follows first what others have followed. */
 static bool decides(void)
 {
-    return leads() && stream.script < 0;
+    return leads() && farthest() < 0;
 }
 
 static void listen(void)
@@ -84,11 +96,6 @@ void begin_decisions(void)
     begin_listening();
 }
 
-static bool hears(int replica)
-{
-    return replica != teams.replica && !is_out(replica);
-}
-
 /* Nobody waits for one that is dropped. */
 static void complete_send(MPI_Request *send, int to)
 {
@@ -112,7 +119,7 @@ static void send_decision(const struct decision *decision, uint64_t count)
         complete_send(&sends[i], i);
     stream.places[place] = *decision;
     for (int i = 0; i < teams.replicas; i++) {
-        if (hears(i) && (decision->kind == DECISION_RESOLVED || count > stream.heirs[i].count))
+        if (hears(i) && (decision->kind == DECISION_RESOLVED || count > stream.others[i].count))
             PMPI_Isend(&stream.places[place], sizeof *decision, MPI_BYTE, i, TAG_DECISION, teams.column, &sends[i]);
     }
 }
@@ -136,21 +143,11 @@ static void follow(const struct decision *decision)
     record_decision();
 }
 
-/* Whether another one has followed more than this one, and must not hear it again. */
-static bool is_behind(void)
-{
-    for (int i = 0; i < teams.replicas; i++) {
-        if (stream.heirs[i].count > stream.followed.count)
-            return true;
-    }
-    return false;
-}
-
 static void tell_nothing(void)
 {
     follow(&(struct decision){ .kind = DECISION_NOTHING });
     stream.untold++;
-    if (++stream.in_vain <= TOLD_AT_ONCE || is_behind() ||
+    if (++stream.in_vain <= TOLD_AT_ONCE || farthest() >= 0 ||
         (stream.untold >= TOLD_TOGETHER && PMPI_Wtime() - stream.told >= BETWEEN))
         flush_decisions();
 }
@@ -179,7 +176,7 @@ bool was_resolved(uint64_t receive, int *source, int *tag)
 {
     struct decision decision;
     for (int i = 0; i < teams.replicas; i++) {
-        if (followed_receive(stream.heirs[i].log, stream.heirs[i].used, receive, &decision)) {
+        if (followed_receive(&stream.others[i], receive, &decision)) {
             *source = decision.numbers[0];
             *tag = decision.numbers[1];
             return true;
@@ -235,20 +232,29 @@ static void change_first(void)
     struct followed *log = malloc(sizeof *log * MOST_FOLLOWED);
     if (!log)
         stop_job("no memory for decisions");
-    hand_over_log(stream.first, log, succession_copy(&stream.followed, log), stream.followed.count);
+    struct inheritance followed = succession_copy(&stream.followed, log);
+    hand_over(stream.first, &followed);
+}
+
+static _Noreturn void stop_far_behind(int replica)
+{
+    stop_job("replica %d of rank %d is too far behind to go on", replica, teams.rank);
 }
 
 /* Tells a replica what it has not followed yet, of what this one has. */
 static void tell_missing(int to)
 {
+    const uint64_t known = stream.others[to].count;
     struct followed *log = malloc(sizeof *log * MOST_FOLLOWED);
-    int used = log ? succession_copy(&stream.followed, log) : 0;
-    if (stream.followed.first > stream.heirs[to].count)
-        stop_job("replica %d of rank %d is too far behind to go on", to, teams.rank);
-    for (int i = 0; i < used; i++) {
+    if (!log)
+        stop_job("no memory for decisions");
+    struct inheritance own = succession_copy(&stream.followed, log);
+    if (own.first > known)
+        stop_far_behind(to);
+    for (int i = 0; i < own.used; i++) {
         struct decision *decision = &log[i].decision;
         MPI_Request request;
-        uint64_t missing = log[i].count > stream.heirs[to].count ? log[i].count - stream.heirs[to].count : 0;
+        uint64_t missing = log[i].count > known ? log[i].count - known : 0;
         if (decision->kind != DECISION_RESOLVED && !missing)
             continue;
         if (decision->kind == DECISION_NOTHING && (uint64_t)decision->numbers[0] > missing)
@@ -259,25 +265,20 @@ static void tell_missing(int to)
     }
 }
 
-/* This one decides when it has heard how far all others are. */
+/* This one decides when it has heard how far all others are, and is as far as any of them. */
 static void take_over(void)
 {
-    uint64_t most = stream.followed.count;
     for (int i = 0; i < teams.replicas; i++) {
-        struct heir *heir = &stream.heirs[i];
-        if (hears(i) && !take_log(i, &heir->log, &heir->used, &heir->count))
+        if (hears(i) && !inherit(i, &stream.others[i]))
             return;
     }
     stream.is_taking = false;
-    stream.script = -1;
     for (int i = 0; i < teams.replicas; i++) {
         if (!hears(i))
             continue;
+        if (stream.others[i].first > stream.followed.count)
+            stop_far_behind(teams.replica);
         tell_missing(i);
-        if (stream.heirs[i].count > most) {
-            most = stream.heirs[i].count;
-            stream.script = i;
-        }
     }
     post_as_first();
 }
@@ -292,21 +293,11 @@ void look_for_succession(void)
         take_over();
 }
 
-/* The next decision that another one has followed; false if this one decides again. */
-static bool read_script(struct decision *decision)
-{
-    const struct heir *heir = &stream.heirs[stream.script];
-    bool is_there = next_followed(heir->log, heir->used, stream.followed.count, decision);
-    if (!is_there)
-        stream.script = -1;
-    return is_there;
-}
-
 /* Whether a decision is there to be followed. */
 static bool find_decision(struct decision *decision)
 {
-    if (stream.script >= 0 && leads())
-        return read_script(decision);
+    if (leads())
+        return farthest() >= 0 && next_followed(&stream.others[farthest()], stream.followed.count, decision);
     if (teams.replica == stream.first)
         return false;
     if (!stream.vain_ones && !has_come())

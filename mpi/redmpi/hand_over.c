@@ -8,35 +8,28 @@
 #include "events.h"
 #include "sockets.h"
 
-struct log {
-    struct followed *entries;
-    int used, to;
-    uint64_t count;
-};
-
 static struct {
     pthread_mutex_t lock;
-    struct log others[MOST_REPLICAS], own; /* the own one is to be sent */
+    struct inheritance others[MOST_REPLICAS], own; /* without a log: there is none */
+    int to; /* the own one is to be sent */
 } logs = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-void hand_over_log(int to, struct followed *log, int used, uint64_t count)
+void hand_over(int to, const struct inheritance *followed)
 {
     pthread_mutex_lock(&logs.lock);
-    logs.own = (struct log){ .entries = log, .used = used, .to = to, .count = count };
+    free(logs.own.log); /* its heir was dropped */
+    logs.own = *followed;
+    logs.to = to;
     pthread_mutex_unlock(&logs.lock);
     wake_connections();
 }
 
-bool take_log(int from, struct followed **log, int *used, uint64_t *count)
+bool inherit(int from, struct inheritance *followed)
 {
     pthread_mutex_lock(&logs.lock);
-    const struct log *came = &logs.others[from];
-    bool is_here = came->entries != NULL;
-    if (is_here) {
-        *log = came->entries;
-        *used = came->used;
-        *count = came->count;
-    }
+    bool is_here = logs.others[from].log != NULL;
+    if (is_here)
+        *followed = logs.others[from];
     pthread_mutex_unlock(&logs.lock);
     return is_here;
 }
@@ -44,30 +37,32 @@ bool take_log(int from, struct followed **log, int *used, uint64_t *count)
 void send_log(const int peers[])
 {
     pthread_mutex_lock(&logs.lock);
-    struct log log = logs.own;
-    logs.own.entries = NULL;
+    struct inheritance own = logs.own;
+    int socket = peers[logs.to];
+    logs.own.log = NULL;
     pthread_mutex_unlock(&logs.lock);
-    if (!log.entries)
+    if (!own.log)
         return;
-    struct notice notice = { .kind = NOTICE_TAKE, .number = (uint64_t)log.used, .digest = { .low = log.count } };
-    if (peers[log.to] >= 0 && write_all(peers[log.to], &notice, sizeof notice))
-        write_all(peers[log.to], log.entries, sizeof *log.entries * (size_t)log.used);
-    free(log.entries);
+    struct notice notice = { .kind = NOTICE_TAKE, .number = (uint64_t)own.used };
+    notice.digest = (struct digest){ .low = own.count, .high = own.first };
+    if (socket >= 0 && write_all(socket, &notice, sizeof notice))
+        write_all(socket, own.log, sizeof *own.log * (size_t)own.used);
+    free(own.log);
 }
 
 bool receive_log(int socket, int from, const struct notice *notice)
 {
     if (notice->number > MOST_FOLLOWED)
         return false;
-    struct followed *entries = malloc(sizeof *entries * (notice->number + 1));
-    if (!entries)
+    struct followed *log = malloc(sizeof *log * (notice->number + 1));
+    if (!log)
         stop_job("no memory for decisions");
-    if (!read_all(socket, entries, sizeof *entries * notice->number)) {
-        free(entries);
+    if (!read_all(socket, log, sizeof *log * notice->number)) {
+        free(log);
         return false;
     }
     pthread_mutex_lock(&logs.lock);
-    logs.others[from] = (struct log){ .entries = entries, .used = (int)notice->number, .count = notice->digest.low };
+    logs.others[from] = (struct inheritance){ log, (int)notice->number, notice->digest.low, notice->digest.high };
     pthread_mutex_unlock(&logs.lock);
     return true;
 }

@@ -7,11 +7,11 @@
 #include "agreement.h"
 #include "succession.h"
 
-/* Sends them to another replica, and gives them away. */
-void hand_over_log(int to, struct followed *log, int used, uint64_t count);
+/* Sends them to another replica, and gives the log away. */
+void hand_over(int to, const struct inheritance *followed);
 
-/* What another one has sent so; false if it has not come. The caller may keep it. */
-bool take_log(int from, struct followed **log, int *used, uint64_t *count);
+/* What another one has sent so; false if it has not come. The caller may keep the log. */
+bool inherit(int from, struct inheritance *followed);
 
 /* What follows is for the thread of the connections: sends what is to be sent, and receives what has begun to come. */
 void send_log(const int peers[]);

@@ -14,10 +14,12 @@ static _Atomic uint64_t decided, decided_before[KEPT];
 /* What is waited for; it changes in one thread, and is read in another. */
 static _Atomic int expected_of = -1, expected_kind;
 
+/* A decision has the same hash after any number of tests in vain: who waits for one does not know how many there will
+ * be, above all if another replica decides then. */
 static uint64_t mix_step(uint64_t hash, enum step kind, int64_t one, int64_t two, int64_t three, uint64_t decisions)
 {
     hash = mix(mix(mix(mix(hash, (uint64_t)kind + 1), (uint64_t)one), (uint64_t)two), (uint64_t)three);
-    return mix(hash, decisions);
+    return mix(hash, kind == STEP_DECISION ? 0 : decisions);
 }
 
 void record_step(enum step kind, int64_t one, int64_t two, int64_t three)

@@ -49,11 +49,6 @@ bool paths_say(struct paths *paths, int *to, struct notice *notice)
     return true;
 }
 
-void paths_report(struct paths *paths, const struct course *course)
-{
-    say_to_all(paths, NOTICE_PATH, &course->now);
-}
-
 static void end_vote(struct paths *paths)
 {
     paths->step = 0;
@@ -89,7 +84,25 @@ static void vote(struct paths *paths, uint64_t hash, uint64_t decisions)
         return;
     paths->voted |= bit(paths->own);
     paths->hashes[paths->own] = hash;
-    say_to_all(paths, NOTICE_VOTE, &(struct point){ .steps = paths->step, .hash = hash, .decisions = decisions });
+    paths->own_vote = (struct point){ .steps = paths->step, .hash = hash, .decisions = decisions };
+    say_to_all(paths, NOTICE_VOTE, &paths->own_vote);
+}
+
+/* Who had another vote then has not answered: it is asked once more. */
+static void call_again(struct paths *paths)
+{
+    if (!paths->step || !(paths->voted & bit(paths->own)))
+        return;
+    for (int i = 0; i < paths->replicas; i++) {
+        if (live(paths) & ~paths->voted & bit(i))
+            say(paths, i, NOTICE_VOTE, &paths->own_vote);
+    }
+}
+
+void paths_report(struct paths *paths, const struct course *course)
+{
+    say_to_all(paths, NOTICE_PATH, &course->now);
+    call_again(paths);
 }
 
 /* The earliest step on which a vote was called is the one that most can vote on. */
@@ -171,7 +184,7 @@ uint32_t paths_hear(struct paths *paths, int from, const struct notice *notice, 
         }
         return see(paths, from, &point, false, course);
     case NOTICE_VOTE:
-        if (!paths->step && course->at(point.steps, &own) && own.hash == point.hash)
+        if (course->at(point.steps, &own) && own.hash == point.hash)
             say(paths, from, NOTICE_PATH, &own);
         return see(paths, from, &point, true, course);
     default:

@@ -44,6 +44,7 @@ struct paths {
     uint64_t step; /* on which they vote; 0: none */
     uint32_t voted; /* a mask of those whose hash of it is known */
     uint64_t hashes[MOST_REPLICAS];
+    struct point own_vote;
     bool is_stopped; /* no majority */
     struct path_outgoing messages[4 * MOST_REPLICAS];
     int count;
@@ -58,7 +59,7 @@ uint32_t paths_hear(struct paths *paths, int from, const struct notice *notice, 
 /* This replica may have gone on: looks whether it can vote now. */
 uint32_t paths_go_on(struct paths *paths, const struct course *course);
 
-/* Tells all others how far it is. */
+/* Tells all others how far it is, and asks those again whose vote it lacks. */
 void paths_report(struct paths *paths, const struct course *course);
 
 /* These are out, as others have found. */

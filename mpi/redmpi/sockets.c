@@ -22,6 +22,9 @@
 #define ADDRESSES 8
 #define CONNECT_SECONDS 5
 
+/* The kernel keeps time in ticks of up to 10 ms. */
+#define TICK_MS 10
+
 /* Where a process can be reached. */
 struct place {
     uint16_t port;
@@ -37,6 +40,18 @@ struct hello {
 };
 
 static int listener = -1;
+
+/* The last segment of one that was closed has an acknowledgement, the time of which the kernel keeps (TCP_INFO). A
+ * connection that was reset has none. */
+long long late_by(int connection)
+{
+    struct tcp_info info;
+    socklen_t length = sizeof info;
+    if (getsockopt(connection, IPPROTO_TCP, TCP_INFO, &info, &length) || info.tcpi_state != TCP_CLOSE_WAIT ||
+        info.tcpi_last_ack_recv <= TICK_MS)
+        return 0;
+    return 1000LL * info.tcpi_last_ack_recv;
+}
 
 bool write_all(int to, const void *data, size_t bytes)
 {

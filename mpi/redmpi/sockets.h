@@ -14,6 +14,9 @@ enum { LINK_BEFORE, LINK_AFTER, LINKS };
  * All call this. Where there is none, it is -1. */
 void connect_all(int peers[MOST_REPLICAS], int links[LINKS]);
 
+/* How long ago the other end was closed, in microseconds, if this process sees it late; 0 where nobody knows. */
+long long late_by(int connection);
+
 bool write_all(int to, const void *data, size_t bytes);
 bool read_all(int from, void *data, size_t bytes);
 

@@ -28,31 +28,33 @@ void succession_follow(struct succession *succession, const struct decision *dec
         next->decision.numbers[0] = 1;
 }
 
-int succession_copy(const struct succession *succession, struct followed *to)
+struct inheritance succession_copy(const struct succession *succession, struct followed *log)
 {
     for (int i = 0; i < succession->used; i++)
-        to[i] = succession->log[(succession->begin + i) % MOST_FOLLOWED];
-    return succession->used;
+        log[i] = succession->log[(succession->begin + i) % MOST_FOLLOWED];
+    return (struct inheritance){ log, succession->used, succession->count, succession->first };
 }
 
-bool next_followed(const struct followed *log, int used, uint64_t count, struct decision *decision)
+bool next_followed(const struct inheritance *from, uint64_t count, struct decision *decision)
 {
-    for (int i = 0; i < used; i++) {
-        if (log[i].decision.kind == DECISION_RESOLVED || log[i].count <= count)
+    for (int i = 0; i < from->used; i++) {
+        const struct followed *one = &from->log[i];
+        if (one->decision.kind == DECISION_RESOLVED || one->count <= count)
             continue;
-        *decision = log[i].decision;
+        *decision = one->decision;
         if (decision->kind == DECISION_NOTHING)
-            decision->numbers[0] = (int32_t)(log[i].count - count);
+            decision->numbers[0] = (int32_t)(one->count - count);
         return true;
     }
     return false;
 }
 
-bool followed_receive(const struct followed *log, int used, uint64_t number, struct decision *decision)
+bool followed_receive(const struct inheritance *from, uint64_t number, struct decision *decision)
 {
-    for (int i = used - 1; i >= 0; i--) {
-        if (log[i].decision.kind == DECISION_RESOLVED && log[i].decision.receive == number) {
-            *decision = log[i].decision;
+    for (int i = from->used - 1; i >= 0; i--) {
+        const struct decision *one = &from->log[i].decision;
+        if (one->kind == DECISION_RESOLVED && one->receive == number) {
+            *decision = *one;
             return true;
         }
     }

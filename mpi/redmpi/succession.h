@@ -51,17 +51,24 @@ struct succession {
     struct followed log[MOST_FOLLOWED];
 };
 
+/* What another replica has followed: its log, the oldest first. */
+struct inheritance {
+    struct followed *log;
+    int used;
+    uint64_t count, first; /* as in its succession */
+};
+
 /* A decision was followed; of those in vain, one. */
 void succession_follow(struct succession *succession, const struct decision *decision);
 
-/* Copies the log, the oldest first; returns how many. */
-int succession_copy(const struct succession *succession, struct followed *to);
+/* All of it; `log` has room for as many as are kept. */
+struct inheritance succession_copy(const struct succession *succession, struct followed *log);
 
 /* The next decision after so many, among those that a replica has followed: what is left of it. False if there is
  * none. */
-bool next_followed(const struct followed *log, int used, uint64_t count, struct decision *decision);
+bool next_followed(const struct inheritance *from, uint64_t count, struct decision *decision);
 
-/* What a receive of this number takes, if a log says so. */
-bool followed_receive(const struct followed *log, int used, uint64_t number, struct decision *decision);
+/* What a receive of this number takes, if a replica has followed that. */
+bool followed_receive(const struct inheritance *from, uint64_t number, struct decision *decision);
 
 #endif

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Job, LIBRARIES};
+use super::{Job, libraries};
 use crate::guarded::is_whole;
 
 const PROGRAM: &str = include_str!("../victims/drops.c");
@@ -17,35 +17,41 @@ fn run(job: &Job, options: &[&str], call: &str, how: &str) -> (Option<i32>, Stri
     (output.code, output.out, document)
 }
 
-/// Whichever replica it is, the one that decides included; at night also in other ways. Wildcards are left out: such a
-/// job can stand still.
+/// What it is where messages from any source decide it.
+const ANY_RESULT: &str = "total 2258765.000000\n";
+
+/// Whichever replica it is, the one that decides included; at night also in other ways.
 #[test]
 fn a_team_of_which_a_replica_leaves_the_path_is_dropped_and_the_result_is_right() {
-    for ([compiler, _], calls) in LIBRARIES
-        .into_iter()
-        .zip([&[("target", 0, "ring"), ("skip", 1, "ring"), ("loop", 1, "all")][..], &[("skip", 0, "all")]])
-    {
+    let by_day = [("tag", 0, "any"), ("target", 0, "ring")];
+    let at_night =
+        [("skip", 1, "ring"), ("loop", 1, "all"), ("skip", 0, "all"), ("length", 2, "any"), ("skip", 0, "any")];
+    let ways = if is_whole() { [&by_day[..], &at_night].concat() } else { by_day.to_vec() };
+    for [compiler, _] in libraries() {
         let Some(job) = Job::built(compiler, "program.c", PROGRAM) else { continue };
-        for (change, replica, how) in &calls[..if is_whole() { calls.len() } else { 1 }] {
+        for (change, replica, how) in &ways {
             let call = format!("at=7,rank=2,replica={replica},change={change}");
-            let (code, out, document) = run(&job, &["--drop-teams"], &call, how);
+            let (code, out, document) = run(&job, &[], &call, how);
             let dropped = &document["dropped"];
             assert_eq!((code, dropped.as_array().unwrap().len()), (Some(0), 1), "{compiler} {call} {how}: {document}");
             assert_eq!((&dropped[0]["team"], &dropped[0]["rank"]), (&(*replica).into(), &2.into()), "{document}");
             assert_eq!(document["stopped"], Value::Null, "{document}");
             let written = std::fs::read_to_string(job.rampart.folder().join("out.txt")).unwrap();
             assert_eq!((out.lines().count(), &out), (1, &written), "{call} {how}: {document}");
-            assert!(*how != "ring" || out == RESULT, "{call} {how}: {out}");
+            let right = [("ring", RESULT), ("any", ANY_RESULT)].into_iter().find(|(name, _)| name == how);
+            assert!(right.is_none_or(|(_, right)| out == right), "{call} {how}: {out}");
             assert!(document["output_mismatches"].as_array().unwrap().is_empty(), "{document}");
         }
     }
 }
 
 #[test]
-fn two_replicas_that_part_stop_the_job() {
-    let Some(job) = LIBRARIES.iter().find_map(|[c, _]| Job::built(c, "program.c", PROGRAM)) else { return };
-    let (code, _, document) = run(&job, &["--replicas", "2"], "at=7,rank=2,replica=1,change=skip", "ring");
-    assert_eq!(code, Some(1), "{document}");
-    assert!(document["stopped"].is_string(), "by the first message that is missing, or by the path: {document}");
-    assert_eq!(document["dropped"].as_array().unwrap().len(), 0, "{document}");
+fn two_replicas_that_part_stop_the_job_and_three_if_the_user_wants_it() {
+    let Some(job) = libraries().into_iter().find_map(|[c, _]| Job::built(c, "program.c", PROGRAM)) else { return };
+    for options in [["--replicas", "2"], ["--on-divergence", "stop"]] {
+        let (code, _, document) = run(&job, &options, "at=7,rank=2,replica=1,change=skip", "ring");
+        assert_eq!(code, Some(1), "{document}");
+        assert!(document["stopped"].is_string(), "by the first message that is missing, or by the path: {document}");
+        assert_eq!(document["dropped"].as_array().unwrap().len(), 0, "{document}");
+    }
 }

@@ -4,7 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use super::{Job, LIBRARIES};
+use super::{Job, libraries};
 
 const PROGRAM: &str = include_str!("../victims/who.c");
 
@@ -32,7 +32,7 @@ fn nodes_with_names(job: &Job) -> Vec<String> {
 /// All that the program learns of itself is in a message, which would differ.
 #[test]
 fn replicas_of_a_rank_are_one_process_and_draw_the_same_numbers() {
-    for [compiler, _] in LIBRARIES {
+    for [compiler, _] in libraries() {
         let Some(job) = Job::built(compiler, "program.c", PROGRAM) else { continue };
         let nodes = if compiler.ends_with("mpich") { nodes_with_names(&job) } else { Vec::new() };
         let options: Vec<&str> = nodes.iter().map(String::as_str).chain(["--replicas", "3"]).collect();

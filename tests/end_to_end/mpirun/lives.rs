@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
-use super::{Job, LIBRARIES};
+use super::{Job, libraries};
 use crate::guarded::is_whole;
 use crate::harness::{end, signal};
 
@@ -50,12 +50,12 @@ fn wait_until(mut is_so: impl FnMut() -> bool, child: &mut Child) {
 }
 
 /// Kills one replica after so many rounds and a pause, or so long after the first sign of its life.
-fn kill_one(job: &Job, signal: &str, native: u32, rounds: usize, pause: Duration) -> Outcome {
+fn kill_one(job: &Job, how: &str, signal: &str, native: u32, rounds: usize, pause: Duration) -> Outcome {
     let (folder, program) = (job.rampart.folder().join("work"), job.rampart.folder().join("program"));
     _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir(&folder).unwrap();
     let (printed, said) = (job.rampart.folder().join("printed"), job.rampart.folder().join("said"));
-    let mut command = job.command(&RANKS.to_string(), &[], "rounds");
+    let mut command = job.command(&RANKS.to_string(), &[], how);
     command.current_dir(&folder).stdout(File::create(&printed).unwrap()).stderr(File::create(&said).unwrap());
     let mut child = command.spawn().unwrap();
     let mut victim = None;
@@ -116,10 +116,11 @@ fn outcome(said: &str, native: u32, victim: u32) -> Outcome {
 /// met in `MPI_Init`, none can name another one.
 #[test]
 fn a_replica_that_dies_is_named_and_nothing_is_left() {
-    for [compiler, _] in LIBRARIES {
+    for [compiler, _] in libraries() {
         let Some(job) = Job::built(compiler, "program.c", PROGRAM) else { continue };
         let kills = [("KILL", 3, 1), ("ABRT", 4, 9)];
-        let early = kills.map(|(signal, native, rounds)| kill_one(&job, signal, native, rounds, Duration::ZERO));
+        let early =
+            kills.map(|(signal, native, rounds)| kill_one(&job, "slow", signal, native, rounds, Duration::ZERO));
         // The launcher may end the others before they can say anything.
         assert!(early.contains(&Outcome::Named) && !early.contains(&Outcome::Finished), "{compiler} {early:?}");
         let mut seed = 7_u32;
@@ -131,7 +132,7 @@ fn a_replica_that_dies_is_named_and_nothing_is_left() {
         let mut kill = |moment: usize| {
             let (native, rounds) = (next(3 * RANKS), if moment.is_multiple_of(2) { 0 } else { 1 + next(35) });
             let pause = Duration::from_millis(next(if rounds == 0 { 1500 } else { 12 }).into());
-            kill_one(&job, "KILL", native, rounds as usize, pause)
+            kill_one(&job, "rounds", "KILL", native, rounds as usize, pause)
         };
         let outcomes: Vec<Outcome> = (0..if is_whole() { 100 } else { 0 }).map(&mut kill).collect();
         let count = |outcome| outcomes.iter().filter(|one| **one == outcome).count();
@@ -143,7 +144,7 @@ fn a_replica_that_dies_is_named_and_nothing_is_left() {
 /// With one MPI: what waits is the library. Before that, one rank computes for longer than the user's patience.
 #[test]
 fn a_job_in_which_all_wait_says_who_waits_for_whom() {
-    let Some(job) = LIBRARIES.iter().find_map(|[c, _]| Job::built(c, "program.c", PROGRAM)) else { return };
+    let Some(job) = libraries().into_iter().find_map(|[c, _]| Job::built(c, "program.c", PROGRAM)) else { return };
     let mut command = job.command("3", &["--replicas", "2", "--patience", "1"], "waits");
     let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Job, LIBRARIES};
+use super::{Job, libraries};
 use crate::harness::{CommandOutput, end, signal};
 use crate::watch::{events, eventually, named, start_with_mib};
 
 pub const PROGRAM: &str = include_str!("../victims/nodes.c");
 
 fn job() -> Option<Job> {
-    let job = LIBRARIES.iter().find_map(|[c, _]| Job::built(c, "program.c", PROGRAM));
+    let job = libraries().into_iter().find_map(|[c, _]| Job::built(c, "program.c", PROGRAM));
     if job.is_none() {
         println!("skipped: no MPI (neither mpicc.openmpi nor mpicc.mpich)");
     }

@@ -1,7 +1,7 @@
 //! What programs seldom use of MPI: messages in parts, generalized requests, shared file pointers, large counts, lists
 //! of types in Fortran, the tool interface.
 
-use super::{Job, LIBRARIES};
+use super::{Job, libraries};
 
 const PROGRAM: &str = include_str!("../victims/whole.c");
 const IN_FORTRAN: &str = include_str!("../victims/types.f90");
@@ -9,7 +9,7 @@ const IN_FORTRAN: &str = include_str!("../victims/types.f90");
 /// The sum of all that depends on time is in the last message, which would differ.
 #[test]
 fn what_programs_seldom_use_is_compared_and_corrected_as_well() {
-    for job in LIBRARIES.iter().filter_map(|[c, _]| Job::built(c, "program.c", PROGRAM)) {
+    for job in libraries().into_iter().filter_map(|[c, _]| Job::built(c, "program.c", PROGRAM)) {
         let plain = ["--replicas", "2"];
         let (output, document) = job.run_ranks("2", &plain, "all");
         assert_eq!((output.code, output.out.as_str()), (Some(0), "done\n"), "{output:?}");
@@ -33,7 +33,7 @@ fn what_programs_seldom_use_is_compared_and_corrected_as_well() {
 /// Compared in each of four ranks: three operations with a piece for each, one with two neighbours, and a sum.
 #[test]
 fn lists_of_types_and_generalized_requests_work_in_fortran() {
-    for job in LIBRARIES.iter().filter_map(|[_, fortran]| Job::built(fortran, "program.f90", IN_FORTRAN)) {
+    for job in libraries().into_iter().filter_map(|[_, fortran]| Job::built(fortran, "program.f90", IN_FORTRAN)) {
         let (output, document) = job.run(&["--replicas", "2"], "");
         assert_eq!((output.code, output.out.as_str()), (Some(0), "done\n"), "{output:?}");
         assert_eq!((&document["compared"], &document["differed"]), (&(2 * 4 * 5).into(), &0.into()), "{document}");

@@ -1,6 +1,7 @@
 /* A program that is killed in the middle, or waits for ever; its argument says which.
  *
  *   rounds    messages round a ring, round by round; each rank writes its rounds to a file, and rank 0 prints them
+ *   slow      the same with long pauses
  *   waits     all wait for rank 0, which takes its time; then rank 0 waits for all, and the others for each other */
 #include <mpi.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 
 static int rank, ranks;
 
-static void rounds(void)
+static void rounds(useconds_t pause)
 {
     char name[16];
     int number = rank, other;
@@ -25,7 +26,7 @@ static void rounds(void)
             printf("round %d\n", round);
         fprintf(log, "round %d\n", round);
         fflush(log);
-        usleep(10000);
+        usleep(pause);
     }
     fclose(log);
 }
@@ -51,7 +52,7 @@ int main(int count, char **words)
     if (count > 1 && !strcmp(words[1], "waits"))
         wait_for_ever();
     else
-        rounds();
+        rounds(count > 1 && !strcmp(words[1], "slow") ? 100000 : 10000);
     MPI_Finalize();
     return 0;
 }

@@ -58,6 +58,7 @@ unsafe extern "C" {
     fn comparison_lose(comparison: *mut u64, replica: c_int);
     fn paths_size() -> usize;
     fn paths_are_stopped(paths: *const u64) -> bool;
+    fn paths_are_open(paths: *const u64) -> bool;
     fn paths_begin(paths: *mut u64, replicas: c_int, own: c_int);
     fn paths_leave_out(paths: *mut u64, out: u32) -> u32;
     fn paths_say(paths: *mut u64, to: *mut c_int, notice: *mut Notice) -> bool;
@@ -306,6 +307,13 @@ impl Paths {
     pub fn are_stopped(&self) -> bool {
         // SAFETY: it was begun in `new`.
         unsafe { paths_are_stopped(self.room.as_ptr()) }
+    }
+
+    /// Whether a vote goes on.
+    #[must_use]
+    pub fn are_open(&self) -> bool {
+        // SAFETY: it was begun in `new`.
+        unsafe { paths_are_open(self.room.as_ptr()) }
     }
 
     /// The next notice to send.

@@ -40,6 +40,11 @@ bool paths_are_stopped(const struct paths *paths)
     return paths->is_stopped;
 }
 
+bool paths_are_open(const struct paths *paths)
+{
+    return paths->step;
+}
+
 static _Thread_local const uint64_t *hashes, *decided;
 static _Thread_local uint64_t known;
 

@@ -2,7 +2,8 @@
 //! included; notices arrive in any order, and replicas are at any distance from each other.
 //!
 //! What is held, for three to five replicas and each seed: all that are left find the one that has left the path, no
-//! other is ever out, and while all are on the path none is.
+//! other is ever out, and while all are on the path none is. So it is where another rank says at any time that the
+//! replica is out. All that are left come to the end of the program, and no vote goes on then.
 
 use std::collections::VecDeque;
 
@@ -13,12 +14,17 @@ use rand_chacha::ChaCha8Rng;
 /// Steps of the program.
 const STEPS: usize = 12;
 
+/// Steps of a replica that has left the path: it may do more.
+const MOST_STEPS: usize = STEPS + 3;
+
 /// A program that does its last steps only if others follow: what a step is, and whether it is a decision.
 struct Program {
     is_decision: Vec<bool>,
     /// The replica that does something else from a step on: its hashes differ. If it is the one that decides, the
     /// others never hear the decisions after that.
     wrong: Option<(usize, usize)>,
+    /// When another rank says that this one is out.
+    dropped_at: Option<usize>,
 }
 
 impl Program {
@@ -27,14 +33,14 @@ impl Program {
         step as u64 * 2 + u64::from(has_left)
     }
 
-    /// What a replica has done when it is after so many steps.
-    fn course(&self, replica: usize, steps: usize) -> Course {
+    /// What a replica has done when it is after so many steps. Another one decides if `is_first_out`.
+    fn course(&self, replica: usize, steps: usize, is_first_out: bool) -> Course {
         let decided = |step: usize| (1..step).filter(|&one| self.is_decision[one]).count() as u64;
         Course {
             hashes: (0..=steps).map(|step| self.hash(replica, step)).collect(),
             decided: (0..=steps).map(decided).collect(),
             decisions: decided(steps + 1),
-            waits: self.waits(replica, steps).then(|| (0, (steps as u64 + 1) * 2)),
+            waits: (!is_first_out && self.waits(replica, steps)).then(|| (0, (steps as u64 + 1) * 2)),
         }
     }
 
@@ -46,9 +52,12 @@ impl Program {
             && self.wrong.is_some_and(|(wrong, from)| wrong == 0 && steps + 1 >= from)
     }
 
-    /// How far each comes that has not left the path.
-    fn last(&self, replica: usize) -> usize {
-        (0..=STEPS).find(|&steps| steps == STEPS || self.waits(replica, steps)).unwrap_or(STEPS)
+    /// Whether it can go on. If the first is out, the next one decides when all know that.
+    fn can_go_on(&self, replica: usize, steps: usize, out: &[u32]) -> bool {
+        let is_wrong = |one: usize| self.wrong.is_some_and(|(wrong, _)| wrong == one);
+        let last = if is_wrong(replica) { MOST_STEPS } else { STEPS };
+        let all_know = (0..out.len()).all(|one| is_wrong(one) || out[one] & 1 != 0);
+        steps < last && (!self.waits(replica, steps) || all_know)
     }
 }
 
@@ -58,12 +67,12 @@ fn play(program: &Program, replicas: usize, dice: &mut ChaCha8Rng) -> Vec<u32> {
     let mut notices: Vec<Vec<VecDeque<Notice>>> = vec![vec![VecDeque::new(); replicas]; replicas];
     let mut steps = vec![0; replicas];
     let mut out = vec![0_u32; replicas];
-    for _ in 0..30_000 {
+    for moment in 0..20_000 {
         let own = dice.random_range(0..replicas);
-        let course = program.course(own, steps[own]);
+        let course = program.course(own, steps[own], out[own] & 1 != 0);
         let other = dice.random_range(0..replicas);
         match dice.random_range(0..4) {
-            0 if steps[own] < program.last(own) => steps[own] += 1,
+            0 if program.can_go_on(own, steps[own], &out) => steps[own] += 1,
             // Seldom enough that notices do not pile up.
             1 if dice.random_bool(0.2) => out[own] |= paths[own].step(None, &course),
             _ => {
@@ -72,8 +81,9 @@ fn play(program: &Program, replicas: usize, dice: &mut ChaCha8Rng) -> Vec<u32> {
                 }
             }
         }
-        // Who has found it tells all others, at some time.
-        let news = out[other] & !out[own];
+        // Who has found it tells all others, at some time; so does another rank.
+        let from_outside = program.wrong.filter(|_| program.dropped_at.is_some_and(|at| at < moment));
+        let news = (out[other] | from_outside.map_or(0, |(wrong, _)| 1 << wrong)) & !out[own];
         if news != 0 && dice.random_bool(0.1) {
             out[own] |= news | paths[own].leave_out(news);
         }
@@ -82,20 +92,36 @@ fn play(program: &Program, replicas: usize, dice: &mut ChaCha8Rng) -> Vec<u32> {
         }
     }
     assert!(paths.iter().all(|one| !one.are_stopped()), "a majority is right");
-    say_the_rest(program, &mut paths, &mut notices, &steps);
+    say_the_rest(program, &mut paths, &mut notices, &steps, &out);
+    for own in (0..replicas).filter(|&own| program.wrong.is_none_or(|(wrong, _)| wrong != own)) {
+        assert_eq!((steps[own], paths[own].are_open()), (STEPS, false), "{own}");
+    }
     out
 }
 
-/// Nobody goes on or looks any more: what is still said comes to an end, instead of calling for ever more.
-fn say_the_rest(program: &Program, paths: &mut [Paths], notices: &mut [Vec<VecDeque<Notice>>], steps: &[usize]) {
+/// Nobody goes on any more, and each looks once: what is still said comes to an end, instead of calling for ever more.
+fn say_the_rest(
+    program: &Program,
+    paths: &mut [Paths],
+    notices: &mut [Vec<VecDeque<Notice>>],
+    steps: &[usize],
+    out: &[u32],
+) {
     let replicas = paths.len();
+    let course = |own: usize| program.course(own, steps[own], out[own] & 1 != 0);
+    for own in 0..replicas {
+        paths[own].step(None, &course(own));
+        while let Some((to, notice)) = paths[own].say() {
+            notices[own][usize::from(to)].push_back(notice);
+        }
+    }
     let waiting: usize = notices.iter().flatten().map(VecDeque::len).sum();
     for _ in 0..20 * (waiting + 10) {
         let found = (0..replicas * replicas).find(|place| !notices[place / replicas][place % replicas].is_empty());
         let Some(place) = found else { return };
         let (other, own) = (place / replicas, place % replicas);
         let notice = notices[other][own].pop_front().expect("it was found");
-        paths[own].step(Some((u8::try_from(other).unwrap(), notice)), &program.course(own, steps[own]));
+        paths[own].step(Some((u8::try_from(other).unwrap(), notice)), &course(own));
         while let Some((to, notice)) = paths[own].say() {
             notices[own][usize::from(to)].push_back(notice);
         }
@@ -109,9 +135,10 @@ fn the_replica_that_leaves_the_path_is_found_and_no_other() {
     for seed in 0..600 {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
         let replicas = 3 + usize::try_from(seed % 3).unwrap();
-        let is_decision: Vec<bool> = (0..=STEPS).map(|_| dice.random_bool(0.4)).collect();
+        let is_decision: Vec<bool> = (0..=MOST_STEPS).map(|_| dice.random_bool(0.4)).collect();
         let wrong = (dice.random_range(0..replicas), dice.random_range(1..=STEPS));
-        let program = Program { is_decision, wrong: Some(wrong) };
+        let dropped_at = dice.random_bool(0.5).then(|| dice.random_range(0..300));
+        let program = Program { is_decision, wrong: Some(wrong), dropped_at };
         for (replica, out) in play(&program, replicas, &mut dice).into_iter().enumerate() {
             assert_eq!(out & !(1 << wrong.0), 0, "seed {seed}: {replica} accuses another one");
             missed += usize::from(replica != wrong.0 && out == 0);
@@ -125,7 +152,8 @@ fn nobody_is_accused_while_all_are_on_the_path() {
     for seed in 0..200 {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
         let replicas = 3 + usize::try_from(seed % 3).unwrap();
-        let program = Program { is_decision: (0..=STEPS).map(|_| dice.random_bool(0.4)).collect(), wrong: None };
+        let is_decision = (0..=MOST_STEPS).map(|_| dice.random_bool(0.4)).collect();
+        let program = Program { is_decision, wrong: None, dropped_at: None };
         assert!(play(&program, replicas, &mut dice).iter().all(|out| *out == 0), "seed {seed}");
     }
 }

@@ -44,10 +44,9 @@ pub struct MpirunArguments {
     /// Say what each rank waits for when all have waited for so many seconds; 0 turns this off
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub patience: u32,
-    /// With three replicas or more: go on without the team of a replica that leaves the common path, instead of
-    /// stopping the job; this is new, and a job can stand still after it
-    #[arg(long)]
-    pub drop_teams: bool,
+    /// What to do, with three replicas or more, when one makes other MPI calls than the others
+    #[arg(long, value_enum, default_value_t = OnDivergence::Drop, value_name = "WHAT")]
+    pub on_divergence: OnDivergence,
     /// The launcher, which must take `-n` [default: `mpirun.openmpi` or `mpirun.mpich`, as the program's MPI is, or
     /// else `mpirun`]
     #[arg(long, value_name = "NAME")]
@@ -86,6 +85,11 @@ impl MpirunArguments {
         }
     }
 
+    /// Whether teams can be dropped: two replicas have no majority.
+    pub fn drops_teams(&self) -> bool {
+        self.on_divergence == OnDivergence::Drop && self.replicas > 2
+    }
+
     /// The program and its arguments, in one line.
     pub fn program_line(&self) -> String {
         self.program.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
@@ -121,6 +125,15 @@ impl Protocol {
             Self::AllToAll => "all-to-all",
         }
     }
+}
+
+/// What becomes of a job of which a replica leaves the path that all have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnDivergence {
+    /// Go on without its team, which is one replica of each rank
+    Drop,
+    /// End the job, as with two replicas
+    Stop,
 }
 
 /// What becomes of a job whose replicas differ without a majority.

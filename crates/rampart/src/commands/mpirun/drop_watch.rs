@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub struct DropWatch {
     folder: PathBuf,
     replicas: u32,
-    /// Teams can be dropped: the user wants it, and two replicas have no majority.
+    /// Teams can be dropped.
     is_needed: bool,
     next: Instant,
     told: usize,
@@ -36,8 +36,7 @@ pub struct DropNews {
 
 impl DropWatch {
     pub fn of(folder: &Path, arguments: &MpirunArguments) -> Self {
-        let replicas = arguments.replicas;
-        let is_needed = arguments.drop_teams && replicas > 2;
+        let (replicas, is_needed) = (arguments.replicas, arguments.drops_teams());
         Self { folder: folder.to_owned(), replicas, is_needed, next: Instant::now() + PAUSE, told: 0 }
     }
 

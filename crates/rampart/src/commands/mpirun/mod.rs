@@ -256,7 +256,7 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload
     if let Some(function) = arguments.counted() {
         variables.push(("RAMPART_STEP", function.into()));
     }
-    if arguments.drop_teams {
+    if arguments.drops_teams() {
         variables.push(("RAMPART_DROP_TEAMS", "1".into()));
     }
     if let Some(injection) = &arguments.inject {
