@@ -11,7 +11,6 @@
 struct duplicate {
     MPI_Comm comm;
     struct shadow *shadow;
-    MPI_Request shadow_is_made;
     /* Where the program wants it; one of them is null. */
     MPI_Comm *for_c;
     MPI_Fint *for_fortran;
@@ -19,15 +18,13 @@ struct duplicate {
 
 bool duplicate_is_made(const struct request *request)
 {
-    int is_made;
-    PMPI_Request_get_status(request->duplicate->shadow_is_made, &is_made, MPI_STATUS_IGNORE);
-    return is_made;
+    return shadow_is_made(request->duplicate->shadow);
 }
 
 void end_duplicate(struct request *request)
 {
     struct duplicate *duplicate = request->duplicate;
-    complete(&duplicate->shadow_is_made, MPI_STATUS_IGNORE);
+    await_shadow(duplicate->shadow);
     shadow_attach(duplicate->comm, duplicate->shadow);
     if (duplicate->for_c)
         *duplicate->for_c = duplicate->comm;
@@ -45,7 +42,7 @@ static struct request *place_for(MPI_Comm comm, MPI_Comm *for_c, MPI_Fint *for_f
         stop_job("no memory for a communicator");
     struct shadow *shadow = needed_shadow(comm);
     *duplicate = (struct duplicate){ .comm = MPI_COMM_NULL, .for_c = for_c, .for_fortran = for_fortran };
-    duplicate->shadow = shadow_duplicate(shadow, comm, &duplicate->shadow_is_made);
+    duplicate->shadow = shadow_duplicate(shadow, comm);
     record_step(STEP_COMMUNICATOR, shadow->number, 0, 0);
     request->duplicate = duplicate;
     request->is_active = true;

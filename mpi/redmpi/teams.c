@@ -5,24 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commons.h"
 #include "drops.h"
 #include "events.h"
 #include "map.h"
 #include "partitions.h"
+#include "receives.h"
 #include "requests.h"
-
-/* More than most programs have communicators at a time, in a process. */
-#define COMMONS 16
 
 struct teams teams = { .is_quiet = true };
 
 /* The attribute of a communicator that is its shadow. */
 static int shadow_key = MPI_KEYVAL_INVALID;
 
-/* Communicators of all processes, which stand for those that a shadow would have for itself: when a team may be
- * dropped, no communicator can be made with it. */
-static MPI_Comm commons[COMMONS];
-static uint64_t commons_taken;
+/* That of MPI_Comm_idup which does not know yet which common communicator it gets. */
+static struct shadow *wishing;
 
 /* This process has called MPI_Init. */
 static bool has_begun;
@@ -52,10 +49,10 @@ void shadow_release(struct shadow *shadow)
 {
     if (!shadow || --shadow->users)
         return;
-    if (shadow->common < 0)
+    if (shadow->common >= 0)
+        return_common(shadow->common);
+    else if (!teams_out())
         PMPI_Comm_free(&shadow->comm);
-    else
-        commons_taken &= ~(UINT64_C(1) << shadow->common);
     free(shadow->ranks);
     free(shadow);
 }
@@ -97,11 +94,8 @@ void begin_teams(void)
     PMPI_Comm_set_name(teams.team, "MPI_COMM_WORLD");
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_shadow, &shadow_key, NULL);
     begin_drops();
-    for (int i = 0; i < COMMONS && may_drop(); i++) {
-        PMPI_Comm_dup(MPI_COMM_WORLD, &commons[i]);
-        /* A copy that is longer than the receiver expects is an error of its sender, and is voted on. */
-        PMPI_Comm_set_errhandler(commons[i], MPI_ERRORS_RETURN);
-    }
+    if (may_drop())
+        begin_commons();
     shadow_begin(teams.team);
     shadow_begin(MPI_COMM_SELF);
     teams.parts = MPI_COMM_NULL;
@@ -121,8 +115,8 @@ void end_teams(void)
     teams.is_quiet = true;
     shadow_forget();
     PMPI_Comm_delete_attr(MPI_COMM_SELF, shadow_key);
-    for (int i = 0; i < COMMONS && may_drop() && !teams_out(); i++)
-        PMPI_Comm_free(&commons[i]);
+    if (may_drop() && !teams_out())
+        end_commons();
     /* To free a communicator may take all of its members. */
     if (!teams_out()) {
         if (HAS_PARTITIONS)
@@ -201,49 +195,22 @@ static MPI_Group replicas_of(const int *ranks, int size)
     return all;
 }
 
-/* One of the common communicators that no member of a communicator uses; -1 if there is none. */
-static int take_common(MPI_Comm comm)
-{
-    uint64_t taken = commons_taken, all = 0;
-    int between, common = 0;
-    MPI_Request request;
-    if (!may_drop())
-        return -1;
-    if (PMPI_Iallreduce(&taken, &all, 1, MPI_UINT64_T, MPI_BOR, comm, &request) != MPI_SUCCESS)
-        return -1;
-    complete(&request, MPI_STATUS_IGNORE);
-    PMPI_Comm_test_inter(comm, &between);
-    if (between) {
-        /* Each group has got what the other one uses. */
-        taken |= all;
-        PMPI_Iallreduce(&taken, &all, 1, MPI_UINT64_T, MPI_BOR, comm, &request);
-        complete(&request, MPI_STATUS_IGNORE);
-        all |= taken;
-    }
-    while (common < COMMONS && all >> common & 1)
-        common++;
-    if (common == COMMONS)
-        return -1;
-    commons_taken |= UINT64_C(1) << common;
-    return common;
-}
-
 void shadow_begin(MPI_Comm comm)
 {
     struct shadow *shadow = malloc(sizeof *shadow);
     if (!shadow)
         stop_job("no memory for a communicator");
-    *shadow = (struct shadow){ .number = ++shadows, .users = 1 };
+    *shadow = (struct shadow){ .number = ++shadows, .users = 1, .being_made = MPI_REQUEST_NULL };
     shadow->ranks = members(comm, shadow);
-    shadow->common = take_common(comm);
+    shadow->common = may_drop() ? take_common(comm) : COMMON_NONE;
     if (shadow->common >= 0) {
-        shadow->comm = commons[shadow->common];
+        shadow->comm = common_at(shadow->common);
         shadow_attach(comm, shadow);
         return;
     }
     if (may_drop() && teams_out())
         stop_job("a replica has left the common path, and more than %d communicators cannot be made without its team",
-                 COMMONS);
+                 COMMONS - COMMONS_OF_IDUP);
     MPI_Group all = replicas_of(shadow->ranks, shadow->size);
     /* Only the members call this: of other communicators there may be any number at the same time. */
     PMPI_Comm_create_group(MPI_COMM_WORLD, all, 0, &shadow->comm);
@@ -253,7 +220,31 @@ void shadow_begin(MPI_Comm comm)
     shadow_attach(comm, shadow);
 }
 
-struct shadow *shadow_duplicate(const struct shadow *shadow, MPI_Comm comm, MPI_Request *is_made)
+bool shadow_is_made(struct shadow *shadow)
+{
+    int is_made;
+    if (shadow->common != COMMON_WISHED) {
+        PMPI_Test(&shadow->being_made, &is_made, MPI_STATUS_IGNORE);
+        return is_made;
+    }
+    if (!get_wish(&shadow->common))
+        return false;
+    wishing = NULL;
+    if (shadow->common < 0)
+        stop_job("more than %d communicators of MPI_Comm_idup at a time, which is not supported", COMMONS_OF_IDUP);
+    shadow->comm = common_at(shadow->common);
+    return true;
+}
+
+void await_shadow(struct shadow *shadow)
+{
+    for (unsigned looks = 0; !shadow_is_made(shadow); looks++) {
+        advance_receives();
+        rest(looks);
+    }
+}
+
+struct shadow *shadow_duplicate(const struct shadow *shadow, MPI_Comm comm)
 {
     struct shadow *other = malloc(sizeof *other);
     if (!other)
@@ -264,15 +255,21 @@ struct shadow *shadow_duplicate(const struct shadow *shadow, MPI_Comm comm, MPI_
     other->tables = NULL;
     other->number = ++shadows;
     other->users = 1;
-    if (!may_drop()) {
-        PMPI_Comm_idup(shadow->comm, &other->comm, is_made);
+    other->being_made = MPI_REQUEST_NULL;
+    bool is_of_all = shadow->size == teams.ranks;
+    if (shadow->common < 0 || is_of_all) {
+        other->common = shadow->common < 0 ? shadow->common : COMMON_COPIED;
+        if (may_drop())
+            need_all_teams("a replica has left the common path, and the program has called MPI_Comm_idup");
+        PMPI_Comm_idup(shadow->comm, &other->comm, &other->being_made);
         return other;
     }
-    *is_made = MPI_REQUEST_NULL;
-    other->common = take_common(comm);
-    if (other->common < 0)
-        stop_job("more than %d communicators at a time, one of them by MPI_Comm_idup, which is not supported", COMMONS);
-    other->comm = commons[other->common];
+    /* One after the other: a wish must know what an earlier one has got. */
+    if (wishing)
+        await_shadow(wishing);
+    wish_common(comm);
+    other->common = COMMON_WISHED;
+    wishing = other;
     return other;
 }
 

@@ -45,10 +45,15 @@ static inline MPI_Comm real_comm(MPI_Comm comm)
 /* Tags of the messages between the replicas of a rank. */
 enum { TAG_NONE, TAG_DECISION, TAG_OUTPUT, TAG_SHARED, TAG_TURN };
 
+/* Instead of the place of a common communicator (commons.h): the shadow has its own; it is not known yet; it has a
+ * copy of a common one. */
+enum { COMMON_NONE = -1, COMMON_WISHED = -2, COMMON_COPIED = -3 };
+
 /* What belongs to a communicator of the program. */
 struct shadow {
     MPI_Comm comm;
-    int common; /* the place of the communicator among those of all processes; -1: it is the shadow's own */
+    int common; /* the place of the communicator, or why it has none */
+    MPI_Request being_made;
     int size;   /* members in a team, of both groups */
     int peers;  /* of the group to which messages go */
     int first_peer; /* its place in a team */
@@ -65,7 +70,11 @@ int *ranks_in(MPI_Comm comm, MPI_Group group, int *size);
 void shadow_begin(MPI_Comm comm);
 
 /* Begins to make a shadow like this one: the same members, for another communicator. */
-struct shadow *shadow_duplicate(const struct shadow *shadow, MPI_Comm comm, MPI_Request *is_made);
+struct shadow *shadow_duplicate(const struct shadow *shadow, MPI_Comm comm);
+
+/* Whether it is made; or waits until it is. */
+bool shadow_is_made(struct shadow *shadow);
+void await_shadow(struct shadow *shadow);
 
 /* Gives a communicator its shadow. */
 void shadow_attach(MPI_Comm comm, struct shadow *shadow);
@@ -98,8 +107,8 @@ static inline int team_after(int places)
 static inline int shadow_rank(const struct shadow *shadow, int peer, int replica)
 {
     const int place = shadow->first_peer + peer;
-    return shadow->common < 0 ? replica * shadow->size + place
-                              : native_of(shadow->ranks[place], replica, teams.ranks);
+    return shadow->common == COMMON_NONE ? replica * shadow->size + place
+                                         : native_of(shadow->ranks[place], replica, teams.ranks);
 }
 
 #endif

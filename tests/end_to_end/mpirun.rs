@@ -28,15 +28,11 @@ const IN_FORTRAN_2008: &str = include_str!("victims/ring08.f90");
 /// C and Fortran compilers, as Debian names them.
 const LIBRARIES: [[&str; 2]; 2] = [["mpicc.openmpi", "mpif90.openmpi"], ["mpicc.mpich", "mpif90.mpich"]];
 
-/// Those that are installed; by day only one for each test, which the length of its name says.
+/// Those that are installed; by day only the first: processes of MPICH that wait take all CPUs.
 fn libraries() -> Vec<[&'static str; 2]> {
     let is_there = |[c, _]: &[&str; 2]| Command::new(c).arg("--version").output().is_ok_and(|one| one.status.success());
-    let installed: Vec<_> = LIBRARIES.into_iter().filter(is_there).collect();
-    if is_whole() || installed.is_empty() {
-        return installed;
-    }
-    let length = std::thread::current().name().map_or(0, str::len);
-    vec![installed[length % installed.len()]]
+    let installed = LIBRARIES.into_iter().filter(is_there);
+    installed.take(if is_whole() { LIBRARIES.len() } else { 1 }).collect()
 }
 
 /// Open MPI wants to be asked twice to run as root. The others are those of a process that a batch system has started.

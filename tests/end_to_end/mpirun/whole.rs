@@ -1,9 +1,13 @@
 //! What programs seldom use of MPI: messages in parts, generalized requests, shared file pointers, large counts, lists
 //! of types in Fortran, the tool interface.
 
-use super::{Job, libraries};
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use super::{Job, LIBRARIES, libraries};
 
 const PROGRAM: &str = include_str!("../victims/whole.c");
+const TABLE: &str = include_str!("../../../mpi/redmpi/functions.txt");
 const IN_FORTRAN: &str = include_str!("../victims/types.f90");
 
 /// The sum of all that depends on time is in the last message, which would differ.
@@ -37,5 +41,31 @@ fn lists_of_types_and_generalized_requests_work_in_fortran() {
         let (output, document) = job.run(&["--replicas", "2"], "");
         assert_eq!((output.code, output.out.as_str()), (Some(0), "done\n"), "{output:?}");
         assert_eq!((&document["compared"], &document["differed"]), (&(2 * 4 * 5).into(), &0.into()), "{document}");
+    }
+}
+
+/// Of each installed MPI: the names before parentheses in its header. Functions with large counts are treated as those
+/// without; those of one MPI alone are refused, as all that are not listed.
+#[test]
+fn each_function_of_the_mpi_stands_in_the_table() {
+    let words = |text: &str| -> BTreeSet<String> {
+        let is_of_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+        let before = text.split('(').map(|part| part.trim_end().rsplit(|letter| !is_of_name(letter)).next());
+        before.flatten().filter_map(|word| word.strip_prefix("MPI_")).map(str::to_owned).collect()
+    };
+    let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
+    let listed: BTreeSet<&str> = lines.filter_map(|line| line.split(' ').next()).collect();
+    for [compiler, _] in LIBRARIES {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("program.c");
+        std::fs::write(&source, "#include <mpi.h>\n").unwrap();
+        let Ok(header) = Command::new(compiler).arg("-E").arg(&source).output() else { continue };
+        let functions = words(&String::from_utf8(header.stdout).unwrap());
+        assert!(functions.len() > 350, "{compiler}: {}", functions.len());
+        let missing: Vec<&String> = functions
+            .iter()
+            .filter(|name| !listed.contains(name.strip_suffix("_c").unwrap_or(name)) && name.as_str() != "Aint")
+            .collect();
+        assert!(missing.is_empty(), "{compiler}: {missing:?}");
     }
 }
