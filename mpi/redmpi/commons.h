@@ -1,8 +1,8 @@
-/* Communicators of all processes, which stand for those that a shadow would have for itself: when a team may be
- * dropped, no communicator can be made with it.
+/* Communicators of all processes, made in advance and lent to shadows (teams.h): once a team is dropped, none can be
+ * made that includes it.
  *
- * A shadow takes one that no member uses for another shadow. Those for MPI_Comm_idup are others than the rest: while it
- * is not known which one it gets, the program may make other communicators. */
+ * A shadow takes one that no member uses for another shadow. Some are only for MPI_Comm_idup: the program may make
+ * other communicators before it is known which one that gets. */
 #ifndef RAMPART_COMMONS_H
 #define RAMPART_COMMONS_H
 

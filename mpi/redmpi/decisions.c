@@ -147,7 +147,7 @@ static void tell_nothing(void)
 {
     follow(&(struct decision){ .kind = DECISION_NOTHING });
     stream.untold++;
-    if (++stream.in_vain <= TOLD_AT_ONCE || farthest() >= 0 ||
+    if (++stream.in_vain <= TOLD_AT_ONCE ||
         (stream.untold >= TOLD_TOGETHER && PMPI_Wtime() - stream.told >= BETWEEN))
         flush_decisions();
 }

@@ -7,7 +7,7 @@
 #include "agreement.h"
 #include "succession.h"
 
-/* Sends them to another replica, and gives the log away. */
+/* Sends them to another replica; takes over the log. */
 void hand_over(int to, const struct inheritance *followed);
 
 /* What another one has sent so; false if it has not come. The caller may keep the log. */

@@ -1,13 +1,13 @@
 /* Which replica of a rank has left the path that all of them had in common.
  *
- * Problem: replicas that do different things wait for each other for ever, and which of them is wrong none knows. Idea:
- * they tell each other how far they are (history.h). Two of which the hashes of a step differ call a vote on that
- * step, and who is not of the majority is out. Why this way: a hash of a step covers all earlier ones, so any step at
+ * Problem: replicas that do different things wait for each other for ever, and none knows which one is wrong. Idea:
+ * they tell each other how far they are (history.h). If two have different hashes of a step, they call a vote on
+ * it, and those outside the majority are out. Why this way: a hash of a step covers all earlier ones, so any step at
  * which two differ will do; and a replica that has not done it yet votes when it has.
  *
- * A replica that waits for a decision of another one has not recorded it. Where that other one has gone on without
- * telling anything, the two differ all the same: then the one that waits votes for the decision that it expects. So it
- * is found, too, that the replica which decides has left the path.
+ * A replica that waits for a decision of another one has not recorded it. If the one that decides has gone on without
+ * sending any, the waiting one votes for the hash that it would have after the decision. So a deciding replica that has
+ * left the path is found, too.
  *
  * Pure: who has the connections passes on what comes and sends what is to be sent. */
 #ifndef RAMPART_PATHS_H

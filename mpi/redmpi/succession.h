@@ -2,9 +2,8 @@
  *
  * Problem: the next replica decides then, but others may have followed decisions that it has not heard yet, and have
  * acted on them. Idea: each replica keeps the decisions that it has followed. It sends them to the new one, which first
- * follows what any other has followed, and tells it to those who have not. What nobody has followed never was. Why this
- * way: a decision counts when a replica could carry it out. So one that nobody can carry out, since it comes of an
- * error, is decided anew.
+ * follows what any other has followed, and tells it to those who have not. What nobody has followed is void. Why this
+ * way: a decision counts once a replica has carried it out, so one that an error made impossible is decided anew.
  *
  * Which message a receive from any source takes is followed when the message is there. These decisions have no place
  * among the others, but a receive of a higher number comes later in each replica's log, too.
@@ -34,8 +33,7 @@ struct decision {
     double seconds;
 };
 
-/* A decision that was followed, and how many there were then: each test in vain is one, and what a receive takes is
- * none. */
+/* A decision that was followed, and the count with it: each test in vain counts, what a receive takes does not. */
 struct followed {
     struct decision decision;
     uint64_t count;

@@ -6,6 +6,10 @@ use std::str::FromStr;
 /// The numbers that users give for it, and that `mpi/redmpi/injector.h` knows.
 const NAMES: [&str; 6] = ["odds", "at", "step", "rank", "replica", "seed"];
 
+/// The same for a call that becomes another one.
+const NAMES_OF_CALL: [&str; 4] = ["at", CHANGE, "rank", "replica"];
+const CHANGE: &str = "change";
+
 /// What can become of a call.
 const CHANGES: [&str; 5] = ["tag", "length", "target", "skip", "loop"];
 
@@ -26,17 +30,7 @@ impl FromStr for Injection {
         if let Some(words) = text.strip_prefix("call:") {
             return Self::of_call(words);
         }
-        let words = text.strip_prefix("flip:").ok_or("it begins with flip: or call:")?;
-        let mut read = Vec::new();
-        for word in words.split(',') {
-            let (name, number) = word.split_once('=').ok_or_else(|| format!("{word:?} is no name=number"))?;
-            if !NAMES.contains(&name) {
-                return Err(format!("{name:?} is none of {}", NAMES.join(", ")));
-            }
-            let number: u32 = number.parse().map_err(|_| format!("{number:?} is no whole number"))?;
-            read.push(format!("{name}={number}"));
-        }
-        let own = Self(read.join(" "));
+        let own = Self::read(text.strip_prefix("flip:").ok_or("it begins with flip: or call:")?, &NAMES)?;
         if ["odds", "at", "step"].iter().filter(|name| own.number(name).is_some()).count() != 1 {
             return Err("name one of odds, at and step".to_owned());
         }
@@ -47,30 +41,41 @@ impl FromStr for Injection {
 impl Injection {
     /// A call that becomes another one.
     fn of_call(words: &str) -> Result<Self, String> {
+        let own = Self::read(words, &NAMES_OF_CALL)?;
+        if own.number("at").is_none() || own.value(CHANGE).is_none() {
+            return Err("name at and change".to_owned());
+        }
+        Ok(own)
+    }
+
+    /// Numbers of these names, and what changes.
+    fn read(words: &str, names: &[&str]) -> Result<Self, String> {
         let mut read = Vec::new();
         for word in words.split(',') {
             let (name, value) = word.split_once('=').ok_or_else(|| format!("{word:?} is no name=value"))?;
-            if name == "change" {
-                CHANGES
-                    .contains(&value)
-                    .then_some(())
-                    .ok_or_else(|| format!("{value:?} is none of {}", CHANGES.join(", ")))?;
-            } else if ["at", "rank", "replica"].contains(&name) {
-                value.parse::<u32>().map_err(|_| format!("{value:?} is no whole number"))?;
-            } else {
-                return Err(format!("{name:?} is none of at, change, rank, replica"));
+            if !names.contains(&name) {
+                return Err(format!("{name:?} is none of {}", names.join(", ")));
+            }
+            if name == CHANGE && !CHANGES.contains(&value) {
+                return Err(format!("{value:?} is none of {}", CHANGES.join(", ")));
+            }
+            if name != CHANGE && value.parse::<u32>().is_err() {
+                return Err(format!("{value:?} is no whole number"));
             }
             read.push(word);
         }
-        let own = Self(read.join(" "));
-        let is_whole = own.number("at").is_some() && read.iter().any(|word| word.starts_with("change="));
-        is_whole.then_some(own).ok_or_else(|| "name at and change".to_owned())
+        Ok(Self(read.join(" ")))
+    }
+
+    /// What is given for this name.
+    fn value(&self, name: &str) -> Option<&str> {
+        let mut words = self.0.split(' ').filter_map(|word| word.split_once('='));
+        words.find(|(own, _)| *own == name).map(|(_, value)| value)
     }
 
     /// The number of this name.
     fn number(&self, name: &str) -> Option<u32> {
-        let mut words = self.0.split(' ').filter_map(|word| word.split_once('='));
-        words.find(|(own, _)| *own == name).and_then(|(_, number)| number.parse().ok())
+        self.value(name)?.parse().ok()
     }
 
     /// The only replica that is hit.
@@ -99,12 +104,29 @@ mod tests {
         assert_eq!(read("flip:step=4,rank=1").unwrap(), "step=4 rank=1");
         for (text, why) in [
             ("odds=3", "flip:"),
-            ("flip:", "name=number"),
+            ("flip:", "name=value"),
             ("flip:odds=x", "whole number"),
             ("flip:often=3", "none of odds"),
             ("flip:rank=1", "one of odds"),
             ("flip:odds=1,at=1", "one of odds"),
             ("flip:step=1,at=1", "one of odds"),
+            ("flip:at=1,change=tag", "none of odds"),
+        ] {
+            assert!(read(text).unwrap_err().contains(why), "{text}");
+        }
+    }
+
+    #[test]
+    fn calls_are_read_or_refused_with_a_reason() {
+        let read = |text: &str| text.parse::<Injection>().map(|own| own.0);
+        assert_eq!(read("call:at=7,rank=2,change=skip").unwrap(), "at=7 rank=2 change=skip");
+        for (text, why) in [
+            ("call:", "name=value"),
+            ("call:at=7", "name at and change"),
+            ("call:change=tag", "name at and change"),
+            ("call:at=7,change=sign", "none of tag"),
+            ("call:at=x,change=tag", "whole number"),
+            ("call:odds=7,change=tag", "none of at"),
         ] {
             assert!(read(text).unwrap_err().contains(why), "{text}");
         }
