@@ -71,11 +71,10 @@ static void lose(int replica)
 {
     if (mine.peers[replica] < 0)
         return;
-    long long ended = event_time() - late_by(mine.peers[replica]);
+    if (!mine.is_leaving && !mine.is_over_told)
+        tell("lost %d at %lld", replica, event_time() - late_by(mine.peers[replica]));
     close(mine.peers[replica]);
     mine.peers[replica] = -1;
-    if (!mine.is_leaving && !mine.is_over_told)
-        tell("lost %d at %lld", replica, ended);
     agreement_lose(&mine.agreement, replica);
     comparison_lose(&mine.comparison, replica);
 }
@@ -118,10 +117,16 @@ static void end_here(int other, uint64_t step)
     _exit(STOPPED);
 }
 
+/* Whether this process has stood still for so many times the looks that it has. */
+static bool is_overdue(int times)
+{
+    return still_when_behind && still > times * (2 * still_when_behind + MORE_LOOKS);
+}
+
 /* A replica that computes for ever is on the same path as one that has gone on. */
 static void end_if_lost(void)
 {
-    if (!mine.keeps_all || !still_when_behind || still <= 2 * still_when_behind + MORE_LOOKS)
+    if (!mine.keeps_all || !is_overdue(1))
         return;
     tell("diverged replica %d of rank %d stands still, and another one goes on: an error has changed what one of them "
          "does",
@@ -218,8 +223,7 @@ static void hear_of_path(int from, const struct notice *notice)
 /* A replica that computes for ever, while another one has gone on. One that waits for a decision does not. */
 static bool is_in_loop(const struct course *course)
 {
-    return still_when_behind && still > 2 * (2 * still_when_behind + MORE_LOOKS) && !is_waiting() &&
-           course->waits_for < 0;
+    return is_overdue(2) && !is_waiting() && course->waits_for < 0;
 }
 
 /* With the lock held, from time to time. */

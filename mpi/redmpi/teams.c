@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commons.h"
+#include "decisions.h"
 #include "drops.h"
 #include "events.h"
 #include "map.h"
@@ -238,6 +239,7 @@ bool shadow_is_made(struct shadow *shadow)
 
 void await_shadow(struct shadow *shadow)
 {
+    flush_decisions();
     for (unsigned looks = 0; !shadow_is_made(shadow); looks++) {
         advance_receives();
         rest(looks);

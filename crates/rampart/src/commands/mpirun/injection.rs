@@ -96,13 +96,22 @@ impl Injection {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Result<String, String> {
+        text.parse::<Injection>().map(|own| own.0)
+    }
+
+    fn are_refused(cases: &[(&str, &str)]) {
+        for (text, why) in cases {
+            assert!(read(text).unwrap_err().contains(why), "{text}");
+        }
+    }
+
     #[test]
     fn flips_are_read_or_refused_with_a_reason() {
-        let read = |text: &str| text.parse::<Injection>().map(|own| own.0);
         assert_eq!(read("flip:odds=5000000,replica=0,seed=1").unwrap(), "odds=5000000 replica=0 seed=1");
         assert_eq!(read("flip:at=3,rank=1").unwrap(), "at=3 rank=1");
         assert_eq!(read("flip:step=4,rank=1").unwrap(), "step=4 rank=1");
-        for (text, why) in [
+        are_refused(&[
             ("odds=3", "flip:"),
             ("flip:", "name=value"),
             ("flip:odds=x", "whole number"),
@@ -111,25 +120,20 @@ mod tests {
             ("flip:odds=1,at=1", "one of odds"),
             ("flip:step=1,at=1", "one of odds"),
             ("flip:at=1,change=tag", "none of odds"),
-        ] {
-            assert!(read(text).unwrap_err().contains(why), "{text}");
-        }
+        ]);
     }
 
     #[test]
     fn calls_are_read_or_refused_with_a_reason() {
-        let read = |text: &str| text.parse::<Injection>().map(|own| own.0);
         assert_eq!(read("call:at=7,rank=2,change=skip").unwrap(), "at=7 rank=2 change=skip");
-        for (text, why) in [
+        are_refused(&[
             ("call:", "name=value"),
             ("call:at=7", "name at and change"),
             ("call:change=tag", "name at and change"),
             ("call:at=7,change=sign", "none of tag"),
             ("call:at=x,change=tag", "whole number"),
             ("call:odds=7,change=tag", "none of at"),
-        ] {
-            assert!(read(text).unwrap_err().contains(why), "{text}");
-        }
+        ]);
     }
 
     #[test]
