@@ -16,6 +16,7 @@
 #include "decisions.h"
 #include "digest.h"
 #include "drops.h"
+#include "ending.h"
 #include "events.h"
 #include "hand_over.h"
 #include "history.h"
@@ -57,9 +58,7 @@ static struct {
     size_t replacement_bytes;
     bool is_sending, is_leaving, is_ending;
     struct paths paths;
-    uint32_t at_end; /* a mask of those that have come to the end */
-    bool is_end_due, is_over_due; /* to be said */
-    bool is_over_told;
+    struct ending ending;
     bool keeps_all; /* nobody votes */
     bool goes_on;   /* where replicas differ; the thread does not read the environment, which the program may change */
     struct comparison comparison; /* of the lowest replica */
@@ -71,7 +70,7 @@ static void lose(int replica)
 {
     if (mine.peers[replica] < 0)
         return;
-    if (!mine.is_leaving && !mine.is_over_told)
+    if (!mine.is_leaving && !mine.ending.is_over)
         tell("lost %d at %lld", replica, event_time() - late_by(mine.peers[replica]));
     close(mine.peers[replica]);
     mine.peers[replica] = -1;
@@ -325,29 +324,32 @@ static bool hear_marks(int from, uint64_t count)
     return true;
 }
 
-/* With the lock held: all have come to the end, and those that are dropped may end, too. */
-static void hear_over(void)
+/* With the lock held: the job is over. Those that are dropped end, too. */
+static void tell_over(void)
 {
-    if (mine.is_over_told)
-        return;
-    mine.is_over_told = true;
     send_to_all(&(struct notice){ .kind = NOTICE_OVER });
     end_sleep();
 }
 
-/* With the lock held: this process has come to the end, or all have. */
-static void send_ends(void)
+/* With the lock held: this replica has come to the end. The notice says how far that is. */
+static void tell_end(void)
 {
     struct course course;
-    if (mine.is_end_due) {
-        find_course(&course);
-        struct notice own = { .kind = NOTICE_AT_END, .number = course.now.steps };
-        own.digest = (struct digest){ .low = course.now.hash, .high = course.now.decisions };
-        send_to_peers(&own);
-        mine.is_end_due = false;
+    find_course(&course);
+    struct notice own = { .kind = NOTICE_AT_END, .number = course.now.steps };
+    own.digest = (struct digest){ .low = course.now.hash, .high = course.now.decisions };
+    send_to_peers(&own);
+}
+
+static void send_ends(void)
+{
+    enum notice_kind kind;
+    while (ending_say(&mine.ending, &kind)) {
+        if (kind == NOTICE_AT_END)
+            tell_end();
+        else
+            tell_over();
     }
-    if (mine.is_over_due)
-        hear_over();
 }
 
 /* News that concern all ranks. */
@@ -355,8 +357,8 @@ static void hear_news(const struct notice *notice)
 {
     if (notice->kind == NOTICE_OUT)
         drop_teams((uint32_t)notice->number);
-    if (notice->kind == NOTICE_OVER)
-        hear_over();
+    if (notice->kind == NOTICE_OVER && ending_hear_over(&mine.ending))
+        tell_over();
 }
 
 static void hear_link(int place)
@@ -391,7 +393,7 @@ static bool hear_other(int from, const struct notice *notice)
         hear_news(notice);
         return true;
     case NOTICE_AT_END:
-        mine.at_end |= UINT32_C(1) << from;
+        ending_hear(&mine.ending, from);
         hear_of_path(from, &(struct notice){ .kind = NOTICE_PATH, .number = notice->number, .digest = notice->digest });
         return true;
     default:
@@ -563,13 +565,11 @@ static void wait_for_others(void)
     pthread_mutex_lock(&mine.lock);
 }
 
-static bool are_all_at_end(void)
+/* The others of this rank that are left. */
+static uint32_t others(void)
 {
-    for (int i = 0; i < teams.replicas; i++) {
-        if (i != teams.replica && !is_out(i) && !(mine.at_end >> i & 1))
-            return false;
-    }
-    return true;
+    uint32_t all = (UINT32_C(1) << teams.replicas) - 1;
+    return all & ~teams_out() & ~(UINT32_C(1) << teams.replica);
 }
 
 /* Where teams may be dropped: waits for those that are left, and lets those that are not end. */
@@ -577,18 +577,18 @@ static void meet_at_end(void)
 {
     MPI_Request request;
     pthread_mutex_lock(&mine.lock);
-    mine.is_end_due = true;
+    ending_come(&mine.ending);
     wake_connections();
-    while (!are_all_at_end() || mine.paths.step)
+    while (!ending_may_meet(&mine.ending, others()) || mine.paths.step)
         wait_for_others();
     pthread_mutex_unlock(&mine.lock);
     stay_in();
     PMPI_Ibarrier(teams.team, &request);
     complete_alone(&request);
     pthread_mutex_lock(&mine.lock);
-    mine.is_over_due = true;
+    ending_meet(&mine.ending);
     wake_connections();
-    while (!mine.is_over_told)
+    while (!mine.ending.is_over)
         wait_for_others();
     pthread_mutex_unlock(&mine.lock);
 }

@@ -11,8 +11,10 @@ static _Atomic uint64_t done, hashes[KEPT];
 /* Decisions so far, and before each step. */
 static _Atomic uint64_t decided, decided_before[KEPT];
 
-/* What is waited for; it changes in one thread, and is read in another. */
-static _Atomic int expected_of = -1, expected_kind;
+/* What is waited for changes in one thread, and is read in another. It is one number, so that both of its halves are
+ * seen to change at once; the upper half is how often it has changed. The lower half has the kind of decision, and the
+ * replica, of which 0 is none and 1 is the first. */
+static _Atomic uint64_t expected;
 
 /* A decision has the same hash after any number of tests in vain: who waits for one does not know how many there will
  * be, above all if another replica decides then. */
@@ -55,8 +57,10 @@ void record_decision(void)
 
 void expect_decision(int of, int kind)
 {
-    atomic_store(&expected_kind, kind);
-    atomic_store(&expected_of, of);
+    uint64_t before = atomic_load(&expected), changes = before >> 32;
+    uint32_t next = (uint32_t)kind << 16 | (uint32_t)(of + 1);
+    if ((uint32_t)before != next)
+        atomic_store(&expected, (changes + 1) << 32 | next);
 }
 
 static bool point_at(uint64_t steps, struct point *point)
@@ -68,12 +72,12 @@ static bool point_at(uint64_t steps, struct point *point)
 
 void find_course(struct course *course)
 {
-    uint64_t hash, steps = steps_done(&hash);
-    *course = (struct course){ .at = point_at, .waits_for = atomic_load(&expected_of) };
+    uint64_t hash, steps = steps_done(&hash), before = atomic_load(&expected);
+    *course = (struct course){ .at = point_at, .waits_for = (int)(before & 0xffff) - 1 };
     point_at(steps, &course->now);
     course->decisions = atomic_load(&decided);
-    course->hash_after = mix_step(hash, STEP_DECISION, atomic_load(&expected_kind), 0, 0, course->decisions);
+    course->hash_after = mix_step(hash, STEP_DECISION, (int)(before >> 16 & 0xffff), 0, 0, course->decisions);
     /* It may have gone on meanwhile. */
-    if (steps_done(&hash) != steps || atomic_load(&expected_of) != course->waits_for)
+    if (steps_done(&hash) != steps || atomic_load(&expected) != before)
         course->waits_for = -1;
 }

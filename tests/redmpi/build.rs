@@ -7,6 +7,8 @@ fn main() {
         .include("../../mpi/redmpi")
         .file("../../mpi/redmpi/agreement.c")
         .file("../../mpi/redmpi/comparison.c")
+        .file("../../mpi/redmpi/ending.c")
+        .file("../../mpi/redmpi/history.c")
         .file("../../mpi/redmpi/paths.c")
         .file("src/size.c")
         .compile("decides");

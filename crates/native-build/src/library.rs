@@ -96,6 +96,8 @@ impl Library {
             ("drops.h", include_str!("../../../mpi/redmpi/drops.h")),
             ("duplicates.c", include_str!("../../../mpi/redmpi/duplicates.c")),
             ("duplicates.h", include_str!("../../../mpi/redmpi/duplicates.h")),
+            ("ending.c", include_str!("../../../mpi/redmpi/ending.c")),
+            ("ending.h", include_str!("../../../mpi/redmpi/ending.h")),
             ("envelopes.c", include_str!("../../../mpi/redmpi/envelopes.c")),
             ("envelopes.h", include_str!("../../../mpi/redmpi/envelopes.h")),
             ("events.c", include_str!("../../../mpi/redmpi/events.c")),

@@ -1,5 +1,6 @@
 //! The agreement of replicas on a message (`mpi/redmpi/agreement.h`), and the comparison behind the program
-//! (`comparison.h`), and the vote on paths (`paths.h`), for their simulations.
+//! (`comparison.h`), the vote on paths (`paths.h`), what is known of a path (`history.h`), and the end of a job
+//! (`ending.h`), for their simulations.
 //!
 //! **Problem.** The protocols are C, since they run inside MPI programs, and must hold for every order in which notices
 //! arrive. **Idea.** The same C runs here without MPI and without sockets: a simulation passes on notices in any order,
@@ -56,6 +57,17 @@ unsafe extern "C" {
     fn comparison_begin(comparison: *mut u64, replicas: c_int, marks: *mut Mark, places: u64);
     fn comparison_take(comparison: *mut u64, replica: c_int, marks: *const Mark, count: u64) -> bool;
     fn comparison_lose(comparison: *mut u64, replica: c_int);
+    fn expect_decision(of: c_int, kind: c_int);
+    fn record_decision();
+    fn history_waits(decisions: *mut u64, hash_after: *mut u64) -> bool;
+    fn ending_size() -> usize;
+    fn ending_is_over(ending: *const u64) -> bool;
+    fn ending_come(ending: *mut u64);
+    fn ending_meet(ending: *mut u64);
+    fn ending_hear(ending: *mut u64, from: c_int);
+    fn ending_hear_over(ending: *mut u64) -> bool;
+    fn ending_says(ending: *mut u64) -> c_int;
+    fn ending_may_meet(ending: *const u64, others: u32) -> bool;
     fn paths_size() -> usize;
     fn paths_are_stopped(paths: *const u64) -> bool;
     fn paths_are_open(paths: *const u64) -> bool;
@@ -322,5 +334,104 @@ impl Paths {
         // SAFETY: it was begun in `new`; both are written if there is one.
         let is_there = unsafe { paths_say(self.room.as_mut_ptr(), &raw mut to, &raw mut notice) };
         is_there.then(|| (u8::try_from(to).expect("a replica"), notice))
+    }
+}
+
+/// What a replica has to say at the end of its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastWord {
+    /// It has come to the end: to the other replicas of its rank.
+    AtEnd,
+    /// The job is over: to them, and to its neighbours in the team.
+    Over,
+}
+
+/// One replica's end of its job.
+pub struct Ending {
+    room: Box<[u64]>,
+}
+
+impl Default for Ending {
+    fn default() -> Self {
+        // SAFETY: it has no conditions. Zeros are a program that goes on.
+        Self { room: vec![0; unsafe { ending_size() }.div_ceil(8)].into_boxed_slice() }
+    }
+}
+
+impl Ending {
+    /// It has come to the end.
+    pub fn come(&mut self) {
+        // SAFETY: the structure was made in `default`.
+        unsafe { ending_come(self.room.as_mut_ptr()) };
+    }
+
+    /// Its team has met.
+    pub fn meet(&mut self) {
+        // SAFETY: the structure was made in `default`.
+        unsafe { ending_meet(self.room.as_mut_ptr()) };
+    }
+
+    /// Another process has said this. Returns whether it is to be passed on.
+    pub fn hear(&mut self, from: u8, word: LastWord) -> bool {
+        // SAFETY: the structure was made in `default`.
+        unsafe {
+            match word {
+                LastWord::AtEnd => ending_hear(self.room.as_mut_ptr(), from.into()),
+                LastWord::Over => return ending_hear_over(self.room.as_mut_ptr()),
+            }
+        }
+        false
+    }
+
+    /// What it has to say.
+    pub fn say(&mut self) -> Option<LastWord> {
+        // SAFETY: the structure was made in `default`.
+        match unsafe { ending_says(self.room.as_mut_ptr()) } {
+            0 => None,
+            1 => Some(LastWord::AtEnd),
+            _ => Some(LastWord::Over),
+        }
+    }
+
+    /// Whether its team may meet, if these others are left.
+    #[must_use]
+    pub fn may_meet(&self, others: u32) -> bool {
+        // SAFETY: the structure was made in `default`.
+        unsafe { ending_may_meet(self.room.as_ptr(), others) }
+    }
+
+    /// Whether it knows that the job is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        // SAFETY: the structure was made in `default`.
+        unsafe { ending_is_over(self.room.as_ptr()) }
+    }
+}
+
+/// The path of this process, of which there is one. One thread writes it, any may look.
+pub struct History;
+
+impl History {
+    /// It waits for a decision of that kind of the first replica.
+    pub fn expect(kind: u8) {
+        // SAFETY: it has no conditions but one thread that writes.
+        unsafe { expect_decision(0, kind.into()) };
+    }
+
+    /// It has a decision.
+    pub fn decide() {
+        // SAFETY: as above.
+        unsafe {
+            expect_decision(-1, 0);
+            record_decision();
+        }
+    }
+
+    /// The number of decisions, and the hash after the next, if it waits for one.
+    #[must_use]
+    pub fn waits() -> Option<(u64, u64)> {
+        let (mut decisions, mut hash) = (0, 0);
+        // SAFETY: both are written.
+        unsafe { history_waits(&raw mut decisions, &raw mut hash) }.then_some((decisions, hash))
     }
 }

@@ -1,6 +1,8 @@
-/* What the simulations ask of the structures of agreement.h, comparison.h and paths.h. */
+/* What the simulations ask of the structures of agreement.h, comparison.h, ending.h, history.h and paths.h. */
 #include "agreement.h"
 #include "comparison.h"
+#include "ending.h"
+#include "history.h"
 #include "paths.h"
 
 #include <stddef.h>
@@ -13,6 +15,25 @@ size_t comparison_size(void)
 uint64_t comparison_compared(const struct comparison *comparison)
 {
     return comparison->compared;
+}
+
+size_t ending_size(void)
+{
+    return sizeof(struct ending);
+}
+
+bool ending_is_over(const struct ending *ending)
+{
+    return ending->is_over;
+}
+
+/* 0: nothing is to be said; 1: that this replica has come to the end; 2: that the job is over. */
+int ending_says(struct ending *ending)
+{
+    enum notice_kind kind;
+    if (!ending_say(ending, &kind))
+        return 0;
+    return kind == NOTICE_AT_END ? 1 : 2;
 }
 
 size_t agreement_size(void)
@@ -28,6 +49,16 @@ int agreement_state_of(const struct agreement *agreement)
 int agreement_is_replaced(const struct agreement *agreement)
 {
     return agreement->is_replaced;
+}
+
+/* Whether it waits for a decision; if so, how many it has had, and what its hash is after the next. */
+bool history_waits(uint64_t *decisions, uint64_t *hash_after)
+{
+    struct course course;
+    find_course(&course);
+    *decisions = course.decisions;
+    *hash_after = course.hash_after;
+    return course.waits_for >= 0;
 }
 
 size_t paths_size(void)

@@ -1,0 +1,42 @@
+/* See ending.h. */
+#include "ending.h"
+
+void ending_come(struct ending *ending)
+{
+    ending->stage = ENDING_COME;
+}
+
+void ending_meet(struct ending *ending)
+{
+    ending->stage = ENDING_MET;
+}
+
+void ending_hear(struct ending *ending, int from)
+{
+    ending->come |= UINT32_C(1) << from;
+}
+
+bool ending_hear_over(struct ending *ending)
+{
+    bool is_news = !ending->is_over;
+    ending->is_over = true;
+    return is_news;
+}
+
+bool ending_say(struct ending *ending, enum notice_kind *kind)
+{
+    if (ending->stage == ENDING_COME) {
+        ending->stage = ENDING_SAID;
+        *kind = NOTICE_AT_END;
+        return true;
+    }
+    if (ending->stage != ENDING_MET || !ending_hear_over(ending))
+        return false;
+    *kind = NOTICE_OVER;
+    return true;
+}
+
+bool ending_may_meet(const struct ending *ending, uint32_t others)
+{
+    return ending->stage == ENDING_SAID && !(others & ~ending->come);
+}

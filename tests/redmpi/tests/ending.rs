@@ -1,0 +1,131 @@
+//! The end of a job in which teams may be dropped, simulated: replicas come to their ends in any order, notices are on
+//! their way for as long as it takes, and a process that knows that the job is over closes its connections.
+//!
+//! What is held, for one to four ranks of three to five replicas and each seed: no rank goes to the meeting of its team
+//! before all of its replicas that are left have come to the end; and all processes end, also those of a team that was
+//! dropped.
+
+use std::collections::VecDeque;
+
+use rampart_redmpi::{Ending, LastWord};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Where the program of a process is. Another thread speaks and hears meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Runs,
+    Waits,
+    Meets,
+    HasMet,
+    Closed,
+}
+
+struct Process {
+    rank: usize,
+    replica: usize,
+    ending: Ending,
+    stage: Stage,
+    /// What was said to it, and by which replica of its rank, or by a neighbour in its team.
+    heard: VecDeque<(Option<u8>, LastWord)>,
+}
+
+struct Job {
+    ranks: usize,
+    /// The team that is dropped, if one is. It does not come to the end.
+    out: Option<usize>,
+    processes: Vec<Process>,
+}
+
+impl Job {
+    fn new(ranks: usize, replicas: usize, out: Option<usize>) -> Self {
+        let process = |one| Process {
+            rank: one % ranks,
+            replica: one / ranks,
+            ending: Ending::default(),
+            stage: Stage::Runs,
+            heard: VecDeque::new(),
+        };
+        Self { ranks, out, processes: (0..ranks * replicas).map(process).collect() }
+    }
+
+    fn are_left(&self, rank: usize) -> impl Iterator<Item = &Process> {
+        self.processes.iter().filter(move |one| one.rank == rank && Some(one.replica) != self.out)
+    }
+
+    /// The program of a process goes on, if it can.
+    fn go_on(&mut self, own: usize) {
+        let Process { rank, replica, ref ending, stage, .. } = self.processes[own];
+        let others =
+            self.are_left(rank).filter(|one| one.replica != replica).fold(0, |mask, one| mask | 1 << one.replica);
+        let mut team = self.processes.iter().filter(|one| one.replica == replica);
+        let next = match stage {
+            Stage::Runs if Some(replica) != self.out => Stage::Waits,
+            Stage::Waits if ending.may_meet(others) => {
+                assert!(self.are_left(rank).all(|one| one.stage > Stage::Runs), "all have come");
+                Stage::Meets
+            }
+            Stage::Meets if team.all(|one| one.stage >= Stage::Meets) => Stage::HasMet,
+            Stage::HasMet if ending.is_over() => Stage::Closed,
+            same => same,
+        };
+        let process = &mut self.processes[own];
+        match next {
+            Stage::Waits if stage == Stage::Runs => process.ending.come(),
+            Stage::HasMet if stage == Stage::Meets => process.ending.meet(),
+            _ => {}
+        }
+        process.stage = next;
+    }
+
+    /// One that has closed its connections says nothing any more, and is told nothing.
+    fn say(&mut self, own: usize, word: LastWord) {
+        let Process { rank, replica, stage, .. } = self.processes[own];
+        let is_next = |one: usize, other: usize| (one + 1) % self.ranks == other;
+        for other in self.processes.iter_mut().filter(|_| stage != Stage::Closed) {
+            let is_peer = other.rank == rank && other.replica != replica;
+            let is_near = other.replica == replica && (is_next(rank, other.rank) || is_next(other.rank, rank));
+            if is_peer || (is_near && word == LastWord::Over) {
+                other.heard.push_back((is_peer.then(|| u8::try_from(replica).unwrap()), word));
+            }
+        }
+    }
+
+    /// Its thread hears one word, or says what it has to.
+    fn speak(&mut self, own: usize, dice: &mut ChaCha8Rng) {
+        let process = &mut self.processes[own];
+        if dice.random_bool(0.5) {
+            if let Some((from, word)) = process.heard.pop_front()
+                && process.ending.hear(from.unwrap_or_default(), word)
+            {
+                self.say(own, LastWord::Over);
+            }
+        } else if process.stage != Stage::Closed {
+            while let Some(word) = self.processes[own].ending.say() {
+                self.say(own, word);
+            }
+        }
+    }
+}
+
+#[test]
+fn all_processes_end_in_any_order_also_those_of_a_team_that_was_dropped() {
+    for seed in 0..10_000 {
+        let mut dice = ChaCha8Rng::seed_from_u64(seed);
+        let (ranks, replicas) = (dice.random_range(1..5), dice.random_range(3..6));
+        let out = dice.random_bool(0.5).then(|| dice.random_range(0..replicas));
+        let mut job = Job::new(ranks, replicas, out);
+        for _ in 0..200 * ranks * replicas {
+            let own = dice.random_range(0..ranks * replicas);
+            if dice.random_bool(0.3) {
+                job.go_on(own);
+            } else {
+                job.speak(own, &mut dice);
+            }
+        }
+        for Process { rank, replica, ending, stage, .. } in &job.processes {
+            let has_ended = if Some(*replica) == out { ending.is_over() } else { *stage == Stage::Closed };
+            assert!(has_ended, "seed {seed}: replica {replica} of rank {rank} of {ranks}");
+        }
+    }
+}
