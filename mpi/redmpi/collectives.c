@@ -12,7 +12,6 @@
 #include "heap.h"
 #include "injector.h"
 #include "log.h"
-#include "receives.h"
 
 /* Tells operations apart. */
 static int64_t sum_of(const char *name)
@@ -64,12 +63,9 @@ static bool wait_for_envelope(MPI_Request *receive, int team, int *came)
 {
     MPI_Status status;
     int is_here = 0;
-    flush_decisions();
     for (unsigned looks = 0; !is_here && !is_out(team); looks++) {
-        advance_receives();
+        wait_on(looks);
         PMPI_Test(receive, &is_here, &status);
-        if (!is_here)
-            rest(looks);
     }
     if (is_here) {
         PMPI_Get_count(&status, MPI_BYTE, came);

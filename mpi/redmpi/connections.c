@@ -565,13 +565,6 @@ static void wait_for_others(void)
     pthread_mutex_lock(&mine.lock);
 }
 
-/* The others of this rank that are left. */
-static uint32_t others(void)
-{
-    uint32_t all = (UINT32_C(1) << teams.replicas) - 1;
-    return all & ~teams_out() & ~(UINT32_C(1) << teams.replica);
-}
-
 /* Where teams may be dropped: waits for those that are left, and lets those that are not end. */
 static void meet_at_end(void)
 {
@@ -579,7 +572,7 @@ static void meet_at_end(void)
     pthread_mutex_lock(&mine.lock);
     ending_come(&mine.ending);
     wake_connections();
-    while (!ending_may_meet(&mine.ending, others()) || mine.paths.step)
+    while (!ending_may_meet(&mine.ending, others_left()) || mine.paths.step)
         wait_for_others();
     pthread_mutex_unlock(&mine.lock);
     stay_in();

@@ -50,24 +50,16 @@ static bool hears(int replica)
     return replica != teams.replica && !is_out(replica);
 }
 
-/* The replica that has followed most, if that is more than this one has; else -1. */
-static int farthest(void)
+/* Another replica that has followed more than this one; -1 if there is none. */
+static int ahead(void)
 {
-    int farthest = -1;
-    uint64_t most = stream.followed.count;
-    for (int i = 0; i < teams.replicas; i++) {
-        if (hears(i) && stream.others[i].count > most) {
-            most = stream.others[i].count;
-            farthest = i;
-        }
-    }
-    return farthest;
+    return one_ahead(stream.others, others_left(), stream.followed.count);
 }
 
 /* It follows first what others have followed. */
 static bool decides(void)
 {
-    return leads() && farthest() < 0;
+    return leads() && ahead() < 0;
 }
 
 static void listen(void)
@@ -252,15 +244,11 @@ static void tell_missing(int to)
     if (own.first > known)
         stop_far_behind(to);
     for (int i = 0; i < own.used; i++) {
-        struct decision *decision = &log[i].decision;
         MPI_Request request;
-        uint64_t missing = log[i].count > known ? log[i].count - known : 0;
-        if (decision->kind != DECISION_RESOLVED && !missing)
+        if (!is_missing(&log[i], known))
             continue;
-        if (decision->kind == DECISION_NOTHING && (uint64_t)decision->numbers[0] > missing)
-            decision->numbers[0] = (int32_t)missing;
         /* The log stays until it is sent, however long that takes. */
-        PMPI_Isend(decision, sizeof *decision, MPI_BYTE, to, TAG_DECISION, teams.column, &request);
+        PMPI_Isend(&log[i].decision, sizeof log[i].decision, MPI_BYTE, to, TAG_DECISION, teams.column, &request);
         PMPI_Request_free(&request);
     }
 }
@@ -297,7 +285,7 @@ void look_for_succession(void)
 static bool find_decision(struct decision *decision)
 {
     if (leads())
-        return farthest() >= 0 && next_followed(&stream.others[farthest()], stream.followed.count, decision);
+        return ahead() >= 0 && next_followed(&stream.others[ahead()], stream.followed.count, decision);
     if (teams.replica == stream.first)
         return false;
     if (!stream.vain_ones && !has_come())
@@ -310,9 +298,7 @@ static bool find_decision(struct decision *decision)
 static void pass_on(const struct decision *decision)
 {
     if (teams.replica == stream.first) {
-        struct decision one = *decision;
-        one.numbers[0] = one.kind == DECISION_NOTHING ? 1 : one.numbers[0];
-        send_decision(&one, stream.followed.count);
+        send_decision(decision, stream.followed.count);
         return;
     }
     if (!stream.vain_ones) {

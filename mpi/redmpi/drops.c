@@ -35,6 +35,12 @@ int live_teams(void)
     return teams.replicas - __builtin_popcount(teams_out());
 }
 
+uint32_t others_left(void)
+{
+    uint32_t all = (UINT32_C(1) << teams.replicas) - 1;
+    return all & ~teams_out() & ~(UINT32_C(1) << teams.replica);
+}
+
 int first_team(void)
 {
     return __builtin_ctz(~teams_out());

@@ -29,6 +29,9 @@ static inline bool is_out(int team)
 
 int live_teams(void);
 
+/* A mask of the other replicas of this rank whose teams are not out. In any thread. */
+uint32_t others_left(void);
+
 /* The lowest team that is left decides. */
 int first_team(void);
 

@@ -3,11 +3,9 @@
 
 #include <stdlib.h>
 
-#include "decisions.h"
 #include "drops.h"
 #include "events.h"
 #include "heap.h"
-#include "receives.h"
 #include "requests.h"
 #include "teams.h"
 
@@ -34,11 +32,8 @@ static bool is_sent(MPI_Request *send, int team)
 static void complete_all(struct envelope_place *place)
 {
     for (int i = 0; i < place->count; i++) {
-        for (unsigned looks = 0; !is_sent(&place->sends[i], team_after(i + 1)); looks++) {
-            flush_decisions();
-            advance_receives();
-            rest(looks);
-        }
+        for (unsigned looks = 0; !is_sent(&place->sends[i], team_after(i + 1)); looks++)
+            wait_on(looks);
     }
 }
 

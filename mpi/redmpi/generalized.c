@@ -4,10 +4,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "decisions.h"
 #include "events.h"
 #include "fortran.h"
-#include "receives.h"
 #include "teams.h"
 
 /* The program's functions in the form of Fortran, which gets all by address. */
@@ -47,11 +45,8 @@ static int ask_for_status(struct generalized *own, MPI_Status *status)
 
 int end_generalized(struct request *request)
 {
-    flush_decisions();
-    for (unsigned looks = 0; !generalized_is_done(request); looks++) {
-        advance_receives();
-        rest(looks);
-    }
+    for (unsigned looks = 0; !generalized_is_done(request); looks++)
+        wait_on(looks);
     request->status.MPI_ERROR = MPI_SUCCESS;
     return ask_for_status(request->generalized, &request->status);
 }

@@ -5,7 +5,6 @@
 #include <mpi.h>
 #include <stdlib.h>
 
-#include "decisions.h"
 #include "events.h"
 #include "history.h"
 #include "probes.h"
@@ -59,11 +58,8 @@ static void begin(MPI_Message message, const MPI_Status *status, MPI_Comm comm)
     PMPI_Get_elements_x(status, MPI_BYTE, &bytes);
     request->room = (size_t)bytes;
     record_step(STEP_RECEIVE, (int64_t)request->shadow->number << 32 | (uint32_t)request->peer, request->tag, 0);
-    flush_decisions();
-    for (unsigned looks = 0; is_held_back(comm, request->peer, request->tag); looks++) {
-        advance_receives();
-        rest(looks);
-    }
+    for (unsigned looks = 0; is_held_back(comm, request->peer, request->tag); looks++)
+        wait_on(looks);
     post_digests(request);
     keep(message, request);
 }

@@ -311,11 +311,8 @@ static bool has_arrived_here(void *what, const struct decision *decision)
 
 static void wait_for_letter(struct parts *parts)
 {
-    flush_decisions();
-    for (unsigned looks = 0; !parts->is_known; looks++) {
-        advance_receives();
-        rest(looks);
-    }
+    for (unsigned looks = 0; !parts->is_known; looks++)
+        wait_on(looks);
 }
 
 /* Compares messages that the program has not got yet; in their order, which is the same for all replicas. */
@@ -357,11 +354,8 @@ static void end_receiver(struct request *request)
 
 static void end_sender(struct parts *parts)
 {
-    flush_decisions();
-    for (unsigned looks = 0; parts->ready < parts->count; looks++) {
-        advance_receives();
-        rest(looks);
-    }
+    for (unsigned looks = 0; parts->ready < parts->count; looks++)
+        wait_on(looks);
     for (int i = 0; i < parts->count; i++)
         complete(&parts->sends[i], MPI_STATUS_IGNORE);
 }

@@ -149,17 +149,22 @@ void rest(unsigned looks)
         sched_yield();
 }
 
+void wait_on(unsigned looks)
+{
+    flush_decisions();
+    advance_receives();
+    rest(looks);
+}
+
 int complete(MPI_Request *request, MPI_Status *status)
 {
     int is_done = 0;
     int result = PMPI_Test(request, &is_done, status);
     if (is_done || result != MPI_SUCCESS)
         return result;
-    flush_decisions();
     begin_wait("MPI_Wait", NULL, -1, -1);
     for (unsigned looks = 0; !is_done && result == MPI_SUCCESS; looks++) {
-        advance_receives();
-        rest(looks);
+        wait_on(looks);
         result = PMPI_Test(request, &is_done, status);
     }
     end_wait();
@@ -185,9 +190,7 @@ void complete_with(MPI_Request *request, int team)
             PMPI_Request_free(request);
             return;
         }
-        if (!is_done) {
-            advance_receives();
-            rest(looks);
-        }
+        if (!is_done)
+            wait_on(looks);
     }
 }

@@ -91,4 +91,7 @@ void give_status(MPI_Status *status, const MPI_Status *found);
 /* Lets other processes run, after so many looks in vain. */
 void rest(unsigned looks);
 
+/* The same in a call of the program: others are told what was decided, and its other receives go on. */
+void wait_on(unsigned looks);
+
 #endif

@@ -35,6 +35,25 @@ struct inheritance succession_copy(const struct succession *succession, struct f
     return (struct inheritance){ log, succession->used, succession->count, succession->first };
 }
 
+int one_ahead(const struct inheritance others[], uint32_t mask, uint64_t count)
+{
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int one = __builtin_ctz(left);
+        if (others[one].count > count)
+            return one;
+    }
+    return -1;
+}
+
+bool is_missing(struct followed *one, uint64_t known)
+{
+    uint64_t missing = one->count > known ? one->count - known : 0;
+    struct decision *decision = &one->decision;
+    if (decision->kind == DECISION_NOTHING && (uint64_t)decision->numbers[0] > missing)
+        decision->numbers[0] = (int32_t)missing;
+    return decision->kind == DECISION_RESOLVED || missing;
+}
+
 bool next_followed(const struct inheritance *from, uint64_t count, struct decision *decision)
 {
     for (int i = 0; i < from->used; i++) {
@@ -43,7 +62,7 @@ bool next_followed(const struct inheritance *from, uint64_t count, struct decisi
             continue;
         *decision = one->decision;
         if (decision->kind == DECISION_NOTHING)
-            decision->numbers[0] = (int32_t)(one->count - count);
+            decision->numbers[0] = 1;
         return true;
     }
     return false;

@@ -62,7 +62,13 @@ void succession_follow(struct succession *succession, const struct decision *dec
 /* All of it; `log` has room for as many as are kept. */
 struct inheritance succession_copy(const struct succession *succession, struct followed *log);
 
-/* The next decision after so many, among those that a replica has followed: what is left of it. False if there is
+/* One of those in the mask that has followed more than so many; -1 if there is none. */
+int one_ahead(const struct inheritance others[], uint32_t mask, uint64_t count);
+
+/* Whether one that has followed so many decisions is to be told this one; leaves those tests in vain that it lacks. */
+bool is_missing(struct followed *one, uint64_t known);
+
+/* The next decision after so many, among those that a replica has followed; of tests in vain, one. False if there is
  * none. */
 bool next_followed(const struct inheritance *from, uint64_t count, struct decision *decision);
 

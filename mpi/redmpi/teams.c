@@ -6,12 +6,10 @@
 #include <string.h>
 
 #include "commons.h"
-#include "decisions.h"
 #include "drops.h"
 #include "events.h"
 #include "map.h"
 #include "partitions.h"
-#include "receives.h"
 #include "requests.h"
 
 struct teams teams = { .is_quiet = true };
@@ -239,11 +237,8 @@ bool shadow_is_made(struct shadow *shadow)
 
 void await_shadow(struct shadow *shadow)
 {
-    flush_decisions();
-    for (unsigned looks = 0; !shadow_is_made(shadow); looks++) {
-        advance_receives();
-        rest(looks);
-    }
+    for (unsigned looks = 0; !shadow_is_made(shadow); looks++)
+        wait_on(looks);
 }
 
 struct shadow *shadow_duplicate(const struct shadow *shadow, MPI_Comm comm)

@@ -211,11 +211,9 @@ int MPI_Win_wait(MPI_Win win)
     int is_done = 0, result = MPI_SUCCESS;
     if (teams.is_quiet)
         return PMPI_Win_wait(win);
-    flush_decisions();
     begin_wait("MPI_Win_wait", NULL, -1, -1);
     for (unsigned looks = 0; !is_done && result == MPI_SUCCESS; looks++) {
-        advance_receives();
-        rest(looks);
+        wait_on(looks);
         result = PMPI_Win_test(win, &is_done);
     }
     end_wait();
@@ -258,10 +256,8 @@ void share_bytes(void *bytes, int length)
 static void wait_for_count(const struct window *window, int target, enum ticket which, uint64_t count)
 {
     begin_wait("turn", window->shadow, target, -1);
-    for (unsigned looks = 0; add_to_ticket(&window->tickets, target, which, 0) != count; looks++) {
-        advance_receives();
-        rest(looks);
-    }
+    for (unsigned looks = 0; add_to_ticket(&window->tickets, target, which, 0) != count; looks++)
+        wait_on(looks);
     end_wait();
 }
 

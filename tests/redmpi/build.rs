@@ -10,6 +10,7 @@ fn main() {
         .file("../../mpi/redmpi/ending.c")
         .file("../../mpi/redmpi/history.c")
         .file("../../mpi/redmpi/paths.c")
+        .file("../../mpi/redmpi/succession.c")
         .file("src/size.c")
         .compile("decides");
 }

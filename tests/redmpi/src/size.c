@@ -1,9 +1,11 @@
-/* What the simulations ask of the structures of agreement.h, comparison.h, ending.h, history.h and paths.h. */
+/* What the simulations ask of the structures of agreement.h, comparison.h, ending.h, history.h, paths.h
+ * and succession.h. */
 #include "agreement.h"
 #include "comparison.h"
 #include "ending.h"
 #include "history.h"
 #include "paths.h"
+#include "succession.h"
 
 #include <stddef.h>
 
@@ -34,6 +36,11 @@ int ending_says(struct ending *ending)
     if (!ending_say(ending, &kind))
         return 0;
     return kind == NOTICE_AT_END ? 1 : 2;
+}
+
+size_t succession_size(void)
+{
+    return sizeof(struct succession);
 }
 
 size_t agreement_size(void)
