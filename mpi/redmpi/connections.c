@@ -23,7 +23,6 @@
 #include "log.h"
 #include "paths.h"
 #include "progress.h"
-#include "receives.h"
 #include "requests.h"
 #include "sockets.h"
 #include "teams.h"
@@ -558,9 +557,7 @@ static void wait_for_others(void)
         return;
     pthread_mutex_unlock(&mine.lock);
     int unused;
-    stay_in();
-    flush_decisions();
-    advance_receives();
+    wait_on(0);
     PMPI_Iprobe(MPI_ANY_SOURCE, TAG_NONE, teams.column, &unused, MPI_STATUS_IGNORE);
     pthread_mutex_lock(&mine.lock);
 }

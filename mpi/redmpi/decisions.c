@@ -47,7 +47,7 @@ bool leads(void)
 
 static bool hears(int replica)
 {
-    return replica != teams.replica && !is_out(replica);
+    return others_left() >> replica & 1;
 }
 
 /* Another replica that has followed more than this one; -1 if there is none. */
@@ -245,7 +245,7 @@ static void tell_missing(int to)
         stop_far_behind(to);
     for (int i = 0; i < own.used; i++) {
         MPI_Request request;
-        if (!is_missing(&log[i], known))
+        if (!trim_to_missing(&log[i], known))
             continue;
         /* The log stays until it is sent, however long that takes. */
         PMPI_Isend(&log[i].decision, sizeof log[i].decision, MPI_BYTE, to, TAG_DECISION, teams.column, &request);

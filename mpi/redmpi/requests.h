@@ -91,7 +91,8 @@ void give_status(MPI_Status *status, const MPI_Status *found);
 /* Lets other processes run, after so many looks in vain. */
 void rest(unsigned looks);
 
-/* The same in a call of the program: others are told what was decided, and its other receives go on. */
+/* One turn of a wait in a call of the program: sends decisions that the other replicas do not know yet, advances all
+ * open receives, and rests. */
 void wait_on(unsigned looks);
 
 #endif

@@ -45,7 +45,7 @@ int one_ahead(const struct inheritance others[], uint32_t mask, uint64_t count)
     return -1;
 }
 
-bool is_missing(struct followed *one, uint64_t known)
+bool trim_to_missing(struct followed *one, uint64_t known)
 {
     uint64_t missing = one->count > known ? one->count - known : 0;
     struct decision *decision = &one->decision;

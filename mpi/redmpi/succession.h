@@ -65,8 +65,9 @@ struct inheritance succession_copy(const struct succession *succession, struct f
 /* One of those in the mask that has followed more than so many; -1 if there is none. */
 int one_ahead(const struct inheritance others[], uint32_t mask, uint64_t count);
 
-/* Whether one that has followed so many decisions is to be told this one; leaves those tests in vain that it lacks. */
-bool is_missing(struct followed *one, uint64_t known);
+/* Reduces an entry of a log to what a replica lacks that has followed so many decisions: of tests in vain, some may be
+ * left. False if it lacks nothing. */
+bool trim_to_missing(struct followed *one, uint64_t known);
 
 /* The next decision after so many, among those that a replica has followed; of tests in vain, one. False if there is
  * none. */

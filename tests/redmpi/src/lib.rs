@@ -116,6 +116,11 @@ impl Notice {
     }
 }
 
+/// Room for a structure of so many bytes, of which no member is larger than a word.
+fn zeros(bytes: usize) -> Box<[u64]> {
+    vec![0; bytes.div_ceil(size_of::<u64>())].into_boxed_slice()
+}
+
 /// From how many teams before its own a replica gets digests.
 #[must_use]
 pub fn teams_compared(replicas: u8) -> u8 {
@@ -129,7 +134,7 @@ impl Agreement {
     pub fn new(replicas: u8, own: u8, memory: u8) -> Self {
         let mut remembered = vec![Digest::default(); memory.into()].into_boxed_slice();
         // SAFETY: it has no conditions.
-        let mut room = vec![0; unsafe { agreement_size() }.div_ceil(8)].into_boxed_slice();
+        let mut room = zeros(unsafe { agreement_size() });
         let (replicas, own) = (c_int::from(replicas), c_int::from(own));
         // SAFETY: there is room for the structure, aligned as its largest member, and for so many digests, and nobody
         // else has either. The digests live as long as the structure.
@@ -231,7 +236,7 @@ impl Comparison {
         let count = usize::from(replicas) * usize::try_from(places).expect("few");
         let mut marks = vec![Mark::default(); count].into_boxed_slice();
         // SAFETY: it has no conditions.
-        let mut room = vec![0; unsafe { comparison_size() }.div_ceil(8)].into_boxed_slice();
+        let mut room = zeros(unsafe { comparison_size() });
         // SAFETY: there is room for the structure, aligned as its largest member, and for so many marks, and nobody
         // else has either. The marks live as long as the structure.
         unsafe { comparison_begin(room.as_mut_ptr(), replicas.into(), marks.as_mut_ptr(), places) };
@@ -293,7 +298,7 @@ impl Paths {
     #[must_use]
     pub fn new(replicas: u8, own: u8) -> Self {
         // SAFETY: it has no conditions.
-        let mut room = vec![0; unsafe { paths_size() }.div_ceil(8)].into_boxed_slice();
+        let mut room = zeros(unsafe { paths_size() });
         // SAFETY: there is room for the structure, aligned as its largest member.
         unsafe { paths_begin(room.as_mut_ptr(), replicas.into(), own.into()) };
         Self { room }
@@ -358,7 +363,7 @@ pub struct Ending {
 impl Default for Ending {
     fn default() -> Self {
         // SAFETY: it has no conditions. Zeros are a program that goes on.
-        Self { room: vec![0; unsafe { ending_size() }.div_ceil(8)].into_boxed_slice() }
+        Self { room: zeros(unsafe { ending_size() }) }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::ffi::c_int;
 
+use super::zeros;
+
 /// What a decision is about.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +62,7 @@ unsafe extern "C" {
     fn succession_copy(succession: *const u64, log: *mut Followed) -> RawInheritance;
     #[link_name = "one_ahead"]
     fn first_ahead(others: *const RawInheritance, mask: u32, count: u64) -> c_int;
-    fn is_missing(one: *mut Followed, known: u64) -> bool;
+    fn trim_to_missing(one: *mut Followed, known: u64) -> bool;
     fn next_followed(from: *const RawInheritance, count: u64, decision: *mut Decision) -> bool;
     fn followed_receive(from: *const RawInheritance, number: u64, decision: *mut Decision) -> bool;
 }
@@ -73,7 +75,7 @@ pub struct Succession {
 impl Default for Succession {
     fn default() -> Self {
         // SAFETY: it has no conditions. Zeros are an empty log.
-        Self { room: vec![0; unsafe { succession_size() }.div_ceil(8)].into_boxed_slice() }
+        Self { room: zeros(unsafe { succession_size() }) }
     }
 }
 
@@ -131,7 +133,7 @@ impl Inheritance {
     #[must_use]
     pub fn missing(mut self, known: u64) -> Vec<Decision> {
         // SAFETY: it is an entry of this log.
-        self.log.retain_mut(|one| unsafe { is_missing(one, known) });
+        self.log.retain_mut(|one| unsafe { trim_to_missing(one, known) });
         self.log.iter().map(|one| one.decision).collect()
     }
 }

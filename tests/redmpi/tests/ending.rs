@@ -26,8 +26,8 @@ struct Process {
     replica: usize,
     ending: Ending,
     stage: Stage,
-    /// What was said to it, and by which replica of its rank, or by a neighbour in its team.
-    heard: VecDeque<(Option<u8>, LastWord)>,
+    /// What was said to it, and by a process of which team.
+    heard: VecDeque<(u8, LastWord)>,
 }
 
 struct Job {
@@ -55,30 +55,32 @@ impl Job {
 
     /// The program of a process goes on, if it can.
     fn go_on(&mut self, own: usize) {
-        let Process { rank, replica, ref ending, stage, .. } = self.processes[own];
+        let Process { rank, replica, .. } = self.processes[own];
         let others =
             self.are_left(rank).filter(|one| one.replica != replica).fold(0, |mask, one| mask | 1 << one.replica);
-        let mut team = self.processes.iter().filter(|one| one.replica == replica);
-        let next = match stage {
-            Stage::Runs if Some(replica) != self.out => Stage::Waits,
-            Stage::Waits if ending.may_meet(others) => {
-                assert!(self.are_left(rank).all(|one| one.stage > Stage::Runs), "all have come");
-                Stage::Meets
+        let have_come = self.are_left(rank).all(|one| one.stage > Stage::Runs);
+        let is_team_here =
+            self.processes.iter().filter(|one| one.replica == replica).all(|one| one.stage >= Stage::Meets);
+        let Process { ending, stage, .. } = &mut self.processes[own];
+        match stage {
+            Stage::Runs if Some(replica) != self.out => {
+                ending.come();
+                *stage = Stage::Waits;
             }
-            Stage::Meets if team.all(|one| one.stage >= Stage::Meets) => Stage::HasMet,
-            Stage::HasMet if ending.is_over() => Stage::Closed,
-            same => same,
-        };
-        let process = &mut self.processes[own];
-        match next {
-            Stage::Waits if stage == Stage::Runs => process.ending.come(),
-            Stage::HasMet if stage == Stage::Meets => process.ending.meet(),
+            Stage::Waits if ending.may_meet(others) => {
+                assert!(have_come, "all have come");
+                *stage = Stage::Meets;
+            }
+            Stage::Meets if is_team_here => {
+                ending.meet();
+                *stage = Stage::HasMet;
+            }
+            Stage::HasMet if ending.is_over() => *stage = Stage::Closed,
             _ => {}
         }
-        process.stage = next;
     }
 
-    /// One that has closed its connections says nothing any more, and is told nothing.
+    /// Sends a word to all that are to hear it. A process that has closed its connections sends nothing.
     fn say(&mut self, own: usize, word: LastWord) {
         let Process { rank, replica, stage, .. } = self.processes[own];
         let is_next = |one: usize, other: usize| (one + 1) % self.ranks == other;
@@ -86,7 +88,7 @@ impl Job {
             let is_peer = other.rank == rank && other.replica != replica;
             let is_near = other.replica == replica && (is_next(rank, other.rank) || is_next(other.rank, rank));
             if is_peer || (is_near && word == LastWord::Over) {
-                other.heard.push_back((is_peer.then(|| u8::try_from(replica).unwrap()), word));
+                other.heard.push_back((u8::try_from(replica).unwrap(), word));
             }
         }
     }
@@ -96,7 +98,7 @@ impl Job {
         let process = &mut self.processes[own];
         if dice.random_bool(0.5) {
             if let Some((from, word)) = process.heard.pop_front()
-                && process.ending.hear(from.unwrap_or_default(), word)
+                && process.ending.hear(from, word)
             {
                 self.say(own, LastWord::Over);
             }

@@ -64,12 +64,10 @@ struct Job {
 }
 
 impl Job {
-    fn hears(&self, own: usize, other: usize) -> bool {
-        own != other && self.replicas[own].out >> other & 1 == 0
-    }
-
+    /// Those that are left, as far as it knows.
     fn others(&self, own: usize) -> Vec<usize> {
-        (0..self.replicas.len()).filter(|&other| self.hears(own, other)).collect()
+        let out = self.replicas[own].out;
+        (0..self.replicas.len()).filter(|&other| other != own && out >> other & 1 == 0).collect()
     }
 
     fn mask(&self, own: usize) -> u32 {
@@ -141,7 +139,7 @@ impl Job {
         self.tell(own, decision);
     }
 
-    /// It follows what it was told.
+    /// A follower carries out the next decision that it has received.
     fn hear(&mut self, own: usize) {
         let replica = &mut self.replicas[own];
         if replica.in_vain == 0 {
