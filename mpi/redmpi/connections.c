@@ -569,7 +569,7 @@ static void meet_at_end(void)
     pthread_mutex_lock(&mine.lock);
     ending_come(&mine.ending);
     wake_connections();
-    while (!ending_may_meet(&mine.ending, others_left()) || mine.paths.step)
+    while (!ending_may_meet(&mine.ending, others_left(), mine.paths.step))
         wait_for_others();
     pthread_mutex_unlock(&mine.lock);
     stay_in();

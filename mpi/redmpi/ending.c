@@ -36,7 +36,8 @@ bool ending_say(struct ending *ending, enum notice_kind *kind)
     return true;
 }
 
-bool ending_may_meet(const struct ending *ending, uint32_t others)
+bool ending_may_meet(const struct ending *ending, uint32_t others, bool is_voting)
 {
-    return ending->stage == ENDING_SAID && !(others & ~ending->come);
+    bool are_done = !(others & ~ending->come) && !is_voting;
+    return ending->stage == ENDING_SAID && (ending->is_over || are_done);
 }

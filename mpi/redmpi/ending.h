@@ -4,7 +4,8 @@
  * barrier of the MPI; and once the job is over, those that are dropped must end, too. Idea: each replica says when it
  * has come to the end, and waits until the others of its rank that are left have said so; then its team meets; and the
  * first to leave that meeting tells all that the job is over. Why this way: whoever hears that the job is over closes
- * its connections, so it must have said before that it has come to the end.
+ * its connections, so it must have said before that it has come to the end. And nobody waits for the others any longer
+ * then: one team has the results, and the others do not answer.
  *
  * Pure: who has the connections passes on what comes and sends what is to be sent. */
 #ifndef RAMPART_ENDING_H
@@ -43,7 +44,7 @@ bool ending_hear_over(struct ending *ending);
 /* Whether something is to be said: NOTICE_AT_END to the replicas of this rank, or NOTICE_OVER to all. */
 bool ending_say(struct ending *ending, enum notice_kind *kind);
 
-/* Whether its team may meet, if these others of this rank are left. */
-bool ending_may_meet(const struct ending *ending, uint32_t others);
+/* Whether its team may meet, if these others of this rank are left, and this replica votes or not. */
+bool ending_may_meet(const struct ending *ending, uint32_t others, bool is_voting);
 
 #endif

@@ -71,7 +71,7 @@ unsafe extern "C" {
     fn ending_hear(ending: *mut u64, from: c_int);
     fn ending_hear_over(ending: *mut u64) -> bool;
     fn ending_says(ending: *mut u64) -> c_int;
-    fn ending_may_meet(ending: *const u64, others: u32) -> bool;
+    fn ending_may_meet(ending: *const u64, others: u32, is_voting: bool) -> bool;
     fn paths_size() -> usize;
     fn paths_are_stopped(paths: *const u64) -> bool;
     fn paths_are_open(paths: *const u64) -> bool;
@@ -402,11 +402,11 @@ impl Ending {
         }
     }
 
-    /// Whether its team may meet, if these others are left.
+    /// Whether its team may meet, if these others are left, and it waits for votes or not.
     #[must_use]
-    pub fn may_meet(&self, others: u32) -> bool {
+    pub fn may_meet(&self, others: u32, is_voting: bool) -> bool {
         // SAFETY: the structure was made in `default`.
-        unsafe { ending_may_meet(self.room.as_ptr(), others) }
+        unsafe { ending_may_meet(self.room.as_ptr(), others, is_voting) }
     }
 
     /// Whether it knows that the job is over.

@@ -1,9 +1,12 @@
 //! The end of a job in which teams may be dropped, simulated: replicas come to their ends in any order, notices are on
 //! their way for as long as it takes, and a process that knows that the job is over closes its connections.
 //!
-//! What is held, for one to four ranks of three to five replicas and each seed: no rank goes to the meeting of its team
-//! before all of its replicas that are left have come to the end; and all processes end, also those of a team that was
-//! dropped.
+//! Some replicas have called a vote shortly before, and call again until they have the votes of all others. These
+//! answer when they have come to the end themselves, and no longer once they have closed their connections.
+//!
+//! What is held, for one to four ranks of three to five replicas and each seed: no team meets before all replicas of
+//! its ranks that are left have come to the end and have the votes that they wait for, unless another team has met so;
+//! and all processes end, also those of a team that was dropped.
 
 use std::collections::VecDeque;
 
@@ -21,13 +24,24 @@ enum Stage {
     Closed,
 }
 
+/// What processes say to each other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Last(LastWord),
+    /// It has called a vote.
+    Call,
+    Vote,
+}
+
 struct Process {
     rank: usize,
     replica: usize,
     ending: Ending,
     stage: Stage,
+    /// A mask of the replicas of its rank whose votes it waits for.
+    missing: u32,
     /// What was said to it, and by a process of which team.
-    heard: VecDeque<(u8, LastWord)>,
+    heard: VecDeque<(usize, Word)>,
 }
 
 struct Job {
@@ -44,6 +58,7 @@ impl Job {
             replica: one / ranks,
             ending: Ending::default(),
             stage: Stage::Runs,
+            missing: 0,
             heard: VecDeque::new(),
         };
         Self { ranks, out, processes: (0..ranks * replicas).map(process).collect() }
@@ -53,22 +68,31 @@ impl Job {
         self.processes.iter().filter(move |one| one.rank == rank && Some(one.replica) != self.out)
     }
 
+    /// The others of its rank that are left.
+    fn others_left(&self, own: usize) -> u32 {
+        let Process { rank, replica, .. } = self.processes[own];
+        self.are_left(rank).filter(|one| one.replica != replica).fold(0, |mask, one| mask | 1 << one.replica)
+    }
+
+    fn begin_vote(&mut self, own: usize) {
+        self.processes[own].missing = self.others_left(own);
+    }
+
     /// The program of a process goes on, if it can.
     fn go_on(&mut self, own: usize) {
         let Process { rank, replica, .. } = self.processes[own];
-        let others =
-            self.are_left(rank).filter(|one| one.replica != replica).fold(0, |mask, one| mask | 1 << one.replica);
+        let others = self.others_left(own);
         let have_come = self.are_left(rank).all(|one| one.stage > Stage::Runs);
         let is_team_here =
             self.processes.iter().filter(|one| one.replica == replica).all(|one| one.stage >= Stage::Meets);
-        let Process { ending, stage, .. } = &mut self.processes[own];
+        let Process { ending, stage, missing, .. } = &mut self.processes[own];
         match stage {
             Stage::Runs if Some(replica) != self.out => {
                 ending.come();
                 *stage = Stage::Waits;
             }
-            Stage::Waits if ending.may_meet(others) => {
-                assert!(have_come, "all have come");
+            Stage::Waits if ending.may_meet(others, *missing > 0) => {
+                assert!(ending.is_over() || (have_come && *missing == 0), "all have come");
                 *stage = Stage::Meets;
             }
             Stage::Meets if is_team_here => {
@@ -81,14 +105,31 @@ impl Job {
     }
 
     /// Sends a word to all that are to hear it. A process that has closed its connections sends nothing.
-    fn say(&mut self, own: usize, word: LastWord) {
+    fn say(&mut self, own: usize, word: Word) {
         let Process { rank, replica, stage, .. } = self.processes[own];
         let is_next = |one: usize, other: usize| (one + 1) % self.ranks == other;
         for other in self.processes.iter_mut().filter(|_| stage != Stage::Closed) {
             let is_peer = other.rank == rank && other.replica != replica;
             let is_near = other.replica == replica && (is_next(rank, other.rank) || is_next(other.rank, rank));
-            if is_peer || (is_near && word == LastWord::Over) {
-                other.heard.push_back((u8::try_from(replica).unwrap(), word));
+            if is_peer || (is_near && word == Word::Last(LastWord::Over)) {
+                other.heard.push_back((replica, word));
+            }
+        }
+    }
+
+    fn hear(&mut self, own: usize, from: usize, word: Word) {
+        let Process { rank, replica, ending, stage, missing, .. } = &mut self.processes[own];
+        match word {
+            Word::Last(word) if ending.hear(u8::try_from(from).unwrap(), word) => {
+                self.say(own, Word::Last(LastWord::Over));
+            }
+            Word::Last(_) => {}
+            Word::Vote => *missing &= !(1 << from),
+            Word::Call if *stage == Stage::Runs || *stage == Stage::Closed => {}
+            Word::Call => {
+                let (rank, replica) = (*rank, *replica);
+                let caller = self.processes.iter_mut().find(|one| one.rank == rank && one.replica == from);
+                caller.unwrap().heard.push_back((replica, Word::Vote));
             }
         }
     }
@@ -97,14 +138,12 @@ impl Job {
     fn speak(&mut self, own: usize, dice: &mut ChaCha8Rng) {
         let process = &mut self.processes[own];
         if dice.random_bool(0.5) {
-            if let Some((from, word)) = process.heard.pop_front()
-                && process.ending.hear(from, word)
-            {
-                self.say(own, LastWord::Over);
+            if let Some((from, word)) = process.heard.pop_front() {
+                self.hear(own, from, word);
             }
         } else if process.stage != Stage::Closed {
             while let Some(word) = self.processes[own].ending.say() {
-                self.say(own, word);
+                self.say(own, Word::Last(word));
             }
         }
     }
@@ -117,10 +156,13 @@ fn all_processes_end_in_any_order_also_those_of_a_team_that_was_dropped() {
         let (ranks, replicas) = (dice.random_range(1..5), dice.random_range(3..6));
         let out = dice.random_bool(0.5).then(|| dice.random_range(0..replicas));
         let mut job = Job::new(ranks, replicas, out);
+        (0..ranks * replicas).filter(|_| dice.random_bool(0.2)).for_each(|own| job.begin_vote(own));
         for _ in 0..200 * ranks * replicas {
             let own = dice.random_range(0..ranks * replicas);
             if dice.random_bool(0.3) {
                 job.go_on(own);
+            } else if job.processes[own].missing > 0 && dice.random_bool(0.1) {
+                job.say(own, Word::Call);
             } else {
                 job.speak(own, &mut dice);
             }
