@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "bindings.h"
+#include "deaths.h"
 #include "decisions.h"
 #include "drops.h"
 #include "envelopes.h"
@@ -62,18 +63,16 @@ static void send_digest(const struct packed *packed, const struct digest *digest
 static bool wait_for_envelope(MPI_Request *receive, int team, int *came)
 {
     MPI_Status status;
-    int is_here = 0;
+    bool is_here = false;
     for (unsigned looks = 0; !is_here && !is_out(team); looks++) {
         wait_on(looks);
-        PMPI_Test(receive, &is_here, &status);
+        is_here = has_ended(receive, team, &status);
     }
-    if (is_here) {
+    if (is_here)
         PMPI_Get_count(&status, MPI_BYTE, came);
-        return true;
-    }
-    PMPI_Cancel(receive);
-    PMPI_Request_free(receive);
-    return false;
+    else
+        give_up(receive);
+    return is_here;
 }
 
 static struct envelope *room_for_envelopes(int count)

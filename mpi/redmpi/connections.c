@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "deaths.h"
 #include "decisions.h"
 #include "digest.h"
 #include "drops.h"
@@ -75,6 +76,7 @@ static void lose(int replica)
     mine.peers[replica] = -1;
     agreement_lose(&mine.agreement, replica);
     comparison_lose(&mine.comparison, replica);
+    see_death(replica);
 }
 
 /* Sends what is to be sent. The lock is held, but not while a connection takes the bytes: the agreement waits until
@@ -112,7 +114,7 @@ static void end_here(int other, uint64_t step)
     tell("diverged replicas %d and %d of rank %d do different things from call %llu on: an error has changed what one "
          "of them does",
          teams.replica, other, teams.rank, (unsigned long long)step);
-    _exit(STOPPED);
+    end_process();
 }
 
 /* Whether this process has stood still for so many times the looks that it has. */
@@ -129,7 +131,7 @@ static void end_if_lost(void)
     tell("diverged replica %d of rank %d stands still, and another one goes on: an error has changed what one of them "
          "does",
          teams.replica, teams.rank);
-    _exit(STOPPED);
+    end_process();
 }
 
 /* Without drops: another replica has said how far it is. If it is ahead, it learns in turn how far this one is. */
@@ -191,8 +193,19 @@ static void drop_replicas(uint32_t out, const char *why)
         drop_teams(out);
     if (mine.paths.is_stopped) {
         tell("diverged all replicas of rank %d do different things: errors have changed what they do", teams.rank);
-        _exit(STOPPED);
+        end_process();
     }
+}
+
+/* With the lock held. Which process of its own team has died is said by the others of that rank. */
+static void drop_dead(bool is_look)
+{
+    uint32_t dead = teams_with_dead(mine.is_leaving, is_look), own = UINT32_C(1) << teams.replica;
+    if (mine.ending.is_over)
+        return;
+    if (dead & own)
+        drop_teams(own);
+    drop_replicas(dead & ~own, "it died");
 }
 
 static void send_paths(void)
@@ -251,6 +264,7 @@ static void look_at_progress(void)
     pthread_mutex_lock(&mine.lock);
     if (may_drop()) {
         look_at_paths();
+        drop_dead(true);
         stop_program();
         send_all();
     } else if (still >= STILL_LOOKS && still % STILL_LOOKS == 0) {
@@ -268,7 +282,7 @@ static void see_entry(uint64_t number, uint32_t wrong)
     if (mine.goes_on)
         return;
     tell("stopped replicas have received different things, and the program has them already");
-    _exit(STOPPED);
+    end_process();
 }
 
 /* Compares what has come of all replicas, and lets them forget it. Of the lowest one. */
@@ -287,7 +301,7 @@ static void compare_marks(void)
         tell("diverged replicas of rank %d do different things before message %llu: an error has changed what one of "
              "them does",
              teams.rank, (unsigned long long)comparison->compared);
-        _exit(STOPPED);
+        end_process();
     }
     struct notice notice = { .kind = NOTICE_COMPARED, .number = comparison->compared };
     for (int i = 0; i < teams.replicas && comparison->compared != before; i++) {
@@ -368,6 +382,7 @@ static void hear_link(int place)
     if (!is_read) {
         close(mine.links[place]);
         mine.links[place] = -1;
+        see_death(teams.replica);
     } else {
         hear_news(&notice);
         send_all();
@@ -486,6 +501,7 @@ static void *answer(void *unused)
             if (compares_later())
                 bring_marks();
             pthread_mutex_lock(&mine.lock);
+            drop_dead(false);
             send_log(mine.peers);
             send_ends();
             send_all();
@@ -499,6 +515,14 @@ void wake_connections(void)
     uint64_t one = 1;
     ssize_t written = write(mine.wake, &one, sizeof one);
     (void)written;
+}
+
+bool job_is_over(void)
+{
+    pthread_mutex_lock(&mine.lock);
+    bool is_over = mine.ending.is_over;
+    pthread_mutex_unlock(&mine.lock);
+    return is_over;
 }
 
 void begin_connections(void)
@@ -522,27 +546,6 @@ void begin_connections(void)
         stop_job("no thread for the connections between replicas");
 }
 
-/* A replica that has left the path may come to the end, too. */
-static void compare_ends(void)
-{
-    uint64_t own[3] = { [2] = logged() }, all[MOST_REPLICAS][3];
-    own[0] = steps_done(&own[1]);
-    PMPI_Allgather(own, sizeof own, MPI_BYTE, all, sizeof own, MPI_BYTE, teams.column);
-    for (int i = 0; i < teams.replicas; i++) {
-        if (memcmp(all[i], own, sizeof own))
-            leave_path("replicas %d and %d of rank %d do different things until they end: an error has changed what "
-                       "one of them does",
-                       teams.replica, i, teams.rank);
-    }
-}
-
-static void wait_for_replicas(void)
-{
-    MPI_Request request;
-    PMPI_Ibarrier(teams.column, &request);
-    complete_alone(&request);
-}
-
 /* Waits until the agreement knows more. Meanwhile the MPI goes on: others may need what this process sends. */
 static void wait_for_others(void)
 {
@@ -558,12 +561,11 @@ static void wait_for_others(void)
     pthread_mutex_unlock(&mine.lock);
     int unused;
     wait_on(0);
-    PMPI_Iprobe(MPI_ANY_SOURCE, TAG_NONE, teams.column, &unused, MPI_STATUS_IGNORE);
+    PMPI_Iprobe(teams.replica, TAG_NONE, teams.column, &unused, MPI_STATUS_IGNORE);
     pthread_mutex_lock(&mine.lock);
 }
 
-/* Where teams may be dropped: waits for those that are left, and lets those that are not end. */
-static void meet_at_end(void)
+void meet_those_left(void)
 {
     MPI_Request request;
     pthread_mutex_lock(&mine.lock);
@@ -583,19 +585,15 @@ static void meet_at_end(void)
     pthread_mutex_unlock(&mine.lock);
 }
 
-void end_connections(void)
+void leave_connections(void)
 {
     pthread_mutex_lock(&mine.lock);
     mine.is_leaving = true;
     pthread_mutex_unlock(&mine.lock);
-    if (may_drop()) {
-        meet_at_end();
-    } else {
-        wait_for_replicas();
-        compare_ends();
-        finish_log();
-        wait_for_replicas();
-    }
+}
+
+void end_connections(void)
+{
     pthread_mutex_lock(&mine.lock);
     mine.is_ending = true;
     for (int i = 0; i < teams.replicas; i++) {

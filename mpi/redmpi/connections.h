@@ -15,11 +15,20 @@
 /* Connects the replicas of this rank. All call this, after begin_teams(). */
 void begin_connections(void);
 
-/* Waits until all processes of this team, and all replicas of this rank, are done, and ends the connections. */
+/* The program has come to its end: other replicas may end from now on. */
+void leave_connections(void);
+
+/* Where teams may be dropped: waits for those that are left, and lets those that are not end. */
+void meet_those_left(void);
+
+/* Ends the connections, when all replicas of this rank have come to their ends. */
 void end_connections(void);
 
 /* Asks the thread to send what is to be sent. */
 void wake_connections(void);
+
+/* Whether the job is over: another team has come to the end. */
+bool job_is_over(void);
 
 /* What became of a message. */
 struct verdict {

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "deaths.h"
 #include "drops.h"
 #include "events.h"
 #include "hand_over.h"
@@ -179,11 +180,9 @@ bool was_resolved(uint64_t receive, int *source, int *tag)
 
 static bool has_arrived(void)
 {
-    int is_there = stream.is_here;
-    if (!is_there && stream.receive != MPI_REQUEST_NULL)
-        PMPI_Test(&stream.receive, &is_there, MPI_STATUS_IGNORE);
-    stream.is_here = is_there;
-    return is_there;
+    if (!stream.is_here && stream.receive != MPI_REQUEST_NULL)
+        stream.is_here = has_ended(&stream.receive, stream.first, MPI_STATUS_IGNORE);
+    return stream.is_here;
 }
 
 /* Whether a decision has come that is not about receives. Those are carried out on the way, as far as the program has
@@ -210,10 +209,7 @@ void look_for_decisions(void)
 /* Another one decides from now on. What was heard and not carried out never was. */
 static void change_first(void)
 {
-    if (stream.receive != MPI_REQUEST_NULL) {
-        PMPI_Cancel(&stream.receive);
-        PMPI_Request_free(&stream.receive);
-    }
+    give_up(&stream.receive);
     stream.first = first_team();
     stream.untold = 0;
     stream.is_taking = teams.replica == stream.first;

@@ -46,11 +46,10 @@ int first_team(void)
     return __builtin_ctz(~teams_out());
 }
 
-/* The MPI may not be called in the other thread, so the process ends, and the launcher ends the job. */
 static void stop_here(const char *why)
 {
     tell("stopped %s", why);
-    _exit(STOPPED);
+    end_process();
 }
 
 uint32_t leave_teams_out(uint32_t more)
@@ -78,7 +77,7 @@ static _Noreturn void sleep_until_end(void)
     atomic_store(&is_asleep, true);
     tell("asleep");
     while (!atomic_load(&is_over)) {
-        PMPI_Iprobe(MPI_ANY_SOURCE, TAG_NONE, teams.column, &unused, MPI_STATUS_IGNORE);
+        PMPI_Iprobe(teams.replica, TAG_NONE, teams.column, &unused, MPI_STATUS_IGNORE);
         nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
     }
     teams.is_quiet = true;

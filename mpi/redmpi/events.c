@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "deaths.h"
 #include "log.h"
 
 static int file = -1;
@@ -97,6 +98,13 @@ void leave_path(const char *format, ...)
     va_list arguments;
     va_start(arguments, format);
     end_job("diverged", format, arguments);
+}
+
+void end_process(void)
+{
+    if (outlives_deaths())
+        PMPI_Abort(MPI_COMM_WORLD, STOPPED);
+    _exit(STOPPED);
 }
 
 static bool wishes(const char *what)

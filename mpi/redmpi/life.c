@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "connections.h"
+#include "deaths.h"
 #include "decisions.h"
 #include "drops.h"
 #include "envelopes.h"
@@ -18,6 +19,7 @@
 #include "log.h"
 #include "progress.h"
 #include "protocol.h"
+#include "requests.h"
 #include "teams.h"
 #include "timesteps.h"
 #include "waits.h"
@@ -49,6 +51,36 @@ void begin_replica(void)
     begin_decisions();
 }
 
+/* A replica that has left the path may come to the end, too. */
+static void compare_ends(void)
+{
+    uint64_t own[3] = { [2] = logged() }, all[MOST_REPLICAS][3];
+    own[0] = steps_done(&own[1]);
+    PMPI_Allgather(own, sizeof own, MPI_BYTE, all, sizeof own, MPI_BYTE, teams.column);
+    for (int i = 0; i < teams.replicas; i++) {
+        if (memcmp(all[i], own, sizeof own))
+            leave_path("replicas %d and %d of rank %d do different things until they end: an error has changed what "
+                       "one of them does",
+                       teams.replica, i, teams.rank);
+    }
+}
+
+static void wait_for_replicas(void)
+{
+    MPI_Request request;
+    PMPI_Ibarrier(teams.column, &request);
+    complete_alone(&request);
+}
+
+/* All replicas are there, and have done the same. */
+static void meet_all(void)
+{
+    wait_for_replicas();
+    compare_ends();
+    finish_log();
+    wait_for_replicas();
+}
+
 void end_replica(void)
 {
     if (teams.is_quiet)
@@ -57,6 +89,11 @@ void end_replica(void)
     begin_wait("MPI_Finalize", NULL, -1, -1);
     end_decisions();
     end_envelopes();
+    leave_connections();
+    if (may_drop())
+        meet_those_left();
+    else
+        meet_all();
     end_connections();
     end_wait();
     struct tally tally = connections_tally();
@@ -101,6 +138,9 @@ int finalize_mpi(void)
 {
     if (!teams.replicas || !teams_out())
         return PMPI_Finalize();
+    /* Open MPI 5.0.11 may wait there for a dead process for ever. Its launcher does not mind. */
+    if (outlives_deaths())
+        return MPI_SUCCESS;
     fflush(stdout);
     int before = dup(STDOUT_FILENO), nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
     dup2(nothing, STDOUT_FILENO);
@@ -123,6 +163,7 @@ int MPI_Abort(MPI_Comm comm, int errorcode)
 {
     if (teams.is_quiet)
         return PMPI_Abort(comm, errorcode);
+    wait_for_drop();
     tell("aborted by the program with %d", errorcode);
     let_others_compare();
     return PMPI_Abort(MPI_COMM_WORLD, errorcode);

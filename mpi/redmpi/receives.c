@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "compare.h"
+#include "deaths.h"
 #include "decisions.h"
 #include "drops.h"
 #include "events.h"
@@ -189,9 +190,7 @@ static void give_up_digest(struct request *request, int place)
 {
     if (request->digests[place] == MPI_REQUEST_NULL)
         return;
-    PMPI_Cancel(&request->digests[place]);
-    PMPI_Request_free(&request->digests[place]);
-    request->digests[place] = MPI_REQUEST_NULL;
+    give_up(&request->digests[place]);
     request->has_lost_envelopes = true;
 }
 
@@ -342,17 +341,30 @@ void advance_receives(void)
         look_for_decisions();
 }
 
+/* Whether what another team says has come, or never will. */
+static bool is_digest_here(struct request *request, int place)
+{
+    MPI_Status status = { .MPI_ERROR = MPI_SUCCESS };
+    int is_there = true;
+    if (request->digests[place] != MPI_REQUEST_NULL)
+        PMPI_Request_get_status(request->digests[place], &is_there, &status);
+    if (is_there && is_death(status.MPI_ERROR)) {
+        leave_dead(team_before(place + 1));
+        give_up_digest(request, place);
+    }
+    return is_there;
+}
+
 bool receive_is_here(struct request *request)
 {
     advance_receives();
     if (request->is_uncertain || !is_data_here(request))
         return false;
-    int is_there = true;
+    bool is_there = true;
     for (int i = 0; is_there && i < teams_heard(); i++) {
         if (is_out(team_before(i + 1)))
             give_up_digest(request, i);
-        if (request->digests[i] != MPI_REQUEST_NULL)
-            PMPI_Request_get_status(request->digests[i], &is_there, MPI_STATUS_IGNORE);
+        is_there = is_digest_here(request, i);
     }
     return is_there;
 }

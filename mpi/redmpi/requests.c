@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "deaths.h"
 #include "decisions.h"
 #include "drops.h"
 #include "events.h"
@@ -183,14 +184,12 @@ void complete_alone(MPI_Request *request)
 
 void complete_with(MPI_Request *request, int team)
 {
-    int is_done = 0;
-    for (unsigned looks = 0; !is_done; looks++) {
-        PMPI_Test(request, &is_done, MPI_STATUS_IGNORE);
-        if (!is_done && is_out(team)) {
-            PMPI_Request_free(request);
+    for (unsigned looks = 0; !has_ended(request, team, MPI_STATUS_IGNORE); looks++) {
+        if (is_out(team)) {
+            if (*request != MPI_REQUEST_NULL)
+                PMPI_Request_free(request);
             return;
         }
-        if (!is_done)
-            wait_on(looks);
+        wait_on(looks);
     }
 }

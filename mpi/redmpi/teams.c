@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commons.h"
+#include "deaths.h"
 #include "drops.h"
 #include "events.h"
 #include "map.h"
@@ -93,6 +94,7 @@ void begin_teams(void)
     PMPI_Comm_set_name(teams.team, "MPI_COMM_WORLD");
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_shadow, &shadow_key, NULL);
     begin_drops();
+    begin_deaths();
     if (may_drop())
         begin_commons();
     shadow_begin(teams.team);

@@ -1,5 +1,6 @@
 //! Replicas of real MPI programs, for each MPI that is installed.
 
+mod deaths;
 mod drops;
 mod identity;
 mod lives;
@@ -654,6 +655,10 @@ fn what_cannot_have_replicas_is_refused_in_one_line() {
         let (output, document) = job.run(&["--replicas", "2"], "session");
         let why = document["stopped"].as_str();
         assert!(output.out.contains("no sessions") || why.unwrap().contains("MPI_Session_init"), "{output:?}");
+        // None of the MPIs of Debian 12 can.
+        let output = CommandOutput::from(job.command("2", &["--on-death", "drop"], "ring").output().unwrap());
+        assert_eq!((output.code, output.err.lines().count()), (Some(2), 1), "{output:?}");
+        assert!(output.err.contains("Open MPI 5"), "{output:?}");
     }
     let rampart = Rampart::new();
     for (words, why) in [
@@ -669,6 +674,8 @@ fn what_cannot_have_replicas_is_refused_in_one_line() {
             &["mpirun", "-n", "2", "--mode", "later", "--inject", "flip:at=1", "--propagation", "a", "--", "true"],
             "--mode now",
         ),
+        (&["mpirun", "-n", "2", "--replicas", "2", "--on-death", "drop", "--", "true"], "three replicas"),
+        (&["mpirun", "-n", "2", "--mode", "later", "--on-death", "drop", "--", "true"], "correct errors"),
         (&["mpirun", "-n", "2", "--report", "/no/folder/a", "--", "true"], "/no/folder/a"),
     ] {
         let output = rampart.run(words);

@@ -88,6 +88,8 @@ impl Library {
             ("completion.c", include_str!("../../../mpi/redmpi/completion.c")),
             ("connections.c", include_str!("../../../mpi/redmpi/connections.c")),
             ("connections.h", include_str!("../../../mpi/redmpi/connections.h")),
+            ("deaths.c", include_str!("../../../mpi/redmpi/deaths.c")),
+            ("deaths.h", include_str!("../../../mpi/redmpi/deaths.h")),
             ("decisions.c", include_str!("../../../mpi/redmpi/decisions.c")),
             ("decisions.h", include_str!("../../../mpi/redmpi/decisions.h")),
             ("digest.c", include_str!("../../../mpi/redmpi/digest.c")),

@@ -10,17 +10,17 @@ use super::{Job, libraries};
 use crate::guarded::is_whole;
 use crate::harness::{end, signal};
 
-const PROGRAM: &str = include_str!("../victims/lives.c");
+pub const PROGRAM: &str = include_str!("../victims/lives.c");
 const RANKS: u32 = 2;
 
 /// A process of the program.
-struct Replica {
-    process: u32,
-    native: u32,
+pub struct Replica {
+    pub process: u32,
+    pub native: u32,
 }
 
 /// Those that run now. Each has the program's own path as its first word, and the launcher's variable with its number.
-fn replicas_of(program: &Path) -> Vec<Replica> {
+pub fn replicas_of(program: &Path) -> Vec<Replica> {
     let replica = |process: u32| {
         let read = |name: &str| std::fs::read(format!("/proc/{process}/{name}")).unwrap_or_default();
         let words = read("cmdline");
@@ -43,7 +43,7 @@ enum Outcome {
     Finished,
 }
 
-fn wait_until(mut is_so: impl FnMut() -> bool, child: &mut Child) {
+pub fn wait_until(mut is_so: impl FnMut() -> bool, child: &mut Child) {
     while !is_so() && child.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -79,18 +79,18 @@ fn kill_one(job: &Job, how: &str, signal: &str, native: u32, rounds: usize, paus
     outcome(&said, native, victim)
 }
 
-fn text_of(path: &Path) -> String {
+pub fn text_of(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
 /// A job that ends early leaves what is right as far as it goes.
-fn rounds_in(path: &Path, said: &str) -> usize {
+pub fn rounds_in(path: &Path, said: &str) -> usize {
     let text = text_of(path);
     let rounds = text.lines().filter(|line| line.starts_with("round"));
     rounds.enumerate().map(|(place, line)| assert_eq!(line, format!("round {place}"), "{said}")).count()
 }
 
-fn check_what_is_left(folder: &Path, program: &Path, said: &str) {
+pub fn check_what_is_left(folder: &Path, program: &Path, said: &str) {
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     let others: Vec<_> = names.filter(|name| !name.to_str().unwrap().starts_with("log.")).collect();
     assert!(others.is_empty(), "nothing else is left: {others:?} {said}");

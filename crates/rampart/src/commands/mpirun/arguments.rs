@@ -48,6 +48,10 @@ pub struct MpirunArguments {
     /// What to do, with three replicas or more, when one makes other MPI calls than the others
     #[arg(long, value_enum, default_value_t = OnDivergence::Drop, value_name = "WHAT")]
     pub on_divergence: OnDivergence,
+    /// What to do, with three replicas or more, when a replica dies: `drop` needs Open MPI 5 with fault tolerance and
+    /// its own `mpirun`, which gets `--with-ft ulfm`
+    #[arg(long, value_enum, default_value_t = OnDeath::Stop, value_name = "WHAT")]
+    pub on_death: OnDeath,
     /// The launcher, which must take `-n` [default: `mpirun.openmpi` or `mpirun.mpich`, as the program's MPI is, or
     /// else `mpirun`]
     #[arg(long, value_name = "NAME")]
@@ -89,6 +93,11 @@ impl MpirunArguments {
     /// Whether teams can be dropped: two replicas have no majority.
     pub fn drops_teams(&self) -> bool {
         self.on_divergence == OnDivergence::Drop && self.replicas > 2
+    }
+
+    /// Whether they are dropped: replicas must correct errors.
+    pub fn can_drop_teams(&self) -> bool {
+        self.drops_teams() && self.mode == Mode::Now && self.wish().is_none()
     }
 
     /// The program and its arguments, in one line.
@@ -135,6 +144,15 @@ pub enum OnDivergence {
     Drop,
     /// End the job, as with two replicas
     Stop,
+}
+
+/// What becomes of a job of which a replica dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnDeath {
+    /// The MPI ends the job
+    Stop,
+    /// Go on without its team, which is one replica of each rank
+    Drop,
 }
 
 /// What becomes of a job whose replicas differ without a majority.

@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+/// Why a team was dropped of which a process has ended (`mpi/redmpi/connections.c`).
+const DIED: &str = "it died";
+
 /// Why a team was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drop {
@@ -51,9 +54,11 @@ impl Drops {
         self.teams.keys().copied().collect()
     }
 
-    /// Processes that will not come to the end of the program.
-    pub fn sleepers<'a>(&'a self, ended: &'a BTreeSet<(u32, u32)>) -> impl Iterator<Item = (u32, u32)> {
-        self.asleep.iter().copied().filter(|one| self.teams.contains_key(&one.1) && !ended.contains(one))
+    /// Whether nobody waits for the end of a process: its team was dropped, and it sleeps, or one of the team has died,
+    /// which the job outlives.
+    pub fn are_without(&self, process: (u32, u32)) -> bool {
+        let team = self.teams.get(&process.1);
+        team.is_some_and(|team| team.why == DIED || self.asleep.contains(&process))
     }
 
     /// A line for each team, in the order in which they were dropped.
@@ -62,9 +67,9 @@ impl Drops {
         teams.sort_by_key(|(_, one)| one.time);
         let line = |(left, (team, Drop { rank, why, .. })): (u32, &(&u32, &Drop))| {
             let left = replicas.saturating_sub(left);
+            let what = if why == DIED { "died".to_owned() } else { format!("left the common path: {why}") };
             format!(
-                "replica {team} of rank {rank} left the common path: {why}; team {team} is dropped, the job goes on with \
-                 {left} replicas"
+                "replica {team} of rank {rank} {what}; team {team} is dropped, the job goes on with {left} replicas"
             )
         };
         (1..).zip(&teams).map(line).collect()
@@ -105,7 +110,8 @@ mod tests {
             drops.see(rank, replica, what, rest);
         }
         assert_eq!(drops.teams(), BTreeSet::from([0, 1]));
-        assert_eq!(drops.sleepers(&BTreeSet::new()).collect::<Vec<_>>(), [(3, 1)]);
+        assert!(drops.are_without((3, 1)));
+        assert!(!drops.are_without((3, 2)) && !drops.are_without((2, 1)), "of a team that is left; awake");
         let lines = drops.lines(5);
         assert!(
             lines[0].starts_with("replica 0 of rank 0 left the common path: it computes for ever; team 0"),
@@ -113,5 +119,8 @@ mod tests {
         );
         assert!(lines[1].contains("replica 1 of rank 2") && lines[1].ends_with("goes on with 3 replicas"), "{lines:?}");
         assert_eq!(drops.document()[1]["after_seconds"], 3.0);
+        drops.see(1, 0, "dropped", "3 at 5900000 it died");
+        assert_eq!(drops.lines(5)[2], "replica 3 of rank 1 died; team 3 is dropped, the job goes on with 2 replicas");
+        assert!(drops.are_without((0, 3)), "whatever became of it");
     }
 }

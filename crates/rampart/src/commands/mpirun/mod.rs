@@ -35,7 +35,7 @@ use rampart_native_build::{Compiler, Library};
 use serde_json::json;
 
 use self::accusations::Accusations;
-use self::arguments::{Mode, MpirunArguments};
+use self::arguments::{Mode, MpirunArguments, OnDeath};
 use self::drop_watch::DropWatch;
 use self::files::{JobFiles, Misplaced};
 use self::launcher::LauncherWatch;
@@ -63,9 +63,15 @@ const UNFINISHED: &str = "the job did not come to its end: an error can have cra
 pub fn run(arguments: &MpirunArguments, store: Option<PathBuf>) -> Result<u8, Error> {
     let began = SystemClock.now();
     let pages = JobPages::prepare(arguments)?;
+    if arguments.on_death == OnDeath::Drop && !arguments.can_drop_teams() {
+        return Err(cannot_outlive("three replicas or more that correct errors, and --on-divergence drop"));
+    }
     let program = arguments.program.first().expect("a program is required");
     let kind = MpiKind::of(program)?;
     let launcher = arguments.launcher.clone().unwrap_or_else(|| launcher_of(kind));
+    if arguments.on_death == OnDeath::Drop && !is_tolerant(kind, &launcher) {
+        return Err(cannot_outlive("mpirun of Open MPI 5 or newer; name it with --launcher"));
+    }
     let compiler = Compiler::find(arguments.mpicc.as_deref(), std::slice::from_ref(&launcher))?;
     let placement = placement(arguments, kind, &launcher)?;
     // In the current folder, which processes on other nodes can reach as they reach the program's files.
@@ -211,6 +217,9 @@ fn start(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr) -> Comman
         // There are more processes than the user has counted CPUs for.
         command.arg("--oversubscribe");
     }
+    if arguments.on_death == OnDeath::Drop {
+        command.args(["--with-ft", "ulfm"]);
+    }
     command.args(&arguments.launcher_option);
     // A batch system may have set one for this process: the launcher is no rank.
     RANKS.iter().for_each(|name| _ = command.env_remove(name));
@@ -229,6 +238,18 @@ fn name_of(launcher: &OsStr) -> String {
 fn is_of_open_mpi(kind: MpiKind, launcher: &OsStr) -> bool {
     let name = name_of(launcher);
     kind == MpiKind::OpenMpi && ["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|known| name.starts_with(known))
+}
+
+fn cannot_outlive(what: &str) -> Error {
+    Error::Replicas(format!("--on-death drop takes {what}"))
+}
+
+/// Whether a launcher has `--with-ft`: that of Open MPI from version 5 on.
+fn is_tolerant(kind: MpiKind, launcher: &OsStr) -> bool {
+    let version = Command::new(launcher).arg("--version").output().map(|output| output.stdout).unwrap_or_default();
+    let version = String::from_utf8_lossy(&version);
+    let major = version.split_once("(Open MPI) ").and_then(|(_, rest)| rest.split('.').next()?.parse::<u32>().ok());
+    is_of_open_mpi(kind, launcher) && major.is_some_and(|major| major >= 5)
 }
 
 /// The libraries to preload, in their order: ours before those that the user has preloaded.
@@ -261,6 +282,9 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload
     }
     if let Some(injection) = &arguments.inject {
         variables.push(("RAMPART_INJECT", injection.to_string().into()));
+    }
+    if arguments.on_death == OnDeath::Drop {
+        variables.push(("RAMPART_OUTLIVE_DEATHS", "1".into()));
     }
     let mut command = start(arguments, kind, launcher);
     if is_of_open_mpi(kind, launcher) {

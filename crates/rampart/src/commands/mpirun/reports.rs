@@ -164,7 +164,8 @@ impl JobReport {
 
     /// Whether all processes came to the end that were not dropped.
     fn is_complete(&self) -> bool {
-        self.ended as usize + self.drops.sleepers(self.lives.ended()).count() >= self.began as usize
+        let is_accounted_for = |one: &(u32, u32)| self.lives.ended().contains(one) || self.drops.are_without(*one);
+        self.nodes.keys().all(is_accounted_for)
     }
 
     /// A line for that process.

@@ -1,0 +1,135 @@
+/* See deaths.h. */
+#include "deaths.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "connections.h"
+#include "drops.h"
+#include "events.h"
+#include "requests.h"
+#include "teams.h"
+
+/* How long the news of a death may be on its way. */
+#define LOOKS 800
+#define LOOK_NS 5000000
+
+static bool outlives;
+static _Atomic uint32_t dead;
+
+bool outlives_deaths(void)
+{
+    return outlives;
+}
+
+#ifdef MPI_ERR_PROC_FAILED
+
+#include <dlfcn.h>
+
+bool is_death(int error)
+{
+    int class = MPI_SUCCESS;
+    if (!outlives || error == MPI_SUCCESS || PMPI_Error_class(error, &class) != MPI_SUCCESS)
+        return false;
+    return class == MPI_ERR_PROC_FAILED || class == MPI_ERR_PROC_FAILED_PENDING || class == MPI_ERR_REVOKED;
+}
+
+/* Open MPI says it nowhere else, whatever the launcher was told. */
+static bool has_fault_tolerance(void)
+{
+    const bool *is_enabled = dlsym(RTLD_DEFAULT, "ompi_ftmpi_enabled");
+    return is_enabled && *is_enabled;
+}
+
+#else
+
+bool is_death(int error)
+{
+    (void)error;
+    return false;
+}
+
+static bool has_fault_tolerance(void)
+{
+    return false;
+}
+
+#endif
+
+void see_death(int team)
+{
+    atomic_fetch_or(&dead, UINT32_C(1) << team);
+    wake_connections();
+}
+
+uint32_t teams_with_dead(bool is_end, bool is_look)
+{
+    static uint32_t at_last_look;
+    uint32_t now = atomic_load(&dead), count = is_end ? now & at_last_look : now;
+    if (is_look)
+        at_last_look = now;
+    atomic_fetch_and(&dead, ~count);
+    return outlives ? count : 0;
+}
+
+/* An error of a communicator of the program, which has set no handler of its own. */
+static void see_error(MPI_Comm *comm, int *error, ...)
+{
+    if (is_death(*error)) {
+        see_death(teams.replica);
+        wait_for_drop();
+        /* Where teams were dropped, processes end without a word to the MPI. */
+        if (job_is_over())
+            return;
+    }
+    PMPI_Comm_set_errhandler(*comm, MPI_ERRORS_ARE_FATAL);
+    PMPI_Comm_call_errhandler(*comm, *error);
+}
+
+void begin_deaths(void)
+{
+    if (!getenv("RAMPART_OUTLIVE_DEATHS"))
+        return;
+    outlives = may_drop() && has_fault_tolerance();
+    if (!outlives)
+        stop_job("this MPI cannot go on without a process: --on-death drop needs Open MPI 5 with fault tolerance (ULFM)");
+    MPI_Errhandler handler;
+    PMPI_Comm_create_errhandler(see_error, &handler);
+    PMPI_Comm_set_errhandler(teams.team, handler);
+    PMPI_Errhandler_free(&handler);
+    PMPI_Comm_set_errhandler(teams.column, MPI_ERRORS_RETURN);
+}
+
+void leave_dead(int team)
+{
+    see_death(team);
+    for (unsigned looks = 0; !is_out(team) && !job_is_over(); looks++)
+        rest(looks);
+}
+
+bool has_ended(MPI_Request *request, int team, MPI_Status *status)
+{
+    int is_done = 0;
+    int result = PMPI_Test(request, &is_done, status);
+    if (!is_death(result))
+        return is_done;
+    leave_dead(team);
+    return false;
+}
+
+void give_up(MPI_Request *request)
+{
+    if (*request == MPI_REQUEST_NULL)
+        return;
+    PMPI_Cancel(request);
+    PMPI_Request_free(request);
+}
+
+void wait_for_drop(void)
+{
+    for (int i = 0; outlives && i < LOOKS && !job_is_over(); i++) {
+        stay_in();
+        nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
+    }
+}
