@@ -164,7 +164,7 @@ impl JobReport {
 
     /// Whether all processes came to the end that were not dropped.
     fn is_complete(&self) -> bool {
-        let is_accounted_for = |one: &(u32, u32)| self.lives.ended().contains(one) || self.drops.are_without(*one);
+        let is_accounted_for = |one: &(u32, u32)| self.finished.contains(one) || self.drops.are_without(*one);
         self.nodes.keys().all(is_accounted_for)
     }
 
@@ -443,6 +443,20 @@ mod tests {
         report.see(1, 0, "diverged replicas 0 and 1 of rank 1 do different things");
         report.see(0, 0, "stopped for another reason");
         assert!(report.has_diverged && report.stopped.unwrap().starts_with("rank 1: replicas 0 and 1"));
+    }
+
+    #[test]
+    fn a_job_whose_processes_all_leave_by_exit_ends_early() {
+        let mut report = JobReport::default();
+        for replica in 0..2 {
+            report.see(0, replica, "begin a");
+            report.see(0, replica, &format!("process 1{replica}"));
+            report.see(0, replica, &format!("left at 100{replica}"));
+        }
+        report.look_for_early_end(None);
+        let line = report.early_end_line().expect("none came to the end");
+        assert!(line.starts_with("replica 0 of rank 0 ended without MPI_Finalize"), "{line}");
+        assert!(matches!(report.end(true), JobEnd::CutOff));
     }
 
     #[test]
