@@ -559,9 +559,8 @@ static void wait_for_others(void)
     if (pthread_cond_timedwait(&mine.changed, &mine.lock, &until) != ETIMEDOUT && !is_out(teams.replica))
         return;
     pthread_mutex_unlock(&mine.lock);
-    int unused;
     wait_on(0);
-    PMPI_Iprobe(teams.replica, TAG_NONE, teams.column, &unused, MPI_STATUS_IGNORE);
+    let_mpi_go_on();
     pthread_mutex_lock(&mine.lock);
 }
 

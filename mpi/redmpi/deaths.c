@@ -35,7 +35,7 @@ bool is_death(int error)
     return class == MPI_ERR_PROC_FAILED || class == MPI_ERR_PROC_FAILED_PENDING || class == MPI_ERR_REVOKED;
 }
 
-/* Open MPI says it nowhere else, whatever the launcher was told. */
+/* Open MPI has no public call that tells. The launcher's option does not: the MPI may be built without support. */
 static bool has_fault_tolerance(void)
 {
     const bool *is_enabled = dlsym(RTLD_DEFAULT, "ompi_ftmpi_enabled");
@@ -59,6 +59,8 @@ static bool has_fault_tolerance(void)
 
 void see_death(int team)
 {
+    if (!outlives)
+        return;
     atomic_fetch_or(&dead, UINT32_C(1) << team);
     wake_connections();
 }
@@ -70,7 +72,7 @@ uint32_t teams_with_dead(bool is_end, bool is_look)
     if (is_look)
         at_last_look = now;
     atomic_fetch_and(&dead, ~count);
-    return outlives ? count : 0;
+    return count;
 }
 
 /* An error of a communicator of the program, which has set no handler of its own. */
@@ -79,7 +81,7 @@ static void see_error(MPI_Comm *comm, int *error, ...)
     if (is_death(*error)) {
         see_death(teams.replica);
         wait_for_drop();
-        /* Where teams were dropped, processes end without a word to the MPI. */
+        /* At the end of such a job, processes exit without finalizing the MPI, which takes that for deaths. */
         if (job_is_over())
             return;
     }

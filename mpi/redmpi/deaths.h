@@ -6,7 +6,7 @@
  * is alive and wrong, too, so death needs no protocol of its own.
  *
  * Who notices first says so: another replica of its rank, by their connection or by an error of the MPI; or one of its
- * team, for whose communicators there is a handler of errors. What goes between teams returns its errors. */
+ * team, whose communicators have an error handler. Operations between teams return their errors. */
 #ifndef RAMPART_DEATHS_H
 #define RAMPART_DEATHS_H
 
@@ -31,7 +31,7 @@ uint32_t teams_with_dead(bool is_end, bool is_look);
 /* Whether an operation failed because a process is dead. */
 bool is_death(int error);
 
-/* A process of another team is dead, says the MPI. Returns when the team is dropped. */
+/* A process of another team is dead, says the MPI. Returns when the team is dropped, or the job is over. */
 void leave_dead(int team);
 
 /* Whether a request with a replica of another team has ended. It has not if that is dead: its team is dropped then. */
@@ -40,7 +40,8 @@ bool has_ended(MPI_Request *request, int team, MPI_Status *status);
 /* A receive from a team that was dropped: what the MPI may still write to must stay. */
 void give_up(MPI_Request *request);
 
-/* The program wants to abort, maybe because a process of its own team has died. Returns if that is not so. */
+/* The program wants to abort, maybe because a process of its own team has died. Returns after four seconds if that is
+ * not so. */
 void wait_for_drop(void);
 
 #endif

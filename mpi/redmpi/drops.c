@@ -11,6 +11,7 @@
 #include "events.h"
 #include "life.h"
 #include "log.h"
+#include "requests.h"
 
 /* Between two looks while a process sleeps. What others send it goes on meanwhile. */
 #define LOOK_NS 5000000
@@ -73,11 +74,10 @@ void need_all_teams(const char *why)
 /* Never returns: what the program would do next is wrong. */
 static _Noreturn void sleep_until_end(void)
 {
-    int unused;
     atomic_store(&is_asleep, true);
     tell("asleep");
     while (!atomic_load(&is_over)) {
-        PMPI_Iprobe(teams.replica, TAG_NONE, teams.column, &unused, MPI_STATUS_IGNORE);
+        let_mpi_go_on();
         nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
     }
     teams.is_quiet = true;

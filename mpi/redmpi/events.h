@@ -29,7 +29,8 @@ _Noreturn void stop_job(const char *format, ...) __attribute__((format(printf, 1
 /* The same, where replicas have left the path that they had in common: an error has changed what one of them does. */
 _Noreturn void leave_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Ends this process, and with it the job, in any thread: the launcher sees to that, or is told to. */
+/* Ends this process and the job, from any thread. Usually the launcher ends the job when a process exits; a launcher
+ * that lets the others go on is asked to abort. */
 _Noreturn void end_process(void);
 
 /* The user wants each replica to keep what it receives, and no vote [Fiala15, 3.7.1]. */

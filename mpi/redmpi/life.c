@@ -138,7 +138,7 @@ int finalize_mpi(void)
 {
     if (!teams.replicas || !teams_out())
         return PMPI_Finalize();
-    /* Open MPI 5.0.11 may wait there for a dead process for ever. Its launcher does not mind. */
+    /* Open MPI 5.0.11 may wait for a dead process there for ever. Its launcher accepts that none finalizes. */
     if (outlives_deaths())
         return MPI_SUCCESS;
     fflush(stdout);

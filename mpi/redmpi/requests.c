@@ -142,6 +142,13 @@ void give_status(MPI_Status *status, const MPI_Status *found)
     status->MPI_ERROR = error;
 }
 
+/* It looks for a message of this process to itself: one of any process is an error once one of them is dead. */
+void let_mpi_go_on(void)
+{
+    int unused;
+    PMPI_Iprobe(teams.replica, TAG_NONE, teams.column, &unused, MPI_STATUS_IGNORE);
+}
+
 void rest(unsigned looks)
 {
     stay_in();

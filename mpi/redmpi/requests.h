@@ -88,6 +88,9 @@ void complete_with(MPI_Request *request, int team);
 /* Hands over the status of what was waited for alone: the error in it stays as it was. */
 void give_status(MPI_Status *status, const MPI_Status *found);
 
+/* Lets the MPI do what others need of this process, which waits for nothing of the MPI. */
+void let_mpi_go_on(void);
+
 /* Lets other processes run, after so many looks in vain. */
 void rest(unsigned looks);
 

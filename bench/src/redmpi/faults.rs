@@ -201,10 +201,9 @@ impl Expected {
                 return Err(format!("{name} does not print the same number of words in each run"));
             }
         }
-        let word = |(place, word): (usize, &String)| {
-            rest.iter().all(|other| other.words[place] == *word).then(|| word.clone())
-        };
-        Ok(Self(first.words.iter().enumerate().map(word).collect()))
+        let mut expected = Self(first.words.iter().cloned().map(Some).collect());
+        expected.leave_out_what_varies(rest);
+        Ok(expected)
     }
 
     fn leave_out_what_varies(&mut self, clean: &[Ran]) {

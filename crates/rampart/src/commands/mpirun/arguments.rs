@@ -90,14 +90,10 @@ impl MpirunArguments {
         }
     }
 
-    /// Whether teams can be dropped: two replicas have no majority.
+    /// Whether teams can be dropped: two replicas have no majority, and replicas must correct errors.
     pub fn drops_teams(&self) -> bool {
-        self.on_divergence == OnDivergence::Drop && self.replicas > 2
-    }
-
-    /// Whether they are dropped: replicas must correct errors.
-    pub fn can_drop_teams(&self) -> bool {
-        self.drops_teams() && self.mode == Mode::Now && self.wish().is_none()
+        let corrects = self.mode == Mode::Now && self.wish().is_none();
+        self.on_divergence == OnDivergence::Drop && self.replicas > 2 && corrects
     }
 
     /// The program and its arguments, in one line.

@@ -63,7 +63,7 @@ const UNFINISHED: &str = "the job did not come to its end: an error can have cra
 pub fn run(arguments: &MpirunArguments, store: Option<PathBuf>) -> Result<u8, Error> {
     let began = SystemClock.now();
     let pages = JobPages::prepare(arguments)?;
-    if arguments.on_death == OnDeath::Drop && !arguments.can_drop_teams() {
+    if arguments.on_death == OnDeath::Drop && !arguments.drops_teams() {
         return Err(cannot_outlive("three replicas or more that correct errors, and --on-divergence drop"));
     }
     let program = arguments.program.first().expect("a program is required");
