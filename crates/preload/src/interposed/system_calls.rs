@@ -162,8 +162,13 @@ pub(crate) fn find_all() {
     files::find_all();
     sockets::find_all();
     locks::find_all();
-    MUTEX_LOCK.find();
     MUTEX_TRYLOCK.find();
+}
+
+/// Looks up what the allocator of the guard's own threads calls too. One of them may hold what the fault handler waits
+/// for, while a thread that faults holds the loader's lock.
+pub(crate) fn find_mutex_lock() {
+    MUTEX_LOCK.find();
 }
 
 // Files, and streams where they bypass their buffers. Variable arguments of C are passed alike; programs that are

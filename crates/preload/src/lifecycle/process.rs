@@ -71,6 +71,7 @@ fn begin(library: &'static Path) {
         asynchronous::refuse();
     }
     fork::find_all();
+    system_calls::find_mutex_lock();
     let (data, mappings) = BACKING.protect();
     if let Some(block) = data {
         static_data::bring_in(block);
