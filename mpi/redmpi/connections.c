@@ -198,9 +198,9 @@ static void drop_replicas(uint32_t out, const char *why)
 }
 
 /* With the lock held. Which process of its own team has died is said by the others of that rank. */
-static void drop_dead(bool is_look)
+static void drop_dead(void)
 {
-    uint32_t dead = teams_with_dead(mine.is_leaving, is_look), own = UINT32_C(1) << teams.replica;
+    uint32_t dead = teams_with_dead(), own = UINT32_C(1) << teams.replica;
     if (mine.ending.is_over)
         return;
     if (dead & own)
@@ -264,7 +264,7 @@ static void look_at_progress(void)
     pthread_mutex_lock(&mine.lock);
     if (may_drop()) {
         look_at_paths();
-        drop_dead(true);
+        drop_dead();
         stop_program();
         send_all();
     } else if (still >= STILL_LOOKS && still % STILL_LOOKS == 0) {
@@ -501,7 +501,6 @@ static void *answer(void *unused)
             if (compares_later())
                 bring_marks();
             pthread_mutex_lock(&mine.lock);
-            drop_dead(false);
             send_log(mine.peers);
             send_ends();
             send_all();

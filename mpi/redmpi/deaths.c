@@ -59,19 +59,16 @@ static bool has_fault_tolerance(void)
 
 void see_death(int team)
 {
-    if (!outlives)
-        return;
-    atomic_fetch_or(&dead, UINT32_C(1) << team);
-    wake_connections();
+    if (outlives)
+        atomic_fetch_or(&dead, UINT32_C(1) << team);
 }
 
-uint32_t teams_with_dead(bool is_end, bool is_look)
+uint32_t teams_with_dead(void)
 {
     static uint32_t at_last_look;
-    uint32_t now = atomic_load(&dead), count = is_end ? now & at_last_look : now;
-    if (is_look)
-        at_last_look = now;
-    atomic_fetch_and(&dead, ~count);
+    uint32_t now = atomic_exchange(&dead, 0), count = now & at_last_look;
+    at_last_look = now & ~count;
+    atomic_fetch_or(&dead, at_last_look);
     return count;
 }
 

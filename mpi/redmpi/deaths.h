@@ -24,9 +24,9 @@ void begin_deaths(void);
  * thread. */
 void see_death(int team);
 
-/* A mask of the teams of which a process is dead, each once. When the job is over, processes end before all others have
- * heard that it is: at the end, a death counts at the second look, of which there is one a second. */
-uint32_t teams_with_dead(bool is_end, bool is_look);
+/* A mask of the teams of which a process was dead at the last look already, each once; one look a second. When a job
+ * ends, or is ended, its processes end one after the other: what is missed then is no death that the job outlives. */
+uint32_t teams_with_dead(void);
 
 /* Whether an operation failed because a process is dead. */
 bool is_death(int error);

@@ -93,5 +93,6 @@ fn a_job_ends_when_the_second_of_three_replicas_dies() {
     let (code, said, [printed, ..]) = job.end();
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("no two teams are left"), "{said}");
+    assert_eq!(said.lines().filter(|line| line.contains("is dropped")).count(), 1, "{said}");
     assert!((5..40).contains(&printed), "{printed} {said}");
 }

@@ -42,7 +42,7 @@ impl DropWatch {
 
     /// Lines that were not told yet.
     pub fn news(&mut self, drops: &Drops) -> Vec<String> {
-        let lines = drops.lines(self.replicas).split_off(self.told);
+        let lines: Vec<String> = drops.lines(self.replicas).into_iter().skip(self.told).collect();
         self.told += lines.len();
         lines
     }
@@ -53,7 +53,8 @@ impl DropWatch {
             return Ok(None);
         }
         self.next = Instant::now() + PAUSE;
-        let drops = JobReport::read(&self.folder)?.drops;
+        let mut drops = JobReport::read(&self.folder)?.drops;
+        drops.keep_outlived(self.replicas);
         let lines = self.news(&drops);
         Ok((!lines.is_empty()).then(|| DropNews { teams: drops.teams(), lines }))
     }

@@ -49,6 +49,16 @@ impl Drops {
         }
     }
 
+    /// Leaves those out from which the job did not go on, since fewer than two teams were left: when a job is ended,
+    /// its processes miss each other.
+    pub fn keep_outlived(&mut self, replicas: u32) {
+        let mut times: Vec<u64> = self.teams.values().map(|one| one.time).collect();
+        times.sort_unstable();
+        if let Some(&end) = times.get(replicas.saturating_sub(2) as usize) {
+            self.teams.retain(|_, one| one.time < end);
+        }
+    }
+
     /// The numbers of the teams.
     pub fn teams(&self) -> BTreeSet<u32> {
         self.teams.keys().copied().collect()
@@ -122,5 +132,11 @@ mod tests {
         drops.see(1, 0, "dropped", "3 at 5900000 it died");
         assert_eq!(drops.lines(5)[2], "replica 3 of rank 1 died; team 3 is dropped, the job goes on with 2 replicas");
         assert!(drops.are_without((0, 3)), "whatever became of it");
+        drops.keep_outlived(5);
+        assert_eq!(drops.teams(), BTreeSet::from([0, 1, 3]));
+        drops.see(0, 4, "dropped", "2 at 5950000 it died");
+        drops.see(1, 2, "dropped", "4 at 5960000 it died");
+        drops.keep_outlived(5);
+        assert_eq!(drops.teams(), BTreeSet::from([0, 1, 3]), "that was the end of the job");
     }
 }

@@ -96,6 +96,7 @@ pub fn run(arguments: &MpirunArguments, store: Option<PathBuf>) -> Result<u8, Er
     let mut drops = DropWatch::of(&path, arguments);
     let (ProgramEnd { status, was_asked }, printed) = wait(job, &mut output, undecided, standstill, &mut drops)?;
     let mut report = JobReport::read(&path)?;
+    report.drops.keep_outlived(arguments.replicas);
     drops.news(&report.drops).iter().for_each(|line| eprintln!("rampart: {line}"));
     output.leave_out(&report.drops.teams());
     let stop_for = |output: &JobOutput| output.undecided().filter(|_| undecided == Undecided::Nothing);
