@@ -48,6 +48,7 @@ enum notice_kind {
     NOTICE_VOTE,     /* the sender's vote on a step */
     NOTICE_OUT,      /* these teams are dropped (drops.h) */
     NOTICE_AT_END,   /* the sender has come to the end of the program, after so many steps */
+    NOTICE_LEAVES,   /* the sender is about to leave before the end of the program, after so many steps */
     NOTICE_OVER,     /* all have: those that are dropped end, too (ending.h) */
     NOTICE_TAKE,     /* with decisions that the sender has followed behind it (succession.h) */
 };

@@ -77,7 +77,7 @@ static bool wait_for_envelope(MPI_Request *receive, int team, int *came)
 
 static struct envelope *room_for_envelopes(int count)
 {
-    struct envelope *envelopes = __libc_malloc(sizeof *envelopes * (size_t)(count ? count : 1));
+    struct envelope *envelopes = malloc_as_it_is(sizeof *envelopes * (size_t)(count ? count : 1));
     if (!envelopes)
         stop_job("no memory for what other teams say");
     return envelopes;

@@ -14,14 +14,15 @@
 #include <unistd.h>
 
 #include "deaths.h"
-#include "decisions.h"
 #include "digest.h"
 #include "drops.h"
 #include "ending.h"
 #include "events.h"
 #include "hand_over.h"
 #include "history.h"
+#include "leaving.h"
 #include "log.h"
+#include "marks.h"
 #include "paths.h"
 #include "progress.h"
 #include "requests.h"
@@ -36,9 +37,8 @@
 #define LOOK_MS 1000
 #define STILL_LOOKS 3
 
-/* How often marks of what was received are brought to the lowest replica, and how many at a time. */
+/* How often marks of what was received are brought to the lowest replica. */
 #define MARKS_MS 200
-#define MARKS 1024
 
 /* Where each replica keeps what it receives, one that stands still ends the job after twice the looks after which it
  * heard that another one is ahead, and so many more. Where its team may be dropped, it has twice as long. */
@@ -60,8 +60,6 @@ static struct {
     struct paths paths;
     struct ending ending;
     bool keeps_all; /* nobody votes */
-    bool goes_on;   /* where replicas differ; the thread does not read the environment, which the program may change */
-    struct comparison comparison; /* of the lowest replica */
     struct tally tally;
 } mine = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .wake = -1 };
 
@@ -75,7 +73,7 @@ static void lose(int replica)
     close(mine.peers[replica]);
     mine.peers[replica] = -1;
     agreement_lose(&mine.agreement, replica);
-    comparison_lose(&mine.comparison, replica);
+    lose_marks(replica);
     see_death(replica);
 }
 
@@ -270,71 +268,13 @@ static void look_at_progress(void)
     } else if (still >= STILL_LOOKS && still % STILL_LOOKS == 0) {
         send_to_peers(&own);
     }
+    bool are_all_gone = true;
+    for (int i = 0; i < teams.replicas; i++)
+        are_all_gone &= mine.peers[i] < 0;
     pthread_mutex_unlock(&mine.lock);
     end_if_lost();
-}
-
-/* What the program received was not the same in all replicas. */
-static void see_entry(uint64_t number, uint32_t wrong)
-{
-    mine.tally.differed++;
-    report_entry(number, wrong);
-    if (mine.goes_on)
-        return;
-    tell("stopped replicas have received different things, and the program has them already");
-    end_process();
-}
-
-/* Compares what has come of all replicas, and lets them forget it. Of the lowest one. */
-static void compare_marks(void)
-{
-    static struct mark own[MARKS];
-    struct comparison *comparison = &mine.comparison;
-    uint64_t count, before = comparison->compared;
-    enum comparison_result result;
-    uint32_t wrong;
-    while ((count = next_marks(own, MARKS)))
-        comparison_take(comparison, teams.replica, own, count);
-    while ((result = comparison_go_on(comparison, &wrong)) == COMPARISON_DIFFERS)
-        see_entry(comparison->compared, wrong);
-    if (result == COMPARISON_PARTED) {
-        tell("diverged replicas of rank %d do different things before message %llu: an error has changed what one of "
-             "them does",
-             teams.rank, (unsigned long long)comparison->compared);
-        end_process();
-    }
-    struct notice notice = { .kind = NOTICE_COMPARED, .number = comparison->compared };
-    for (int i = 0; i < teams.replicas && comparison->compared != before; i++) {
-        if (mine.peers[i] >= 0)
-            write_all(mine.peers[i], &notice, sizeof notice);
-    }
-    free_entries(comparison->compared);
-}
-
-/* Brings marks to the lowest replica, which compares them. */
-static void bring_marks(void)
-{
-    static struct {
-        struct notice notice;
-        struct mark marks[MARKS];
-    } batch = { .notice = { .kind = NOTICE_MARKS } };
-    if (leads()) {
-        compare_marks();
-        return;
-    }
-    while (mine.peers[0] >= 0 && (batch.notice.number = next_marks(batch.marks, MARKS)))
-        write_all(mine.peers[0], &batch, sizeof batch.notice + sizeof *batch.marks * batch.notice.number);
-}
-
-/* Marks of another replica have begun to arrive. */
-static bool hear_marks(int from, uint64_t count)
-{
-    static struct mark marks[MARKS];
-    if (count > MARKS || !read_all(mine.peers[from], marks, sizeof *marks * count) ||
-        !comparison_take(&mine.comparison, from, marks, count))
-        return false;
-    compare_marks();
-    return true;
+    /* The others of its rank close their connections when their teams have met at the end. */
+    end_if_stuck(are_all_gone);
 }
 
 /* With the lock held: the job is over. Those that are dropped end, too. */
@@ -344,12 +284,12 @@ static void tell_over(void)
     end_sleep();
 }
 
-/* With the lock held: this replica has come to the end. The notice says how far that is. */
-static void tell_end(void)
+/* With the lock held: this replica has come to the end, or leaves before. The notice says how far that is. */
+static void tell_end(enum notice_kind kind)
 {
     struct course course;
     find_course(&course);
-    struct notice own = { .kind = NOTICE_AT_END, .number = course.now.steps };
+    struct notice own = { .kind = kind, .number = course.now.steps };
     own.digest = (struct digest){ .low = course.now.hash, .high = course.now.decisions };
     send_to_peers(&own);
 }
@@ -358,10 +298,10 @@ static void send_ends(void)
 {
     enum notice_kind kind;
     while (ending_say(&mine.ending, &kind)) {
-        if (kind == NOTICE_AT_END)
-            tell_end();
-        else
+        if (kind == NOTICE_OVER)
             tell_over();
+        else
+            tell_end(kind);
     }
 }
 
@@ -390,6 +330,16 @@ static void hear_link(int place)
     pthread_mutex_unlock(&mine.lock);
 }
 
+/* Another replica has come to the end, or is about to leave before. */
+static void hear_of_end(int from, const struct notice *notice)
+{
+    if (notice->kind == NOTICE_AT_END)
+        ending_hear(&mine.ending, from);
+    else
+        ending_hear_leaving(&mine.ending, from, notice->digest.low);
+    hear_of_path(from, &(struct notice){ .kind = NOTICE_PATH, .number = notice->number, .digest = notice->digest });
+}
+
 /* With the lock held: what is not of the agreement. False if it is. */
 static bool hear_other(int from, const struct notice *notice)
 {
@@ -407,8 +357,8 @@ static bool hear_other(int from, const struct notice *notice)
         hear_news(notice);
         return true;
     case NOTICE_AT_END:
-        ending_hear(&mine.ending, from);
-        hear_of_path(from, &(struct notice){ .kind = NOTICE_PATH, .number = notice->number, .digest = notice->digest });
+    case NOTICE_LEAVES:
+        hear_of_end(from, notice);
         return true;
     default:
         return false;
@@ -422,7 +372,7 @@ static void hear(int from)
     void *message = NULL;
     bool is_read = read_all(mine.peers[from], &notice, sizeof notice);
     if (is_read && notice.kind == NOTICE_MARKS)
-        is_read = hear_marks(from, notice.number);
+        is_read = hear_marks(mine.peers, from, notice.number);
     if (is_read && notice.kind == NOTICE_TAKE)
         is_read = receive_log(mine.peers[from], from, &notice);
     if (is_read && notice.kind == NOTICE_COMPARED)
@@ -459,7 +409,7 @@ static void do_what_is_due(void)
     if (is_due(&looked, LOOK_MS))
         look_at_progress();
     if (compares_later() && is_due(&brought, MARKS_MS))
-        bring_marks();
+        bring_marks(mine.peers);
 }
 
 static void *answer(void *unused)
@@ -499,7 +449,7 @@ static void *answer(void *unused)
             ssize_t got = read(mine.wake, &count, sizeof count);
             (void)got;
             if (compares_later())
-                bring_marks();
+                bring_marks(mine.peers);
             pthread_mutex_lock(&mine.lock);
             send_log(mine.peers);
             send_ends();
@@ -527,11 +477,9 @@ bool job_is_over(void)
 void begin_connections(void)
 {
     static struct digest remembered[REMEMBERED];
-    static struct mark marks[MOST_REPLICAS * LOG_PLACES];
     mine.keeps_all = keeps_all();
-    mine.goes_on = goes_on();
     agreement_begin(&mine.agreement, teams.replicas, teams.replica, remembered, REMEMBERED);
-    comparison_begin(&mine.comparison, teams.replicas, marks, LOG_PLACES);
+    begin_marks();
     paths_begin(&mine.paths, teams.replicas, teams.replica);
     connect_all(mine.peers, mine.links);
     mine.wake = eventfd(0, EFD_CLOEXEC);
@@ -581,6 +529,19 @@ void meet_those_left(void)
     while (!mine.ending.is_over)
         wait_for_others();
     pthread_mutex_unlock(&mine.lock);
+}
+
+void leave_with_those_left(void)
+{
+    uint64_t path;
+    steps_done(&path);
+    pthread_mutex_lock(&mine.lock);
+    ending_leave(&mine.ending, path);
+    wake_connections();
+    while (!ending_may_leave(&mine.ending, others_left()))
+        wait_for_others();
+    pthread_mutex_unlock(&mine.lock);
+    stay_in();
 }
 
 void leave_connections(void)
@@ -682,5 +643,6 @@ struct tally connections_tally(void)
 {
     struct tally tally = mine.tally;
     tally.compared += logged();
+    tally.differed += marks_differed();
     return tally;
 }

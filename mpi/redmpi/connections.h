@@ -21,6 +21,10 @@ void leave_connections(void);
 /* Where teams may be dropped: waits for those that are left, and lets those that are not end. */
 void meet_those_left(void);
 
+/* Where teams may be dropped, and the program is about to end before its time: waits until all of its replicas are.
+ * Does not return if the others go on, since this one is dropped then. */
+void leave_with_those_left(void);
+
 /* Ends the connections, when all replicas of this rank have come to their ends. */
 void end_connections(void);
 

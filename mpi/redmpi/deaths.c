@@ -72,6 +72,15 @@ uint32_t teams_with_dead(void)
     return count;
 }
 
+/* A process of its own team has died, it seems. Returns after four seconds if that is not so. */
+static void wait_for_drop(void)
+{
+    for (int i = 0; i < LOOKS && !job_is_over(); i++) {
+        stay_in();
+        nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
+    }
+}
+
 /* An error of a communicator of the program, which has set no handler of its own. */
 static void see_error(MPI_Comm *comm, int *error, ...)
 {
@@ -123,12 +132,4 @@ void give_up(MPI_Request *request)
         return;
     PMPI_Cancel(request);
     PMPI_Request_free(request);
-}
-
-void wait_for_drop(void)
-{
-    for (int i = 0; outlives && i < LOOKS && !job_is_over(); i++) {
-        stay_in();
-        nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
-    }
 }

@@ -40,8 +40,4 @@ bool has_ended(MPI_Request *request, int team, MPI_Status *status);
 /* A receive from a team that was dropped: what the MPI may still write to must stay. */
 void give_up(MPI_Request *request);
 
-/* The program wants to abort, maybe because a process of its own team has died. Returns after four seconds if that is
- * not so. */
-void wait_for_drop(void);
-
 #endif

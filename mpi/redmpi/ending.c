@@ -16,6 +16,26 @@ void ending_hear(struct ending *ending, int from)
     ending->come |= UINT32_C(1) << from;
 }
 
+void ending_leave(struct ending *ending, uint64_t path)
+{
+    ending->stage = ENDING_LEAVES;
+    ending->own_path = path;
+}
+
+void ending_hear_leaving(struct ending *ending, int from, uint64_t path)
+{
+    ending->leaving |= UINT32_C(1) << from;
+    ending->paths[from] = path;
+}
+
+bool ending_may_leave(const struct ending *ending, uint32_t others)
+{
+    bool are_alike = !(others & ~ending->leaving);
+    for (uint32_t left = others; are_alike && left; left &= left - 1)
+        are_alike = ending->paths[__builtin_ctz(left)] == ending->own_path;
+    return are_alike;
+}
+
 bool ending_hear_over(struct ending *ending)
 {
     bool is_news = !ending->is_over;
@@ -28,6 +48,11 @@ bool ending_say(struct ending *ending, enum notice_kind *kind)
     if (ending->stage == ENDING_COME) {
         ending->stage = ENDING_SAID;
         *kind = NOTICE_AT_END;
+        return true;
+    }
+    if (ending->stage == ENDING_LEAVES) {
+        ending->stage = ENDING_LEAVES_SAID;
+        *kind = NOTICE_LEAVES;
         return true;
     }
     if (ending->stage != ENDING_MET || !ending_hear_over(ending))

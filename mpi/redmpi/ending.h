@@ -7,6 +7,10 @@
  * its connections, so it must have said before that it has come to the end. And nobody waits for the others any longer
  * then: one team has the results, and the others do not answer.
  *
+ * A program may also leave before its end, or crash. If an error did that, only one replica leaves. So whoever is about
+ * to leave says after which path, and waits until all others of its rank that are left have said the same, or its team
+ * is dropped. Who has come to the end waits for those who are about to leave: they are dropped, or the others vote.
+ *
  * Pure: who has the connections passes on what comes and sends what is to be sent. */
 #ifndef RAMPART_ENDING_H
 #define RAMPART_ENDING_H
@@ -21,12 +25,17 @@ enum ending_stage {
     ENDING_COME, /* this replica has come to the end, and has not said so yet */
     ENDING_SAID,
     ENDING_MET, /* its team has met */
+    ENDING_LEAVES, /* it is about to leave before the end, and has not said so yet */
+    ENDING_LEAVES_SAID,
 };
 
 struct ending {
     enum ending_stage stage;
     uint32_t come; /* a mask of the others of this rank that have come to the end */
     bool is_over;  /* all know that the job is over, or are about to */
+    uint32_t leaving; /* a mask of the others that are about to leave, and the hashes of their paths */
+    uint64_t paths[MOST_REPLICAS];
+    uint64_t own_path;
 };
 
 /* This replica has come to the end. */
@@ -38,10 +47,18 @@ void ending_meet(struct ending *ending);
 /* Another replica of this rank has come to the end. */
 void ending_hear(struct ending *ending, int from);
 
+/* This replica is about to leave, or another one of its rank, after a path of this hash. */
+void ending_leave(struct ending *ending, uint64_t path);
+void ending_hear_leaving(struct ending *ending, int from, uint64_t path);
+
+/* Whether it may leave: all of these others of its rank are about to, after the same path. */
+bool ending_may_leave(const struct ending *ending, uint32_t others);
+
 /* The job is over, says another process. Returns whether that is news, which is to be passed on to all. */
 bool ending_hear_over(struct ending *ending);
 
-/* Whether something is to be said: NOTICE_AT_END to the replicas of this rank, or NOTICE_OVER to all. */
+/* Whether something is to be said: NOTICE_AT_END or NOTICE_LEAVES to the replicas of this rank, or NOTICE_OVER to
+ * all. */
 bool ending_say(struct ending *ending, enum notice_kind *kind);
 
 /* Whether its team may meet, if these others of this rank are left, and this replica votes or not. */

@@ -75,7 +75,7 @@ struct envelope_place *new_envelope(size_t room, int teams_told)
 {
     free_what_was_sent();
     struct envelope_place *place = malloc(sizeof *place);
-    struct envelope *envelope = __libc_malloc(room);
+    struct envelope *envelope = malloc_as_it_is(room);
     if (!place || !envelope)
         stop_job("no memory for the copy of a message of %zu bytes", room);
     *place = (struct envelope_place){ .envelope = envelope, .count = teams_told };

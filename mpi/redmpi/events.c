@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "deaths.h"
+#include "leaving.h"
 #include "log.h"
 
 static int file = -1;
@@ -82,6 +83,7 @@ static _Noreturn void end_job(const char *event, const char *format, va_list arg
         begin_events(0, 0); /* before MPI_Init: all have the same to say */
     tell("%s %s", event, why);
     let_others_compare();
+    leave_at_once();
     PMPI_Abort(MPI_COMM_WORLD, STOPPED);
     abort();
 }

@@ -14,8 +14,10 @@
 #include <string.h>
 
 #include "heap.h"
+#include "spare_heap.h"
 
 /* The functions of the C library under its own names: to look them up would allocate. */
+extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *old, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
@@ -27,6 +29,9 @@ extern void __libc_free(void *piece);
  * malloc/malloc.c: size_chunk, IS_MMAPPED]. */
 #define BITS 7
 #define IS_MAPPING 2
+
+/* The alignment of valloc() in a heap that is used for a short time. */
+#define PAGE 4096
 
 static size_t word_before(const void *piece)
 {
@@ -51,30 +56,52 @@ static void *zeroed(void *piece, size_t from)
     return piece;
 }
 
+void *malloc_as_it_is(size_t size)
+{
+    return uses_spare_heap() ? spare_alloc(1, size) : __libc_malloc(size);
+}
+
 void *malloc(size_t size)
 {
-    return zeroed(__libc_malloc(size), 0);
+    return uses_spare_heap() ? spare_alloc(1, size) : zeroed(__libc_malloc(size), 0);
 }
 
 void *calloc(size_t count, size_t size)
 {
-    return __libc_calloc(count, size);
+    size_t bytes;
+    if (!uses_spare_heap())
+        return __libc_calloc(count, size);
+    return __builtin_mul_overflow(count, size, &bytes) ? NULL : spare_alloc(1, bytes);
+}
+
+/* The old piece may be one of the heap that is left, and its size may be damaged. */
+static void *realloc_in_spare_heap(void *old, size_t kept, size_t size)
+{
+    void *piece = spare_alloc(1, size);
+    if (piece && old) {
+        memcpy(piece, old, kept < size ? kept : size);
+        spare_free(old);
+    }
+    return piece;
 }
 
 void *realloc(void *old, size_t size)
 {
     size_t kept = malloc_usable_size(old);
-    return zeroed(__libc_realloc(old, size), kept);
+    return uses_spare_heap() ? realloc_in_spare_heap(old, kept, size) : zeroed(__libc_realloc(old, size), kept);
 }
 
 void free(void *piece)
 {
-    __libc_free(piece);
+    if (uses_spare_heap())
+        spare_free(piece);
+    else
+        __libc_free(piece);
 }
 
 void *memalign(size_t alignment, size_t size)
 {
-    return zeroed(__libc_memalign(alignment, size), 0);
+    return uses_spare_heap() ? spare_alloc(alignment, size) : zeroed(__libc_memalign(alignment, size), 0);
 }
 
 void *aligned_alloc(size_t alignment, size_t size)
@@ -95,10 +122,10 @@ int posix_memalign(void **place, size_t alignment, size_t size)
 
 void *valloc(size_t size)
 {
-    return zeroed(__libc_valloc(size), 0);
+    return uses_spare_heap() ? spare_alloc(PAGE, size) : zeroed(__libc_valloc(size), 0);
 }
 
 void *pvalloc(size_t size)
 {
-    return zeroed(__libc_pvalloc(size), 0);
+    return uses_spare_heap() ? spare_alloc(PAGE, size) : zeroed(__libc_pvalloc(size), 0);
 }

@@ -5,6 +5,6 @@
 
 #include <stddef.h>
 
-extern void *__libc_malloc(size_t size);
+void *malloc_as_it_is(size_t size);
 
 #endif

@@ -21,6 +21,7 @@ enum step {
     STEP_COMMUNICATOR,
     STEP_WAIT,
     STEP_END,
+    STEP_LEAVE,
 };
 
 /* One round of a hash of words. It need not withstand an attacker: words are a few numbers, changed by accident. */

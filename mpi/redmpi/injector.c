@@ -9,13 +9,16 @@
 #include "connections.h"
 #include "digest.h"
 #include "events.h"
+#include "leaving.h"
 #include "teams.h"
 #include "timesteps.h"
 
 /* What becomes of a call. */
-enum change { CHANGE_NOTHING, CHANGE_TAG, CHANGE_LENGTH, CHANGE_TARGET, CHANGE_SKIP, CHANGE_LOOP, CHANGES };
+enum change { CHANGE_NOTHING, CHANGE_TAG, CHANGE_LENGTH, CHANGE_TARGET, CHANGE_SKIP, CHANGE_LOOP,
+              CHANGE_CRASH, CHANGE_ABORT, CHANGE_EXIT, CHANGES };
 
-static const char *const changes[CHANGES] = { "nothing", "tag", "length", "target", "skip", "loop" };
+static const char *const changes[CHANGES] = { "nothing", "tag", "length", "target", "skip", "loop",
+                                              "crash", "abort", "exit" };
 
 static struct {
     bool is_on;
@@ -133,6 +136,14 @@ void change_call(int *count, int *peer, int *tag, int peers)
     case CHANGE_LOOP:
         compute_for_ever();
         break;
+    case CHANGE_CRASH:
+        crash();
+        break;
+    case CHANGE_ABORT:
+        MPI_Abort(MPI_COMM_WORLD, 1);
+        break;
+    case CHANGE_EXIT:
+        exit(1);
     case CHANGE_NOTHING:
     case CHANGES:
         break;

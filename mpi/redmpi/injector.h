@@ -12,7 +12,8 @@
  *   rank=N replica=N    only messages of these
  *   seed=N
  *   change=WORD at=N    no bits are flipped: the N-th message that a process sends is another one (tag, length,
- *                       target), or is not sent (skip), or the program does nothing more (loop) */
+ *                       target), or is not sent (skip), or the program does nothing more (loop), or crashes, or calls
+ *                       MPI_Abort or exit */
 void begin_injector(void);
 
 /* May flip one bit of a message that is about to be sent, in the program's own memory. */

@@ -15,6 +15,7 @@
 #include "history.h"
 #include "identity.h"
 #include "injector.h"
+#include "leaving.h"
 #include "life.h"
 #include "log.h"
 #include "progress.h"
@@ -49,6 +50,7 @@ void begin_replica(void)
     begin_injector();
     begin_connections();
     begin_decisions();
+    begin_leaving();
 }
 
 /* A replica that has left the path may come to the end, too. */
@@ -112,6 +114,7 @@ __attribute__((destructor)) static void leave_early(void)
 {
     if (teams.is_quiet)
         return;
+    leave_with_others(OUT_BY_EXIT, 0);
     tell("left at %lld", event_time());
     let_others_compare();
 }
@@ -163,7 +166,7 @@ int MPI_Abort(MPI_Comm comm, int errorcode)
 {
     if (teams.is_quiet)
         return PMPI_Abort(comm, errorcode);
-    wait_for_drop();
+    leave_with_others(OUT_BY_ABORT, errorcode);
     tell("aborted by the program with %d", errorcode);
     let_others_compare();
     return PMPI_Abort(MPI_COMM_WORLD, errorcode);

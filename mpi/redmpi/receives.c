@@ -131,7 +131,7 @@ static bool is_behind_revocable(const struct request *request)
 static void prepare_landing(struct request *request)
 {
     if (!request->is_blocking && !is_derived(request->type) && request->room <= INT_MAX)
-        request->landing = __libc_malloc(request->room);
+        request->landing = malloc_as_it_is(request->room);
 }
 
 static void land(struct request *request)
@@ -173,7 +173,7 @@ void post_digests(struct request *request)
         return;
     size_t room = room_of_envelope(request);
     if (!request->envelopes)
-        request->envelopes = __libc_malloc(room * (size_t)teams_heard());
+        request->envelopes = malloc_as_it_is(room * (size_t)teams_heard());
     if (!request->envelopes)
         stop_job("no memory for what other teams say of a message of %zu bytes", request->room);
     for (int i = 0; i < teams_heard(); i++) {

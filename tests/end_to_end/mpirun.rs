@@ -3,6 +3,7 @@
 mod deaths;
 mod drops;
 mod identity;
+mod leaving;
 mod lives;
 mod nodes;
 mod slurm;

@@ -23,9 +23,17 @@ const ANY_RESULT: &str = "total 2258765.000000\n";
 /// Whichever replica it is, the one that decides included; at night also in other ways.
 #[test]
 fn a_team_of_which_a_replica_leaves_the_path_is_dropped_and_the_result_is_right() {
-    let by_day = [("tag", 0, "any"), ("target", 0, "ring")];
-    let at_night =
-        [("skip", 1, "ring"), ("loop", 1, "all"), ("skip", 0, "all"), ("length", 2, "any"), ("skip", 0, "any")];
+    let by_day = [("tag", 0, "any"), ("target", 0, "ring"), ("crash", 0, "any")];
+    let at_night = [
+        ("skip", 1, "ring"),
+        ("loop", 1, "all"),
+        ("skip", 0, "all"),
+        ("length", 2, "any"),
+        ("skip", 0, "any"),
+        ("crash", 1, "all"),
+        ("abort", 0, "any"),
+        ("exit", 2, "ring"),
+    ];
     let ways = if is_whole() { [&by_day[..], &at_night].concat() } else { by_day.to_vec() };
     for [compiler, _] in libraries() {
         let Some(job) = Job::built(compiler, "program.c", PROGRAM) else { continue };

@@ -118,7 +118,7 @@ fn outcome(said: &str, native: u32, victim: u32) -> Outcome {
 fn a_replica_that_dies_is_named_and_nothing_is_left() {
     for [compiler, _] in libraries() {
         let Some(job) = Job::built(compiler, "program.c", PROGRAM) else { continue };
-        let kills = [("KILL", 3, 1), ("ABRT", 4, 9)];
+        let kills = [("KILL", 3, 1), ("TERM", 4, 9)];
         let early =
             kills.map(|(signal, native, rounds)| kill_one(&job, "slow", signal, native, rounds, Duration::ZERO));
         // The launcher may end the others before they can say anything.

@@ -70,6 +70,10 @@ unsafe extern "C" {
     fn ending_meet(ending: *mut u64);
     fn ending_hear(ending: *mut u64, from: c_int);
     fn ending_hear_over(ending: *mut u64) -> bool;
+    fn ending_leave(ending: *mut u64, path: u64);
+    fn ending_hear_leaving(ending: *mut u64, from: c_int, path: u64);
+    fn ending_may_leave(ending: *const u64, others: u32) -> bool;
+    fn ending_own_path(ending: *const u64) -> u64;
     fn ending_says(ending: *mut u64) -> c_int;
     fn ending_may_meet(ending: *const u64, others: u32, is_voting: bool) -> bool;
     fn paths_size() -> usize;
@@ -351,6 +355,8 @@ impl Paths {
 pub enum LastWord {
     /// It has come to the end: to the other replicas of its rank.
     AtEnd,
+    /// It is about to leave before the end, after a path of this hash: to them.
+    Leaves(u64),
     /// The job is over: to them, and to its neighbours in the team.
     Over,
 }
@@ -386,10 +392,24 @@ impl Ending {
         unsafe {
             match word {
                 LastWord::AtEnd => ending_hear(self.room.as_mut_ptr(), from.into()),
+                LastWord::Leaves(path) => ending_hear_leaving(self.room.as_mut_ptr(), from.into(), path),
                 LastWord::Over => return ending_hear_over(self.room.as_mut_ptr()),
             }
         }
         false
+    }
+
+    /// It is about to leave before the end, after such a path.
+    pub fn leave(&mut self, path: u64) {
+        // SAFETY: the structure was made in `default`.
+        unsafe { ending_leave(self.room.as_mut_ptr(), path) };
+    }
+
+    /// Whether it may leave, if these others are left.
+    #[must_use]
+    pub fn may_leave(&self, others: u32) -> bool {
+        // SAFETY: the structure was made in `default`.
+        unsafe { ending_may_leave(self.room.as_ptr(), others) }
     }
 
     /// What it has to say.
@@ -398,6 +418,8 @@ impl Ending {
         match unsafe { ending_says(self.room.as_mut_ptr()) } {
             0 => None,
             1 => Some(LastWord::AtEnd),
+            // SAFETY: the structure was made in `default`.
+            2 => Some(LastWord::Leaves(unsafe { ending_own_path(self.room.as_ptr()) })),
             _ => Some(LastWord::Over),
         }
     }

@@ -29,13 +29,19 @@ bool ending_is_over(const struct ending *ending)
     return ending->is_over;
 }
 
-/* 0: nothing is to be said; 1: that this replica has come to the end; 2: that the job is over. */
+uint64_t ending_own_path(const struct ending *ending)
+{
+    return ending->own_path;
+}
+
+/* 0: nothing is to be said; 1: that this replica has come to the end; 2: that it is about to leave; 3: that the job is
+ * over. */
 int ending_says(struct ending *ending)
 {
     enum notice_kind kind;
     if (!ending_say(ending, &kind))
         return 0;
-    return kind == NOTICE_AT_END ? 1 : 2;
+    return kind == NOTICE_AT_END ? 1 : kind == NOTICE_LEAVES ? 2 : 3;
 }
 
 size_t succession_size(void)

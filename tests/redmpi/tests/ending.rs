@@ -6,7 +6,8 @@
 //!
 //! What is held, for one to four ranks of three to five replicas and each seed: no team meets before all replicas of
 //! its ranks that are left have come to the end and have the votes that they wait for, unless another team has met so;
-//! and all processes end, also those of a team that was dropped.
+//! and all processes end, also those of a team that was dropped. Replicas that leave before the end do so only
+//! together, and those that come to the end wait for them.
 
 use std::collections::VecDeque;
 
@@ -171,5 +172,69 @@ fn all_processes_end_in_any_order_also_those_of_a_team_that_was_dropped() {
             let has_ended = if Some(*replica) == out { ending.is_over() } else { *stage == Stage::Closed };
             assert!(has_ended, "seed {seed}: replica {replica} of rank {rank} of {ranks}");
         }
+    }
+}
+
+/// Replicas of one rank: each comes to the end, or is about to leave after a path of this hash.
+struct Rank {
+    paths: Vec<Option<u64>>,
+    endings: Vec<Ending>,
+    heard: Vec<VecDeque<(usize, LastWord)>>,
+}
+
+impl Rank {
+    fn new(paths: Vec<Option<u64>>) -> Self {
+        let endings = paths.iter().map(|_| Ending::default()).collect();
+        let heard = paths.iter().map(|_| VecDeque::new()).collect();
+        Self { paths, endings, heard }
+    }
+
+    /// A replica begins to end, says what it has to, or hears a word.
+    fn go_on(&mut self, own: usize, has_begun: &mut [bool], dice: &mut ChaCha8Rng) {
+        if !std::mem::replace(&mut has_begun[own], true) {
+            match self.paths[own] {
+                Some(path) => self.endings[own].leave(path),
+                None => self.endings[own].come(),
+            }
+        } else if dice.random_bool(0.5) {
+            while let Some(word) = self.endings[own].say() {
+                for (_, heard) in self.heard.iter_mut().enumerate().filter(|(other, _)| *other != own) {
+                    heard.push_back((own, word));
+                }
+            }
+        } else if let Some((from, word)) = self.heard[own].pop_front() {
+            self.endings[own].hear(u8::try_from(from).unwrap(), word);
+        }
+    }
+
+    /// Whether a replica may end, if these teams are dropped.
+    fn may_end(&self, own: usize, out: u32) -> bool {
+        let others = ((1 << self.paths.len()) - 1) & !out & !(1 << own);
+        let ending = &self.endings[own];
+        if self.paths[own].is_some() { ending.may_leave(others) } else { ending.may_meet(others, false) }
+    }
+}
+
+#[test]
+fn replicas_that_leave_before_the_end_leave_together_or_are_dropped() {
+    for seed in 0..10_000 {
+        let mut dice = ChaCha8Rng::seed_from_u64(seed);
+        let replicas = dice.random_range(3..6);
+        let common = dice.random_bool(0.5).then_some(7);
+        let others = [None, Some(7), Some(8)];
+        let odd = dice.random_range(0..=replicas / 2);
+        let mut paths = vec![common; replicas];
+        (0..odd).for_each(|one| paths[one] = others[dice.random_range(0..3)]);
+        let out = (0..replicas).filter(|&one| paths[one] != common).fold(0_u32, |mask, one| mask | 1 << one);
+        let mut rank = Rank::new(paths);
+        let mut has_begun = vec![false; replicas];
+        for _ in 0..60 * replicas {
+            let own = dice.random_range(0..replicas);
+            let may_end = has_begun[own] && rank.may_end(own, 0);
+            assert!(!may_end || (out == 0 && has_begun.iter().all(|begun| *begun)), "seed {seed}: {own} alone");
+            rank.go_on(own, &mut has_begun, &mut dice);
+        }
+        let left = (0..replicas).filter(|one| out & 1 << one == 0);
+        left.for_each(|own| assert!(rank.may_end(own, out), "seed {seed}: {own} waits for ever"));
     }
 }

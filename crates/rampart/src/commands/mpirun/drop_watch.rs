@@ -1,6 +1,7 @@
-//! Looks for teams that are dropped while the job runs.
+//! Looks for teams that are dropped while the job runs, and for the end of one that nobody else ends.
 //!
-//! **Problem.** What such a team prints and writes counts no more from then on. **Idea.** The replicas that find out
+//! **Problem.** What such a team prints and writes counts no more from then on. And a launcher that lets a job go on
+//! when processes end does so after `MPI_Abort`, too. **Idea.** The replicas that find out
 //! which team it is report it, and the files of their reports are looked at from time to time. **Why this way.** It
 //! needs nothing but the reports, which are read at the end anyway.
 
@@ -8,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::arguments::MpirunArguments;
+use super::arguments::{MpirunArguments, OnDeath};
 use super::drops::Drops;
 use super::reports::JobReport;
 use crate::error::Error;
@@ -22,12 +23,15 @@ pub struct DropWatch {
     replicas: u32,
     /// Teams can be dropped.
     is_needed: bool,
+    outlives_deaths: bool,
     next: Instant,
     told: usize,
 }
 
-/// What is new of dropped teams.
+/// What is new.
 pub struct DropNews {
+    /// The program has called `MPI_Abort`, and the launcher does not end the job.
+    pub is_aborted: bool,
     /// All that are dropped by now.
     pub teams: BTreeSet<u32>,
     /// One for each that was not known.
@@ -36,8 +40,14 @@ pub struct DropNews {
 
 impl DropWatch {
     pub fn of(folder: &Path, arguments: &MpirunArguments) -> Self {
-        let (replicas, is_needed) = (arguments.replicas, arguments.drops_teams());
-        Self { folder: folder.to_owned(), replicas, is_needed, next: Instant::now() + PAUSE, told: 0 }
+        Self {
+            folder: folder.to_owned(),
+            replicas: arguments.replicas,
+            is_needed: arguments.drops_teams(),
+            outlives_deaths: arguments.on_death == OnDeath::Drop,
+            next: Instant::now() + PAUSE,
+            told: 0,
+        }
     }
 
     /// Lines that were not told yet.
@@ -47,15 +57,15 @@ impl DropWatch {
         lines
     }
 
-    /// All teams that are dropped, if there are more of them than before.
+    /// What is new, if anything is.
     pub fn look(&mut self) -> Result<Option<DropNews>, Error> {
         if !self.is_needed || Instant::now() < self.next {
             return Ok(None);
         }
         self.next = Instant::now() + PAUSE;
-        let mut drops = JobReport::read(&self.folder)?.drops;
+        let JobReport { mut drops, aborted, .. } = JobReport::read(&self.folder)?;
         drops.keep_outlived(self.replicas);
-        let lines = self.news(&drops);
-        Ok((!lines.is_empty()).then(|| DropNews { teams: drops.teams(), lines }))
+        let (lines, is_aborted) = (self.news(&drops), self.outlives_deaths && aborted.is_some());
+        Ok((!lines.is_empty() || is_aborted).then(|| DropNews { is_aborted, teams: drops.teams(), lines }))
     }
 }

@@ -24,12 +24,17 @@ pub struct Drops {
     teams: BTreeMap<u32, Drop>,
     /// Processes of these teams that sleep, by rank and replica.
     asleep: BTreeSet<(u32, u32)>,
+    /// Processes that had crashed and could not finalize the MPI.
+    unfinalized: BTreeSet<(u32, u32)>,
+    /// How processes were about to leave before the end of the program.
+    leaving: BTreeMap<(u32, u32), String>,
     /// When the first process began, in microseconds since 1970.
     began: Option<u64>,
 }
 
 impl Drops {
-    /// A line of one process: `dropped TEAM at TIME WHY`, `began at TIME` or `asleep`.
+    /// A line of one process: `dropped TEAM at TIME WHY`, `began at TIME`, `leaves WAY NUMBER at TIME`, `asleep` or
+    /// `unfinalized`.
     pub fn see(&mut self, rank: u32, replica: u32, what: &str, rest: &str) {
         match what {
             "began" => {
@@ -37,6 +42,8 @@ impl Drops {
                 self.began = self.began.into_iter().chain(time).min();
             }
             "asleep" => _ = self.asleep.insert((rank, replica)),
+            "unfinalized" => _ = self.unfinalized.insert((rank, replica)),
+            "leaves" => self.leaving.extend(way_out(rest).map(|way| ((rank, replica), way))),
             "dropped" => {
                 if let Some((team, one)) = dropped(rank, rest) {
                     let known = self.teams.entry(team).or_insert_with(|| one.clone());
@@ -77,7 +84,11 @@ impl Drops {
         teams.sort_by_key(|(_, one)| one.time);
         let line = |(left, (team, Drop { rank, why, .. })): (u32, &(&u32, &Drop))| {
             let left = replicas.saturating_sub(left);
-            let what = if why == DIED { "died".to_owned() } else { format!("left the common path: {why}") };
+            let what = match self.leaving.get(&(*rank, **team)) {
+                _ if why == DIED => "died".to_owned(),
+                Some(way) => way.clone(),
+                None => format!("left the common path: {why}"),
+            };
             format!(
                 "replica {team} of rank {rank} {what}; team {team} is dropped, the job goes on with {left} replicas"
             )
@@ -85,12 +96,34 @@ impl Drops {
         (1..).zip(&teams).map(line).collect()
     }
 
+    /// A line for each process that kept the MPI from its end.
+    pub fn unfinalized_lines(&self) -> impl Iterator<Item = String> {
+        self.unfinalized.iter().map(|(rank, replica)| {
+            format!("replica {replica} of rank {rank}, which had crashed, kept the MPI from its end: the exit code is not the program's")
+        })
+    }
+
     /// As JSON, `after_seconds` from the beginning of the program.
     pub fn document(&self) -> Value {
         let after = |time: u64| self.began.map(|began| time.saturating_sub(began) as f64 / 1e6);
-        let team = |(team, one): (&u32, &Drop)| json!({ "team": team, "rank": one.rank, "why": one.why, "after_seconds": after(one.time) });
+        let team = |(team, one): (&u32, &Drop)| {
+            let why = self.leaving.get(&(one.rank, *team)).unwrap_or(&one.why);
+            let kept_mpi = self.unfinalized.contains(&(one.rank, *team));
+            json!({ "team": team, "rank": one.rank, "why": why, "after_seconds": after(one.time), "kept_mpi_from_its_end": kept_mpi })
+        };
         self.teams.iter().map(team).collect()
     }
+}
+
+/// Reads `WAY NUMBER at TIME` (`mpi/redmpi/leaving.h`).
+fn way_out(text: &str) -> Option<String> {
+    let (way, number) = text.split_once(" at ")?.0.split_once(' ')?;
+    Some(match way {
+        "crash" => format!("crashed by signal {number}"),
+        "abort" => format!("called MPI_Abort with {number}, unlike the others"),
+        "exit" => "ended without MPI_Finalize, unlike the others".to_owned(),
+        _ => return None,
+    })
 }
 
 /// Reads `TEAM at TIME WHY`.
@@ -136,6 +169,12 @@ mod tests {
         assert_eq!(drops.teams(), BTreeSet::from([0, 1, 3]));
         drops.see(0, 4, "dropped", "2 at 5950000 it died");
         drops.see(1, 2, "dropped", "4 at 5960000 it died");
+        drops.see(2, 1, "leaves", "crash 11 at 3800000");
+        drops.see(2, 1, "leaves", "swim 11 at 3");
+        assert!(drops.lines(5)[1].starts_with("replica 1 of rank 2 crashed by signal 11; team 1 is dropped"));
+        assert_eq!(drops.document()[1]["why"], "crashed by signal 11");
+        drops.see(2, 1, "unfinalized", "");
+        assert!(drops.unfinalized_lines().next().unwrap().starts_with("replica 1 of rank 2, which had crashed"));
         drops.keep_outlived(5);
         assert_eq!(drops.teams(), BTreeSet::from([0, 1, 3]), "that was the end of the job");
     }

@@ -11,7 +11,7 @@ const NAMES_OF_CALL: [&str; 4] = ["at", CHANGE, "rank", "replica"];
 const CHANGE: &str = "change";
 
 /// What can become of a call.
-const CHANGES: [&str; 5] = ["tag", "length", "target", "skip", "loop"];
+const CHANGES: [&str; 8] = ["tag", "length", "target", "skip", "loop", "crash", "abort", "exit"];
 
 /// Flips in messages, or a call that becomes another one, in the form that the library in the program reads.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,8 +19,19 @@ pub struct Lives {
     numbers: BTreeMap<Process, u32>,
     /// Those that came to the end, or ended before by their own will.
     ended: BTreeSet<Process>,
-    /// The first that ended before its time: when, and whether by its own will.
-    first: Option<(u64, Process, bool)>,
+    /// Those that ended before their time, in the order in which they did.
+    early: BTreeSet<(u64, Process, How)>,
+}
+
+/// How a process ended before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum How {
+    /// It called `exit`, or returned from `main`.
+    Left,
+    /// By this signal, as it could say itself.
+    Crashed(i32),
+    /// Another replica missed it.
+    Lost,
 }
 
 /// A process that ended before its time.
@@ -29,25 +40,29 @@ pub struct EarlyEnd {
     pub rank: u32,
     pub replica: u32,
     number: u32,
-    /// It called `exit`, or returned from `main`.
-    left: bool,
+    how: How,
+    /// All replicas of the rank have crashed.
+    all: bool,
 }
 
 impl Lives {
     /// A line of one process.
     pub fn see(&mut self, rank: u32, replica: u32, what: &str, rest: &str) {
         let (other, time) = rest.split_once("at ").unwrap_or_default();
-        let early = |process, left| time.parse().ok().map(|time| (time, process, left));
+        let early = |process, how| time.parse().ok().map(|time| (time, process, how));
         match what {
             "process" => _ = rest.parse().map(|number| self.numbers.insert((rank, replica), number)),
             "end" => _ = self.ended.insert((rank, replica)),
             "left" => {
                 self.ended.insert((rank, replica));
-                self.first = self.first.into_iter().chain(early((rank, replica), true)).min();
+                self.early.extend(early((rank, replica), How::Left));
             }
             "lost" => {
-                let lost = other.trim_end().parse().ok().and_then(|other| early((rank, other), false));
-                self.first = self.first.into_iter().chain(lost).min();
+                self.early.extend(other.trim_end().parse().ok().and_then(|other| early((rank, other), How::Lost)));
+            }
+            "leaves" => {
+                let signal = other.trim_end().strip_prefix("crash ").and_then(|signal| signal.parse().ok());
+                self.early.extend(signal.and_then(|signal| early((rank, replica), How::Crashed(signal))));
             }
             _ => {}
         }
@@ -58,29 +73,52 @@ impl Lives {
         &self.ended
     }
 
-    /// The first process that ended before its time, as far as that is known.
-    pub fn first_end(&self) -> Option<EarlyEnd> {
-        let (_, (rank, replica), left) = self.first?;
-        Some(EarlyEnd { rank, replica, number: *self.numbers.get(&(rank, replica))?, left })
+    /// The first process that ended before its time and whose team was not dropped before, as far as that is known.
+    pub fn first_end(&self, dropped: &BTreeSet<u32>) -> Option<EarlyEnd> {
+        let is_left = |process: &Process| !dropped.contains(&process.1);
+        let &(_, (rank, replica), how) = self.early.iter().find(|(_, process, _)| is_left(process))?;
+        let crashed = |one: &Process| self.early.iter().any(|(_, other, how)| other == one && *how != How::Lost);
+        let mut others = self.numbers.keys().filter(|one| one.0 == rank && is_left(one));
+        let all = matches!(how, How::Crashed(_)) && others.all(crashed);
+        Some(EarlyEnd { rank, replica, number: *self.numbers.get(&(rank, replica))?, how, all })
     }
 }
 
 impl EarlyEnd {
     /// In one line. `signal` is what ended it, if the launcher says so.
     pub fn line(&self, node: &str, signal: Option<i32>) -> String {
-        let Self { rank, replica, number, left } = self;
-        let who = format!("replica {replica} of rank {rank}");
-        if *left {
-            return format!("{who} ended without MPI_Finalize (process {number} on node {node})");
+        let Self { rank, replica, number, how, all } = self;
+        let (who, process) = (format!("replica {replica} of rank {rank}"), format!("process {number} on node {node}"));
+        match how {
+            How::Left => format!("{who} ended without MPI_Finalize ({process})"),
+            How::Crashed(signal) if *all => {
+                format!("all replicas of rank {rank} crashed by signal {signal}, replica {replica} first ({process})")
+            }
+            _ => {
+                let by = self.signal(signal).map_or_else(String::new, |signal| format!(" by signal {signal}"));
+                format!("{who} died{by} ({process}); this MPI cannot go on without it")
+            }
         }
-        let how = signal.map_or_else(String::new, |signal| format!(" by signal {signal}"));
-        format!("{who} died{how} (process {number} on node {node}); this MPI cannot go on without it")
     }
 
     pub fn document(&self, signal: Option<i32>) -> Value {
-        let Self { rank, replica, number, left } = self;
-        let signal = signal.filter(|_| !left);
+        let Self { rank, replica, number, how, .. } = self;
+        let (left, signal) = (*how == How::Left, self.signal(signal));
         json!({ "rank": rank, "replica": replica, "process": number, "left": left, "signal": signal })
+    }
+
+    /// The signal by which all replicas of the rank have crashed.
+    pub fn common_crash(&self) -> Option<i32> {
+        self.signal(None).filter(|_| self.all)
+    }
+
+    /// What ended it, as it said itself, or as the launcher does.
+    fn signal(&self, said: Option<i32>) -> Option<i32> {
+        match self.how {
+            How::Left => None,
+            How::Crashed(signal) => Some(signal),
+            How::Lost => said,
+        }
     }
 }
 
@@ -94,19 +132,30 @@ mod tests {
         for (rank, replica, number) in [(0, 0, 10), (0, 1, 11), (1, 0, 12), (1, 1, 13)] {
             lives.see(rank, replica, "process", &number.to_string());
         }
-        assert_eq!(lives.first_end(), None);
+        assert_eq!(lives.first_end(&BTreeSet::new()), None);
         lives.see(0, 1, "lost", "0 at 2001");
         lives.see(1, 0, "lost", "1 at 2000");
         lives.see(1, 0, "lost", "1 a");
         lives.see(0, 0, "left", "at 2002");
-        let end = lives.first_end().unwrap();
+        let end = lives.first_end(&BTreeSet::new()).unwrap();
         assert_eq!((end.rank, end.replica), (1, 1));
         let line = "replica 1 of rank 1 died by signal 9 (process 13 on node n7); this MPI cannot go on without it";
         assert_eq!(end.line("n7", Some(9)), line);
         // One that leaves says so before it is missed.
         lives.see(0, 1, "left", "at 1999");
         let line = "replica 1 of rank 0 ended without MPI_Finalize (process 11 on node n7)";
-        assert_eq!(lives.first_end().unwrap().line("n7", Some(9)), line);
+        assert_eq!(lives.first_end(&BTreeSet::new()).unwrap().line("n7", Some(9)), line);
+        // Two of three replicas have crashed; then the third one has.
+        lives.see(1, 2, "process", "14");
+        lives.see(1, 0, "leaves", "crash 11 at 1900");
+        lives.see(1, 1, "leaves", "crash 11 at 1901");
+        lives.see(1, 1, "leaves", "abort 7 at 1801");
+        let line = "replica 0 of rank 1 died by signal 11 (process 12 on node n7); this MPI cannot go on without it";
+        assert_eq!(lives.first_end(&BTreeSet::new()).unwrap().line("n7", Some(9)), line);
+        lives.see(1, 2, "leaves", "crash 11 at 1899");
+        let line = "all replicas of rank 1 crashed by signal 11, replica 2 first (process 14 on node n7)";
+        assert_eq!(lives.first_end(&BTreeSet::new()).unwrap().line("n7", None), line);
+        assert_eq!(lives.first_end(&BTreeSet::from([0, 2])).unwrap().number, 13, "of a team that was not dropped");
         lives.see(1, 0, "end", "compared 3");
         assert_eq!(lives.ended().iter().copied().collect::<Vec<_>>(), [(0, 0), (0, 1), (1, 0)]);
     }

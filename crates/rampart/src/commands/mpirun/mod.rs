@@ -63,30 +63,12 @@ const UNFINISHED: &str = "the job did not come to its end: an error can have cra
 pub fn run(arguments: &MpirunArguments, store: Option<PathBuf>) -> Result<u8, Error> {
     let began = SystemClock.now();
     let pages = JobPages::prepare(arguments)?;
-    if arguments.on_death == OnDeath::Drop && !arguments.drops_teams() {
-        return Err(cannot_outlive("three replicas or more that correct errors, and --on-divergence drop"));
-    }
-    let program = arguments.program.first().expect("a program is required");
-    let kind = MpiKind::of(program)?;
-    let launcher = arguments.launcher.clone().unwrap_or_else(|| launcher_of(kind));
-    if arguments.on_death == OnDeath::Drop && !is_tolerant(kind, &launcher) {
-        return Err(cannot_outlive("mpirun of Open MPI 5 or newer; name it with --launcher"));
-    }
-    let compiler = Compiler::find(arguments.mpicc.as_deref(), std::slice::from_ref(&launcher))?;
-    let placement = placement(arguments, kind, &launcher)?;
+    let (kind, launcher) = mpi_of(arguments)?;
     // In the current folder, which processes on other nodes can reach as they reach the program's files.
     let here = |cause| Error::Job { path: ".".into(), cause };
     let mut folder = tempfile::Builder::new().prefix(".rampart-mpirun-").tempdir_in(".").map_err(here)?;
     let path = folder.path().canonicalize().map_err(here)?;
-    let library = Library::REDMPI.build(&compiler, &path)?;
-    let counter = arguments.counted().map(|name| Library::build_counter(&compiler, &path, name)).transpose()?;
-    copy_input(&path)?;
-    leave_seed(&path)?;
-    if let Some(placement) = placement {
-        placement.write(&path, arguments.n.get())?;
-    }
-    let preload = preload(counter.as_deref(), &library);
-    let command = command(arguments, kind, &launcher, preload, &path);
+    let command = prepare(arguments, kind, &launcher, &path)?;
     let undecided = if arguments.wish().is_none() { Undecided::Nothing } else { Undecided::First };
     let mut output = JobOutput::of(&path, arguments.n.get(), arguments.replicas, undecided);
     let job = ChildProgram::start(command)?;
@@ -97,6 +79,11 @@ pub fn run(arguments: &MpirunArguments, store: Option<PathBuf>) -> Result<u8, Er
     let (ProgramEnd { status, was_asked }, printed) = wait(job, &mut output, undecided, standstill, &mut drops)?;
     let mut report = JobReport::read(&path)?;
     report.drops.keep_outlived(arguments.replicas);
+    let own_end = report.own_end().filter(|_| arguments.on_death == OnDeath::Drop);
+    if own_end.is_some() {
+        // That processes which had not ended then missed the others is no reason of its own.
+        report.stopped = None;
+    }
     drops.news(&report.drops).iter().for_each(|line| eprintln!("rampart: {line}"));
     output.leave_out(&report.drops.teams());
     let stop_for = |output: &JobOutput| output.undecided().filter(|_| undecided == Undecided::Nothing);
@@ -118,11 +105,45 @@ pub fn run(arguments: &MpirunArguments, store: Option<PathBuf>) -> Result<u8, Er
     let accusations = Accusations::of(&report, arguments.inject.as_ref(), store, began, SystemClock.now());
     show(arguments, &report, study.as_ref(), &accusations);
     pages.write(arguments, &report, study.as_ref(), status)?;
-    if let Some(study) = study {
-        return Ok(u8::from(study.has_failed(&report)));
+    Ok(study.map_or_else(
+        || code_of(&report, undecided, own_end.unwrap_or_else(|| exit_code(status))),
+        |study| u8::from(study.has_failed(&report)),
+    ))
+}
+
+/// The MPI of the program and its launcher, if they can do what the user wants.
+fn mpi_of(arguments: &MpirunArguments) -> Result<(MpiKind, OsString), Error> {
+    let outlives = arguments.on_death == OnDeath::Drop;
+    if outlives && !arguments.drops_teams() {
+        return Err(cannot_outlive("three replicas or more that correct errors, and --on-divergence drop"));
     }
+    let kind = MpiKind::of(arguments.program.first().expect("a program is required"))?;
+    let launcher = arguments.launcher.clone().unwrap_or_else(|| launcher_of(kind));
+    if outlives && !is_tolerant(kind, &launcher) {
+        return Err(cannot_outlive("mpirun of Open MPI 5 or newer; name it with --launcher"));
+    }
+    Ok((kind, launcher))
+}
+
+/// Puts what the job needs into its folder, and returns the command that starts it.
+fn prepare(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsString, folder: &Path) -> Result<Command, Error> {
+    let compiler = Compiler::find(arguments.mpicc.as_deref(), std::slice::from_ref(launcher))?;
+    let placement = placement(arguments, kind, launcher)?;
+    let library = Library::REDMPI.build(&compiler, folder)?;
+    let counter = arguments.counted().map(|name| Library::build_counter(&compiler, folder, name)).transpose()?;
+    copy_input(folder)?;
+    leave_seed(folder)?;
+    if let Some(placement) = placement {
+        placement.write(folder, arguments.n.get())?;
+    }
+    let preload = preload(counter.as_deref(), &library);
+    Ok(command(arguments, kind, launcher, preload, folder))
+}
+
+/// The exit code of a job: that of the program, unless the replicas ended it.
+fn code_of(report: &JobReport, undecided: Undecided, code: u8) -> u8 {
     let is_undecided = undecided == Undecided::Nothing && report.files.iter().any(|one| one.wrong.is_none());
-    Ok(if report.stopped.is_some() || is_undecided { 1 } else { exit_code(status) })
+    if report.stopped.is_some() || is_undecided { 1 } else { code }
 }
 
 /// The numbers of the teams that were not dropped.
@@ -150,7 +171,8 @@ fn wait(
     let mut launcher = LauncherWatch::of(job.number());
     let end = job.wait_or_end(PAUSE, || {
         // What cannot be read now is read at the end.
-        if let Ok(Some(news)) = drops.look() {
+        let news = drops.look().ok().flatten();
+        if let Some(news) = &news {
             output.leave_out(&news.teams);
             news.lines.iter().for_each(|line| eprintln!("rampart: {line}"));
         }
@@ -160,7 +182,8 @@ fn wait(
         launcher.look();
         standstill.look().into_iter().flatten().for_each(|line| eprintln!("rampart: {line}"));
         let is_wrong = undecided == Undecided::Nothing && output.undecided().is_some();
-        if is_wrong || printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let is_aborted = news.is_some_and(|news| news.is_aborted);
+        if is_wrong || is_aborted || printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     Ok((end, printed))
 }
@@ -320,6 +343,7 @@ fn show(arguments: &MpirunArguments, report: &JobReport, study: Option<&Propagat
         eprintln!("rampart: the program did not begin with MPI: nothing was compared");
         return;
     }
+    report.drops.unfinalized_lines().for_each(|line| eprintln!("rampart: {line}"));
     eprintln!("rampart: {}", report.summary(ranks, replicas, arguments.mode));
     if let Some(share) = report.comparer_share() {
         eprintln!("rampart: comparing took {:.2} % of the job's CPU time", 100.0 * share);

@@ -68,8 +68,8 @@ pub struct JobReport {
     pub files: Vec<FileMismatch>,
     /// Why the job was stopped.
     pub stopped: Option<String>,
-    /// The program ended itself by `MPI_Abort`.
-    pub was_aborted: bool,
+    /// The program ended itself by `MPI_Abort`, with this number.
+    pub aborted: Option<i32>,
     pub lives: Lives,
     /// Teams without which the job went on.
     pub drops: Drops,
@@ -150,15 +150,23 @@ impl JobReport {
                 self.has_diverged = true;
                 self.stopped = self.stopped.take().or_else(|| Some(format!("rank {rank}: {rest}")));
             }
-            "aborted" => self.was_aborted = true,
+            "aborted" => self.aborted = rest.rsplit(' ').next().and_then(|code| code.parse().ok()),
             _ => {}
         }
     }
 
+    /// The exit code of a program that ended the job itself, where the launcher lets others go on: by `MPI_Abort`, or
+    /// by a crash of all replicas of a rank.
+    pub fn own_end(&self) -> Option<u8> {
+        let crash = || self.lives.first_end(&self.drops.teams())?.common_crash();
+        let code = self.aborted.map(|code| code.to_le_bytes()[0].max(1));
+        code.or_else(|| u8::try_from(128 + crash()?).ok())
+    }
+
     /// A process ended before its time, and nobody wanted that. `signal` is that of the launcher's exit code.
     pub fn look_for_early_end(&mut self, signal: Option<i32>) {
-        if self.stopped.is_none() && !self.was_aborted && !self.is_complete() {
-            self.early_end = Some((self.lives.first_end(), signal));
+        if self.stopped.is_none() && self.aborted.is_none() && !self.is_complete() {
+            self.early_end = Some((self.lives.first_end(&self.drops.teams()), signal));
         }
     }
 
