@@ -24,13 +24,12 @@ void ending_leave(struct ending *ending, uint64_t path)
 
 void ending_hear_leaving(struct ending *ending, int from, uint64_t path)
 {
-    ending->leaving |= UINT32_C(1) << from;
     ending->paths[from] = path;
 }
 
 bool ending_may_leave(const struct ending *ending, uint32_t others)
 {
-    bool are_alike = !(others & ~ending->leaving);
+    bool are_alike = true;
     for (uint32_t left = others; are_alike && left; left &= left - 1)
         are_alike = ending->paths[__builtin_ctz(left)] == ending->own_path;
     return are_alike;

@@ -9,9 +9,10 @@
  *
  * A program may also leave before its end, or crash. If an error did that, only one replica leaves. So whoever is about
  * to leave says after which path, and waits until all others of its rank that are left have said the same, or its team
- * is dropped. Who has come to the end waits for those who are about to leave: they are dropped, or the others vote.
+ * is dropped. A replica that has come to the end waits for one that is about to leave until a vote has dropped one of
+ * them.
  *
- * Pure: who has the connections passes on what comes and sends what is to be sent. */
+ * Pure: the caller sends what is to be sent, and passes on what comes. */
 #ifndef RAMPART_ENDING_H
 #define RAMPART_ENDING_H
 
@@ -33,8 +34,7 @@ struct ending {
     enum ending_stage stage;
     uint32_t come; /* a mask of the others of this rank that have come to the end */
     bool is_over;  /* all know that the job is over, or are about to */
-    uint32_t leaving; /* a mask of the others that are about to leave, and the hashes of their paths */
-    uint64_t paths[MOST_REPLICAS];
+    uint64_t paths[MOST_REPLICAS]; /* of the others that are about to leave, and 0 of all others: a hash is never 0 */
     uint64_t own_path;
 };
 

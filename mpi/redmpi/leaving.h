@@ -2,31 +2,31 @@
  *
  * Problem: an error often makes one replica crash, or find its data to be wrong and give up. The launcher then ends all
  * others with it. Idea: to leave is a step of the path that replicas have in common. Whoever is about to leave waits
- * until all replicas of its rank are, and leaves then. If the others go on, its team is dropped instead, as one that
- * made other calls than they did; the process sleeps until the job ends. Why this way: the MPI never learns of it, so
- * that it works with any MPI.
+ * until all replicas of its rank are about to, and leaves then. If the others go on, its team is dropped instead, as
+ * one that made other calls than they did; the process sleeps until the job ends. Why this way: the MPI never learns of
+ * it, so that it works with any MPI.
  *
  * A process that has crashed sleeps in the handler of the signal, with another heap (spare_heap.h). That takes an MPI
- * that still goes on: a crash in a call of the MPI ends the process at once, as without this file. */
+ * that still works: a crash in a call of the MPI ends the process at once, as without this file. */
 #ifndef RAMPART_LEAVING_H
 #define RAMPART_LEAVING_H
 
 #include <stdbool.h>
 
-/* The last thing at the beginning. A signal for which the program has a handler of its own is left to it. */
+/* The last step of MPI_Init. A signal for which the program has a handler of its own is left to it. */
 void begin_leaving(void);
 
 enum way_out { OUT_BY_CRASH, OUT_BY_ABORT, OUT_BY_EXIT };
 
-/* The program is about to leave. The number is a signal, or that of MPI_Abort. Does not return if this replica alone
- * leaves, and the job goes on without its team. */
+/* The program is about to leave. The number is a signal, that of MPI_Abort, or 0 for exit. Does not return if this
+ * replica alone leaves, and the job goes on without its team. */
 void leave_with_others(enum way_out way, int number);
 
-/* The job ends now: nobody waits for others any more. */
+/* The job ends now: this process no longer waits for others. */
 void leave_at_once(void);
 
-/* Ends a process that has crashed if it is the last and cannot finalize the MPI. In the thread of the connections, once
- * a second. */
+/* Ends a process that has crashed if it cannot finalize the MPI ten seconds after all others are done. In the thread of
+ * the connections, once a second. */
 void end_if_stuck(bool are_all_others_done);
 
 /* As if the program had crashed, for the injector. */

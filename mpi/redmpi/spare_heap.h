@@ -2,9 +2,9 @@
  *
  * Problem: such a process must let the MPI go on (leaving.h), which allocates; but its heap may be damaged, and the
  * thread that crashed may hold a lock of it. Idea: from then on all memory comes from a mapping of its own, and what
- * was allocated before is never freed. Why this way: it needs nothing of the old heap, and the process does not live
- * long. Pieces have powers of two as their sizes, and those that are freed are used again, since the MPI allocates for
- * as long as the job goes on. */
+ * was allocated before is never freed. Why this way: it needs nothing of the old heap, and the process computes nothing
+ * any more. Pieces have powers of two as their sizes, and those that are freed are used again, since the MPI allocates
+ * for as long as the job goes on. */
 #ifndef RAMPART_SPARE_HEAP_H
 #define RAMPART_SPARE_HEAP_H
 
@@ -14,7 +14,7 @@
 
 extern atomic_bool spare_heap_is_used;
 
-/* Whether the process has crashed. Others then call the functions below in place of those of the C library. */
+/* Whether the process has crashed. heap.c then calls the functions below in place of those of the C library. */
 static inline bool uses_spare_heap(void)
 {
     return __builtin_expect(atomic_load_explicit(&spare_heap_is_used, memory_order_relaxed), 0);

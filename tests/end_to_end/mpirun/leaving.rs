@@ -59,7 +59,7 @@ fn a_replica_that_crashes_or_leaves_alone_is_dropped_with_its_team() {
 fn all_replicas_of_a_rank_leave_as_without_rampart() {
     for [compiler, _] in libraries() {
         let Some(job) = Job::built(compiler, "program.c", PROGRAM) else { continue };
-        for (how, _) in ways([("abort", ""), ("null", ""), ("exit", ""), ("assert", "")]) {
+        for (how, _) in ways([("abort", ""), ("raise", ""), ("null", ""), ("exit", ""), ("assert", "")]) {
             let (output, document) = job.run(&[], &format!("{how}:"));
             assert!(output.code.is_some_and(|code| code != 0), "{compiler} {how}: {}", output.err);
             assert!(how != "abort" || output.code == Some(7), "{compiler}: {document}");

@@ -1,15 +1,18 @@
 //! The agreement of replicas on a message (`mpi/redmpi/agreement.h`), and the comparison behind the program
 //! (`comparison.h`), the vote on paths (`paths.h`), what is known of a path (`history.h`), decisions that are
-//! handed over (`succession.h`), and the end of a job (`ending.h`), for their simulations.
+//! handed over (`succession.h`), and the end of a job (`ending.h`), for their simulations; and the heap of a process
+//! that has crashed (`spare_heap.h`).
 //!
 //! **Problem.** The protocols are C, since they run inside MPI programs, and must hold for every order in which notices
 //! arrive. **Idea.** The same C runs here without MPI and without sockets: a simulation passes on notices in any order,
 //! from a seed. **Why this way.** What decides is pure, so the code under test is the code that runs.
 
+mod spare;
 mod succession;
 
 use std::ffi::c_int;
 
+pub use spare::SparePiece;
 pub use succession::{Decision, DecisionKind, Inheritance, Succession, one_ahead};
 
 /// What is compared of a message.

@@ -202,6 +202,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("tests/freestanding/src", &["drive"]),
     ("tests/qemu/badram/src", &["injector", "effect", "rests", "spec"]),
+    ("tests/redmpi/src", &["spare", "succession", "lib.rs"]),
     ("tests/trials/src", &["corruption", "hostile", "program", "error"]),
     (
         "xtask/src",

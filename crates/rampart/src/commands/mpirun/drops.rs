@@ -96,10 +96,10 @@ impl Drops {
         (1..).zip(&teams).map(line).collect()
     }
 
-    /// A line for each process that kept the MPI from its end.
+    /// A line for each process that had crashed and could not finalize the MPI.
     pub fn unfinalized_lines(&self) -> impl Iterator<Item = String> {
         self.unfinalized.iter().map(|(rank, replica)| {
-            format!("replica {replica} of rank {rank}, which had crashed, kept the MPI from its end: the exit code is not the program's")
+            format!("replica {replica} of rank {rank}, which had crashed, could not finalize the MPI: the exit code is not the program's")
         })
     }
 
@@ -108,8 +108,8 @@ impl Drops {
         let after = |time: u64| self.began.map(|began| time.saturating_sub(began) as f64 / 1e6);
         let team = |(team, one): (&u32, &Drop)| {
             let why = self.leaving.get(&(one.rank, *team)).unwrap_or(&one.why);
-            let kept_mpi = self.unfinalized.contains(&(one.rank, *team));
-            json!({ "team": team, "rank": one.rank, "why": why, "after_seconds": after(one.time), "kept_mpi_from_its_end": kept_mpi })
+            let finalized = !self.unfinalized.contains(&(one.rank, *team));
+            json!({ "team": team, "rank": one.rank, "why": why, "after_seconds": after(one.time), "finalized": finalized })
         };
         self.teams.iter().map(team).collect()
     }
