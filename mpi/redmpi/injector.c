@@ -143,7 +143,7 @@ void change_call(int *count, int *peer, int *tag, int peers)
         MPI_Abort(MPI_COMM_WORLD, 1);
         break;
     case CHANGE_EXIT:
-        exit(1);
+        leave_by_exit();
     case CHANGE_NOTHING:
     case CHANGES:
         break;

@@ -15,6 +15,7 @@
 
 #include "callers.h"
 #include "connections.h"
+#include "deaths.h"
 #include "drops.h"
 #include "events.h"
 #include "history.h"
@@ -50,20 +51,6 @@ static bool may_leave_alone(void)
     return !teams.is_quiet && !is_leaving && may_drop() && pthread_equal(pthread_self(), teams.thread);
 }
 
-void leave_with_others(enum way_out way, int number)
-{
-    static const char *const ways[] = { "crash", "abort", "exit" };
-    static const char *const calls[] = { "a crash", "MPI_Abort", "exit" };
-    if (!may_leave_alone())
-        return;
-    is_leaving = true;
-    record_step(STEP_LEAVE, (int64_t)way, number, 0);
-    tell("leaves %s %d at %lld", ways[way], number, event_time());
-    begin_wait(calls[way], NULL, -1, -1);
-    leave_with_those_left();
-    end_wait();
-}
-
 /* Whether it is one of heap.c, behind which is the C library's. */
 static bool is_of_heap(const void *caller)
 {
@@ -78,7 +65,7 @@ static bool is_of_heap(const void *caller)
     return false;
 }
 
-/* Whether the MPI, or this library, was called when the signal came. The first frames are the handler's. */
+/* Whether a call of the MPI, or of this library, has led here. The first frames are those of this file. */
 static bool is_in_mpi(void)
 {
     void *frames[FRAMES];
@@ -90,6 +77,27 @@ static bool is_in_mpi(void)
             return true;
     }
     return false;
+}
+
+/* To wait takes the MPI, which is not called out of its own calls. A handler of errors that ends the program is the
+ * exception: a death in the process's team may be the reason. */
+static bool may_wait(enum way_out way)
+{
+    return is_injected || (way == OUT_BY_ABORT && outlives_deaths()) || !is_in_mpi();
+}
+
+void leave_with_others(enum way_out way, int number)
+{
+    static const char *const ways[] = { "crash", "abort", "exit" };
+    static const char *const calls[] = { "a crash", "MPI_Abort", "exit" };
+    if (!may_leave_alone() || !may_wait(way))
+        return;
+    is_leaving = true;
+    record_step(STEP_LEAVE, (int64_t)way, number, 0);
+    tell("leaves %s %d at %lld", ways[way], number, event_time());
+    begin_wait(calls[way], NULL, -1, -1);
+    leave_with_those_left();
+    end_wait();
 }
 
 /* What would have happened without this file happens when the handler returns: the instruction is tried once more. A
@@ -127,7 +135,7 @@ static void see_crash(int signal, siginfo_t *info, void *context)
     (void)context;
     if (uses_spare_heap() && teams.is_quiet)
         end_unfinalized();
-    if (may_leave_alone() && (is_injected || !is_in_mpi()) && begin_spare_heap()) {
+    if (may_leave_alone() && may_wait(OUT_BY_CRASH) && begin_spare_heap()) {
         unblock_crashes();
         leave_with_others(OUT_BY_CRASH, signal);
     }
@@ -159,6 +167,12 @@ void crash(void)
 {
     is_injected = true;
     raise(SIGSEGV);
+}
+
+void leave_by_exit(void)
+{
+    is_injected = true;
+    exit(EXIT_FAILURE);
 }
 
 /* Handlers of the MPI and of Fortran only say where the program was, and end it. Rampart's guard has one that mends. */

@@ -7,7 +7,8 @@
  * it, so that it works with any MPI.
  *
  * A process that has crashed sleeps in the handler of the signal, with another heap (spare_heap.h). That takes an MPI
- * that still works: a crash in a call of the MPI ends the process at once, as without this file. */
+ * that still works: a crash in a call of the MPI ends the process at once, as without this file; and so does MPI_Abort
+ * in a handler of signals or errors that has come in such a call. */
 #ifndef RAMPART_LEAVING_H
 #define RAMPART_LEAVING_H
 
@@ -29,7 +30,8 @@ void leave_at_once(void);
  * the connections, once a second. */
 void end_if_stuck(bool are_all_others_done);
 
-/* As if the program had crashed, for the injector. */
+/* For the injector: as if the program had crashed, or had called exit. */
 void crash(void);
+_Noreturn void leave_by_exit(void);
 
 #endif

@@ -71,7 +71,7 @@ fn all_replicas_of_a_rank_leave_as_without_rampart() {
     }
 }
 
-/// The MPI may be in any state then.
+/// The MPI may be in any state then, also if the program handles the signal.
 #[test]
 fn a_crash_in_a_call_of_the_mpi_ends_the_job_and_is_named() {
     for [compiler, _] in libraries() {
@@ -80,5 +80,7 @@ fn a_crash_in_a_call_of_the_mpi_ends_the_job_and_is_named() {
         let died = &document["died"];
         assert_eq!((&died["rank"], &died["replica"]), (&2.into(), &1.into()), "{document}");
         assert!(output.code.is_some_and(|code| code != 0), "{}", output.err);
+        let (output, document) = job.run(&[], "handler:1");
+        assert_eq!(output.code, Some(7), "{document}");
     }
 }

@@ -7,6 +7,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+static void give_up(int signal)
+{
+    MPI_Abort(MPI_COMM_WORLD, 7);
+}
+
 /* Rank 2 leaves in the middle: WAY:REPLICA in that replica only, WAY: in all. */
 static volatile int depth;
 
@@ -50,7 +55,9 @@ static void leave(const char *how)
         for (int i = 0; i < 100; i++)
             last = malloc(100000);
     }
-    if (!strcmp(how, "buffer"))
+    if (!strcmp(how, "handler"))
+        signal(SIGSEGV, give_up);
+    if (!strcmp(how, "buffer") || !strcmp(how, "handler"))
         MPI_Send((void *)8, 10, MPI_DOUBLE, 3, 5, MPI_COMM_WORLD);
     if (!strcmp(how, "exit"))
         exit(3);
