@@ -29,7 +29,6 @@
 
 /* How long a process of the first team waits before it says that it leaves: three seconds. */
 #define CATCH_UP_LOOKS 600
-#define LOOK_NS 5000000
 
 /* Frames of the program's stack that are looked at. */
 #define FRAMES 64
@@ -97,8 +96,7 @@ static void let_others_catch_up(void)
 {
     for (int i = 0; i < CATCH_UP_LOOKS && teams.replica == first_team(); i++) {
         stay_in();
-        let_mpi_go_on();
-        nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
+        sleep_beside_mpi();
     }
 }
 

@@ -91,6 +91,9 @@ void give_status(MPI_Status *status, const MPI_Status *found);
 /* Lets the MPI do what others need of this process, which waits for nothing of the MPI. */
 void let_mpi_go_on(void);
 
+/* The same, and sleeps for five milliseconds: for who waits for long. */
+void sleep_beside_mpi(void);
+
 /* Lets other processes run, after so many looks in vain. */
 void rest(unsigned looks);
 

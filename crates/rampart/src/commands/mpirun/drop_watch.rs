@@ -1,9 +1,9 @@
 //! Looks for teams that are dropped while the job runs, and for the end of one that nobody else ends.
 //!
 //! **Problem.** What such a team prints and writes counts no more from then on. And a launcher that lets a job go on
-//! when processes end does so after `MPI_Abort`, too. **Idea.** The replicas that find out
-//! which team it is report it, and the files of their reports are looked at from time to time. **Why this way.** It
-//! needs nothing but the reports, which are read at the end anyway.
+//! when processes end does so after `MPI_Abort`, too. **Idea.** The replicas that find out which team it is report it,
+//! and the files of their reports are looked at from time to time. **Why this way.** It needs nothing but the reports,
+//! which are read at the end anyway.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
