@@ -27,9 +27,6 @@
 /* For the handler, which calls the MPI: the program's own stack may be what has overflowed. */
 #define STACK_BYTES (1 << 20)
 
-/* How long a process of the first team waits before it says that it leaves: three seconds. */
-#define CATCH_UP_LOOKS 600
-
 /* Frames of the program's stack that are looked at. */
 #define FRAMES 64
 
@@ -90,16 +87,6 @@ static bool may_wait(enum way_out way)
     return is_injected || (way == OUT_BY_ABORT && outlives_deaths()) || !is_in_mpi();
 }
 
-/* Until the others have carried out what the first team has decided. A drop while decisions are on their way can make
- * them follow different ones. */
-static void let_others_catch_up(void)
-{
-    for (int i = 0; i < CATCH_UP_LOOKS && teams.replica == first_team(); i++) {
-        stay_in();
-        sleep_beside_mpi();
-    }
-}
-
 void leave_with_others(enum way_out way, int number)
 {
     static const char *const ways[] = { "crash", "abort", "exit" };
@@ -107,7 +94,6 @@ void leave_with_others(enum way_out way, int number)
     if (!may_leave_alone() || !may_wait(way))
         return;
     is_leaving = true;
-    let_others_catch_up();
     record_step(STEP_LEAVE, (int64_t)way, number, 0);
     tell("leaves %s %d at %lld", ways[way], number, event_time());
     begin_wait(calls[way], NULL, -1, -1);

@@ -8,6 +8,7 @@
 #include "deaths.h"
 #include "decisions.h"
 #include "drops.h"
+#include "early.h"
 #include "events.h"
 #include "heap.h"
 #include "history.h"
@@ -167,6 +168,12 @@ static struct envelope *envelope_at(const struct request *request, int place)
     return (struct envelope *)((char *)request->envelopes + (size_t)place * room_of_envelope(request));
 }
 
+static struct origin_of_digest origin_of_place(const struct request *request, int place)
+{
+    int rank = shadow_rank(request->shadow, request->peer, team_before(place + 1));
+    return (struct origin_of_digest){ request->shadow, rank, request->tag };
+}
+
 void post_digests(struct request *request)
 {
     if (!teams_heard())
@@ -177,21 +184,45 @@ void post_digests(struct request *request)
     if (!request->envelopes)
         stop_job("no memory for what other teams say of a message of %zu bytes", request->room);
     for (int i = 0; i < teams_heard(); i++) {
+        struct origin_of_digest origin = origin_of_place(request, i);
         if (is_out(team_before(i + 1)))
             continue;
-        PMPI_Irecv(envelope_at(request, i), (int)room, MPI_BYTE,
-                   shadow_rank(request->shadow, request->peer, team_before(i + 1)), request->tag, request->shadow->comm,
-                   &request->digests[i]);
+        request->early[i] = take_early_digest(origin, envelope_at(request, i), room);
+        if (!request->early[i])
+            PMPI_Irecv(envelope_at(request, i), (int)room, MPI_BYTE, origin.rank, origin.tag, request->shadow->comm,
+                       &request->digests[i]);
     }
 }
 
 /* Nobody waits for a digest any more, and what the MPI may still write to stays. */
 static void give_up_digest(struct request *request, int place)
 {
+    request->early[place] = 0;
     if (request->digests[place] == MPI_REQUEST_NULL)
         return;
     give_up(&request->digests[place]);
     request->has_lost_envelopes = true;
+}
+
+/* The next receive of this source and tag gets the digest, if it has come. */
+static void revoke_digest(struct request *request, int place)
+{
+    MPI_Status status;
+    int was_cancelled = true, bytes = (int)request->early[place];
+    if (is_out(team_before(place + 1))) {
+        give_up_digest(request, place);
+        return;
+    }
+    if (request->digests[place] != MPI_REQUEST_NULL) {
+        PMPI_Cancel(&request->digests[place]);
+        if (PMPI_Wait(&request->digests[place], &status) == MPI_SUCCESS)
+            PMPI_Test_cancelled(&status, &was_cancelled);
+        if (!was_cancelled)
+            PMPI_Get_count(&status, MPI_BYTE, &bytes);
+    }
+    if (bytes)
+        keep_early_digest(origin_of_place(request, place), envelope_at(request, place), (size_t)bytes);
+    request->early[place] = 0;
 }
 
 /* Copies of messages may be as large as these. */
@@ -375,11 +406,12 @@ static struct testimony testimony_of(struct request *request)
     struct testimony testimony = { .is_complete = sends_copies() };
     for (int i = 0; i < teams_heard(); i++) {
         MPI_Status status;
-        int came = 0, place = testimony.count;
-        if (request->digests[i] == MPI_REQUEST_NULL)
+        int came = (int)request->early[i], place = testimony.count;
+        if (request->digests[i] == MPI_REQUEST_NULL && !came)
             continue;
-        if (PMPI_Wait(&request->digests[i], &status) == MPI_SUCCESS)
+        if (!came && PMPI_Wait(&request->digests[i], &status) == MPI_SUCCESS)
             PMPI_Get_count(&status, MPI_BYTE, &came);
+        request->early[i] = 0;
         testimony.envelopes[place] = envelope_at(request, i);
         testimony.teams[place] = team_before(i + 1);
         testimony.came[place] = (size_t)came;
@@ -449,6 +481,11 @@ int finish_receive(struct request *request, MPI_Status *status)
     return request->result;
 }
 
+static _Noreturn void refuse_to_cancel(void)
+{
+    stop_job("a receive was cancelled while its message was on its way, which is not supported");
+}
+
 /* What was cancelled must not have taken a message: it was the next one's. */
 static void cancel_alone(MPI_Request *request)
 {
@@ -460,7 +497,7 @@ static void cancel_alone(MPI_Request *request)
     PMPI_Wait(request, &status);
     PMPI_Test_cancelled(&status, &was_cancelled);
     if (!was_cancelled)
-        stop_job("a receive was cancelled while its message was on its way, which is not supported");
+        refuse_to_cancel();
 }
 
 /* Of the one who decides. */
@@ -504,14 +541,17 @@ int cancel_receive(struct request *request)
     request->is_here = true;
     request->result = MPI_SUCCESS;
     PMPI_Status_set_cancelled(&request->status, true);
-    for (int i = 0; i < teams_heard(); i++)
+    for (int i = 0; i < teams_heard(); i++) {
+        if (request->early[i])
+            refuse_to_cancel();
         cancel_alone(&request->digests[i]);
+    }
     release();
     return MPI_SUCCESS;
 }
 
-/* Whether its message has come after all. */
-static bool revoke(struct request *request)
+/* Unless its message has come after all. */
+static void revoke(struct request *request)
 {
     int was_cancelled = true;
     if (request->is_posted) {
@@ -522,23 +562,23 @@ static bool revoke(struct request *request)
     if (!was_cancelled) {
         request->is_here = true;
         make_final(request);
-        return true;
+        return;
     }
     for (int i = 0; i < teams_heard(); i++)
-        give_up_digest(request, i);
+        revoke_digest(request, i);
     drop_copies(request);
     take_out(&revocable, request);
     request->is_revocable = request->is_posted = false;
     request->peer = request->wanted_peer;
     request->tag = request->wanted_tag;
     list(request);
-    return false;
 }
 
+/* The last one first: a message that comes meanwhile is taken by the first one that is still posted. */
 void revoke_receives(void)
 {
-    for (struct request *request = revocable.first, *next; request; request = next) {
-        next = request->later;
+    for (struct request *request = revocable.last, *earlier; request; request = earlier) {
+        earlier = request->earlier;
         /* One before another whose message is here was decided with it. */
         if (request->number < highest_here && request->wanted_peer == MPI_ANY_SOURCE)
             keep_resolved(request->number, request->peer, request->tag);

@@ -58,6 +58,7 @@ struct request {
     bool is_revocable; /* listed there, too, among those whose message is decided and not here yet */
     bool is_posted, is_here, is_cancelled;
     MPI_Request digests[MOST_COMPARED];
+    size_t early[MOST_COMPARED]; /* bytes of those that had come before (early.h); 0: none */
     size_t room;     /* for the message */
     void *envelopes; /* so many, each in a room of its own; kept when the record is used again, unless it has copies */
     bool has_lost_envelopes; /* the MPI may still write to them */

@@ -98,6 +98,8 @@ impl Library {
             ("drops.h", include_str!("../../../mpi/redmpi/drops.h")),
             ("duplicates.c", include_str!("../../../mpi/redmpi/duplicates.c")),
             ("duplicates.h", include_str!("../../../mpi/redmpi/duplicates.h")),
+            ("early.c", include_str!("../../../mpi/redmpi/early.c")),
+            ("early.h", include_str!("../../../mpi/redmpi/early.h")),
             ("ending.c", include_str!("../../../mpi/redmpi/ending.c")),
             ("ending.h", include_str!("../../../mpi/redmpi/ending.h")),
             ("envelopes.c", include_str!("../../../mpi/redmpi/envelopes.c")),

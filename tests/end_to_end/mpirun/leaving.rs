@@ -54,6 +54,19 @@ fn a_replica_that_crashes_or_leaves_alone_is_dropped_with_its_team() {
     }
 }
 
+/// What a receive from any source takes was decided by a replica that is dropped. In one replica the message is not
+/// here then, but what another team says of it is.
+#[test]
+fn a_message_that_is_late_when_the_team_that_decides_is_dropped_is_still_compared() {
+    for [compiler, _] in libraries() {
+        let Some(job) = Job::built(compiler, "late.c", include_str!("../victims/late.c")) else { continue };
+        let (output, document) = job.run(&[], "");
+        assert_eq!((output.code, output.out.as_str()), (Some(0), "sum 135\n"), "{compiler}: {}", output.err);
+        assert_eq!(document["dropped"][0]["team"], 0, "{document}");
+        assert_eq!(document["differed"], 0, "{document}");
+    }
+}
+
 /// They are no longer on different paths.
 #[test]
 fn all_replicas_of_a_rank_leave_as_without_rampart() {
