@@ -36,6 +36,7 @@ static struct {
     struct inheritance others[MOST_REPLICAS];
     /* Of the others. */
     struct decision *arriving;
+    bool is_following; /* it carries out a decision: who decides does not change meanwhile */
     MPI_Request receive;
     int vain_ones; /* that are still to be said */
     bool is_here;  /* `arriving` is the next one */
@@ -269,7 +270,7 @@ static void take_over(void)
 
 void look_for_succession(void)
 {
-    if (!teams_out())
+    if (!teams_out() || stream.is_following)
         return;
     if (stream.first != first_team())
         change_first();
@@ -323,7 +324,21 @@ static bool can_follow(const struct choice *choice, const struct decision *decis
                     choice->is_ready(choice->what, decision));
 }
 
-/* Waits until a decision is there and can be carried out; false if this replica decides meanwhile. */
+/* Carries out the next decision, if it is there and can be carried out. */
+static bool try_to_follow(const struct choice *choice, struct decision *decision)
+{
+    stream.is_following = true;
+    bool is_followed = find_decision(decision) && can_follow(choice, decision);
+    if (is_followed) {
+        expect_decision(-1, 0);
+        follow(decision);
+        pass_on(decision);
+    }
+    stream.is_following = false;
+    return is_followed;
+}
+
+/* Waits until a decision is carried out; false if this replica decides meanwhile. */
 static bool follow_next(const struct choice *choice, struct decision *decision)
 {
     bool is_followed = false;
@@ -331,18 +346,14 @@ static bool follow_next(const struct choice *choice, struct decision *decision)
     expect_decision(stream.first, (int)choice->kind);
     for (unsigned looks = 0; !is_followed && !decides(); looks++) {
         advance_receives();
-        is_followed = find_decision(decision) && can_follow(choice, decision);
+        is_followed = try_to_follow(choice, decision);
         if (!is_followed)
             rest(looks);
         if (!is_followed)
             expect_decision(stream.first, (int)choice->kind);
     }
     expect_decision(-1, 0);
-    if (!is_followed)
-        return false;
-    follow(decision);
-    pass_on(decision);
-    return true;
+    return is_followed;
 }
 
 bool decide(const struct choice *choice, struct decision *decision)

@@ -27,7 +27,7 @@ static struct list uncertain;
  * that replica has left the path, the message may never come. In the same order. */
 static struct list revocable;
 
-static uint64_t posted, highest_here;
+static uint64_t posted;
 static int open_wildcards;
 
 bool receives_need_us(void)
@@ -49,6 +49,13 @@ static bool may_match(int wanted, int other, int any)
 static bool overlap(const struct request *one, MPI_Comm comm, int source, int tag)
 {
     return one->comm == comm && may_match(one->peer, source, MPI_ANY_SOURCE) && may_match(one->tag, tag, MPI_ANY_TAG);
+}
+
+/* The same, as the program has posted both. */
+static bool could_take_same(const struct request *one, const struct request *other)
+{
+    return one->comm == other->comm && may_match(one->wanted_peer, other->wanted_peer, MPI_ANY_SOURCE) &&
+           may_match(one->wanted_tag, other->wanted_tag, MPI_ANY_TAG);
 }
 
 /* Whether a receive that is listed before `end` overlaps. */
@@ -104,24 +111,36 @@ static void make_revocable(struct request *request)
     insert(&revocable, request);
 }
 
+/* A decision counts from now on, and so do those about earlier receives that could have taken the same message: it was
+ * made after them. */
+static void keep(struct request *request)
+{
+    if (request->is_kept)
+        return;
+    request->is_kept = true;
+    for (struct request *one = revocable.first; one && one->number < request->number; one = one->later) {
+        if (could_take_same(one, request))
+            keep(one);
+    }
+    if (request->wanted_peer == MPI_ANY_SOURCE)
+        keep_resolved(request->number, request->peer, request->tag);
+}
+
 /* Its message is here. */
 static void make_final(struct request *request)
 {
     if (request->is_revocable)
         take_out(&revocable, request);
     request->is_revocable = false;
-    if (!may_drop() || request->wanted_peer != MPI_ANY_SOURCE)
-        return;
-    highest_here = request->number > highest_here ? request->number : highest_here;
-    keep_resolved(request->number, request->peer, request->tag);
+    if (may_drop())
+        keep(request);
 }
 
 /* Whether it may come to be behind one that is revoked. */
 static bool is_behind_revocable(const struct request *request)
 {
     for (const struct request *one = revocable.first; one; one = one->later) {
-        if (one->comm == request->comm && may_match(one->wanted_peer, request->peer, MPI_ANY_SOURCE) &&
-            may_match(one->wanted_tag, request->tag, MPI_ANY_TAG))
+        if (could_take_same(one, request))
             return true;
     }
     return false;
@@ -236,13 +255,19 @@ static void drop_copies(struct request *request)
     request->envelopes = NULL;
 }
 
+/* Nothing is decided about it. */
+static void want_any(struct request *request)
+{
+    request->peer = request->wanted_peer;
+    request->tag = request->wanted_tag;
+}
+
 static void begin_receive(struct request *request)
 {
     stay_in();
-    request->peer = request->wanted_peer;
-    request->tag = request->wanted_tag;
+    want_any(request);
     request->is_active = true;
-    request->is_posted = request->is_here = request->is_cancelled = false;
+    request->is_posted = request->is_here = request->is_cancelled = request->is_kept = false;
 }
 
 int post_known_receive(struct request *request)
@@ -569,22 +594,21 @@ static void revoke(struct request *request)
     drop_copies(request);
     take_out(&revocable, request);
     request->is_revocable = request->is_posted = false;
-    request->peer = request->wanted_peer;
-    request->tag = request->wanted_tag;
     list(request);
 }
 
-/* The last one first: a message that comes meanwhile is taken by the first one that is still posted. */
+/* The last one first: a message that comes meanwhile is taken by the first one that is still posted. What was decided
+ * about receives that were still behind others is void, too: with the one who decides, messages come in any order. */
 void revoke_receives(void)
 {
     for (struct request *request = revocable.last, *earlier; request; request = earlier) {
         earlier = request->earlier;
-        /* One before another whose message is here was decided with it. */
-        if (request->number < highest_here && request->wanted_peer == MPI_ANY_SOURCE)
-            keep_resolved(request->number, request->peer, request->tag);
-        else if (request->number > highest_here)
+        if (!request->is_kept)
             revoke(request);
     }
+    for (struct request *request = uncertain.first; request; request = request->later)
+        want_any(request);
+    release();
 }
 
 void post_as_first(void)

@@ -56,6 +56,7 @@ struct request {
     const struct request *whole; /* of which the message is a part */
     bool is_uncertain; /* listed in receives.c */
     bool is_revocable; /* listed there, too, among those whose message is decided and not here yet */
+    bool is_kept;      /* what was decided about it counts */
     bool is_posted, is_here, is_cancelled;
     MPI_Request digests[MOST_COMPARED];
     size_t early[MOST_COMPARED]; /* bytes of those that had come before (early.h); 0: none */
