@@ -32,7 +32,7 @@ static bool is_of(const struct early *early, struct origin_of_digest origin)
     return early->shadow == origin.shadow->number && early->rank == origin.rank && early->tag == origin.tag;
 }
 
-size_t take_early_digest(struct origin_of_digest origin, void *digest, size_t room)
+int take_early_digest(struct origin_of_digest origin, void *digest, size_t room)
 {
     for (struct early **place = &first; *place; place = &(*place)->next) {
         struct early *early = *place;
@@ -42,7 +42,7 @@ size_t take_early_digest(struct origin_of_digest origin, void *digest, size_t ro
         memcpy(digest, early->digest, bytes);
         *place = early->next;
         free(early);
-        return bytes;
+        return (int)bytes;
     }
     return 0;
 }

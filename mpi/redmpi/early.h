@@ -22,6 +22,6 @@ struct origin_of_digest {
 void keep_early_digest(struct origin_of_digest origin, const void *digest, size_t bytes);
 
 /* Takes the oldest one of this origin, as far as there is room; returns its length, or 0 if there is none. */
-size_t take_early_digest(struct origin_of_digest origin, void *digest, size_t room);
+int take_early_digest(struct origin_of_digest origin, void *digest, size_t room);
 
 #endif

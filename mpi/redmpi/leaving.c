@@ -19,7 +19,6 @@
 #include "drops.h"
 #include "events.h"
 #include "history.h"
-#include "requests.h"
 #include "spare_heap.h"
 #include "teams.h"
 #include "waits.h"

@@ -45,17 +45,23 @@ static bool may_match(int wanted, int other, int any)
     return wanted == other || wanted == any || other == any;
 }
 
+/* Source and tag. */
+static bool match_in_both(int peer, int other_peer, int tag, int other_tag)
+{
+    return may_match(peer, other_peer, MPI_ANY_SOURCE) && may_match(tag, other_tag, MPI_ANY_TAG);
+}
+
 /* Whether there is a message that both could take. */
 static bool overlap(const struct request *one, MPI_Comm comm, int source, int tag)
 {
-    return one->comm == comm && may_match(one->peer, source, MPI_ANY_SOURCE) && may_match(one->tag, tag, MPI_ANY_TAG);
+    return one->comm == comm && match_in_both(one->peer, source, one->tag, tag);
 }
 
 /* The same, as the program has posted both. */
 static bool could_take_same(const struct request *one, const struct request *other)
 {
-    return one->comm == other->comm && may_match(one->wanted_peer, other->wanted_peer, MPI_ANY_SOURCE) &&
-           may_match(one->wanted_tag, other->wanted_tag, MPI_ANY_TAG);
+    return one->comm == other->comm &&
+           match_in_both(one->wanted_peer, other->wanted_peer, one->wanted_tag, other->wanted_tag);
 }
 
 /* Whether a receive that is listed before `end` overlaps. */
@@ -203,9 +209,9 @@ void post_digests(struct request *request)
     if (!request->envelopes)
         stop_job("no memory for what other teams say of a message of %zu bytes", request->room);
     for (int i = 0; i < teams_heard(); i++) {
-        struct origin_of_digest origin = origin_of_place(request, i);
         if (is_out(team_before(i + 1)))
             continue;
+        struct origin_of_digest origin = origin_of_place(request, i);
         request->early[i] = take_early_digest(origin, envelope_at(request, i), room);
         if (!request->early[i])
             PMPI_Irecv(envelope_at(request, i), (int)room, MPI_BYTE, origin.rank, origin.tag, request->shadow->comm,
@@ -227,7 +233,7 @@ static void give_up_digest(struct request *request, int place)
 static void revoke_digest(struct request *request, int place)
 {
     MPI_Status status;
-    int was_cancelled = true, bytes = (int)request->early[place];
+    int was_cancelled = true, bytes = request->early[place];
     if (is_out(team_before(place + 1))) {
         give_up_digest(request, place);
         return;
@@ -431,7 +437,7 @@ static struct testimony testimony_of(struct request *request)
     struct testimony testimony = { .is_complete = sends_copies() };
     for (int i = 0; i < teams_heard(); i++) {
         MPI_Status status;
-        int came = (int)request->early[i], place = testimony.count;
+        int came = request->early[i], place = testimony.count;
         if (request->digests[i] == MPI_REQUEST_NULL && !came)
             continue;
         if (!came && PMPI_Wait(&request->digests[i], &status) == MPI_SUCCESS)

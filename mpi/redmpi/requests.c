@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "deaths.h"
 #include "decisions.h"
@@ -17,9 +16,6 @@
 /* Requests at a time, and looks without a rest. */
 #define MOST_REQUESTS (1 << 20)
 #define QUICK_LOOKS 50
-
-/* Between two looks of a process that sleeps. What others send it goes on meanwhile. */
-#define SLEEP_NS 5000000
 
 /* Reserved at once, so that a handle tells by its place whether it is ours; memory is used as records are. */
 static struct request *records;
@@ -151,12 +147,6 @@ void let_mpi_go_on(void)
 {
     int unused;
     PMPI_Iprobe(teams.replica, TAG_NONE, teams.column, &unused, MPI_STATUS_IGNORE);
-}
-
-void sleep_beside_mpi(void)
-{
-    let_mpi_go_on();
-    nanosleep(&(struct timespec){ .tv_nsec = SLEEP_NS }, NULL);
 }
 
 void rest(unsigned looks)

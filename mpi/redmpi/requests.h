@@ -59,7 +59,7 @@ struct request {
     bool is_kept;      /* what was decided about it counts */
     bool is_posted, is_here, is_cancelled;
     MPI_Request digests[MOST_COMPARED];
-    size_t early[MOST_COMPARED]; /* bytes of those that had come before (early.h); 0: none */
+    int early[MOST_COMPARED]; /* bytes of those that had come before (early.h); 0: none */
     size_t room;     /* for the message */
     void *envelopes; /* so many, each in a room of its own; kept when the record is used again, unless it has copies */
     bool has_lost_envelopes; /* the MPI may still write to them */
@@ -92,9 +92,6 @@ void give_status(MPI_Status *status, const MPI_Status *found);
 
 /* Lets the MPI do what others need of this process, which waits for nothing of the MPI. */
 void let_mpi_go_on(void);
-
-/* The same, and sleeps for five milliseconds: for who waits for long. */
-void sleep_beside_mpi(void);
 
 /* Lets other processes run, after so many looks in vain. */
 void rest(unsigned looks);

@@ -6,7 +6,7 @@
  * way: a decision counts once a replica has carried it out, so one that an error made impossible is decided anew.
  *
  * Which message a receive from any source takes is followed when the message is there. These decisions have no place
- * among the others, but a receive of a higher number comes later in each replica's log, too.
+ * among the others, but in each replica's log, those on which a decision depends come before it.
  *
  * Pure. */
 #ifndef RAMPART_SUCCESSION_H
