@@ -1,6 +1,7 @@
 /* The beginning and the end of a process, and what one replica decides of the time. */
 #include <fcntl.h>
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +138,25 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
     return result;
 }
 
+/* Each process sends to each, and receives. MPICH 4.0 waits at the end, first until its messages have left, then for
+ * all other processes, and takes no messages there: a process that got there early would keep those of others from
+ * leaving if there are more than their way has room for. Messages keep their order: all earlier ones have left then. */
+static void empty_ways(void)
+{
+    int size, are_done = 0;
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Request *requests = malloc(2 * (size_t)size * sizeof *requests);
+    if (!requests)
+        return;
+    for (int i = 0; i < size; i++) {
+        PMPI_Irecv(NULL, 0, MPI_BYTE, i, TAG_NONE, MPI_COMM_WORLD, &requests[i]);
+        PMPI_Isend(NULL, 0, MPI_BYTE, i, TAG_NONE, MPI_COMM_WORLD, &requests[size + i]);
+    }
+    while (PMPI_Testall(2 * size, requests, &are_done, MPI_STATUSES_IGNORE), !are_done)
+        sched_yield();
+    free(requests);
+}
+
 int finalize_mpi(void)
 {
     if (!teams.replicas || !teams_out())
@@ -144,6 +164,7 @@ int finalize_mpi(void)
     /* Open MPI 5.0.11 may wait for a dead process there for ever. Its launcher accepts that none finalizes. */
     if (outlives_deaths())
         return MPI_SUCCESS;
+    empty_ways();
     fflush(stdout);
     int before = dup(STDOUT_FILENO), nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
     dup2(nothing, STDOUT_FILENO);
