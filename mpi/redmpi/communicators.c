@@ -91,26 +91,6 @@ int MPI_Attr_get(MPI_Comm comm, int keyval, void *attribute_val, int *flag)
     return attribute(comm, keyval, attribute_val, flag);
 }
 
-/* The world's error handler is also that of errors that belong to no communicator. */
-static int set_handler(MPI_Comm comm, MPI_Errhandler handler)
-{
-    if (comm == MPI_COMM_WORLD)
-        PMPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
-    return PMPI_Comm_set_errhandler(real_comm(comm), handler);
-}
-
-int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler)
-{
-    return set_handler(comm, errhandler);
-}
-
-/* Open MPI 4 has it for old binaries, and a macro in its place. */
-#undef MPI_Errhandler_set
-int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler)
-{
-    return set_handler(comm, errhandler);
-}
-
 int MPI_Comm_free(MPI_Comm *comm)
 {
     shadow_forget();

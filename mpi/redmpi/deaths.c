@@ -81,18 +81,11 @@ static void wait_for_drop(void)
     }
 }
 
-/* An error of a communicator of the program, which has set no handler of its own. */
-static void see_error(MPI_Comm *comm, int *error, ...)
+bool is_death_of_ended_job(void)
 {
-    if (is_death(*error)) {
-        see_death(teams.replica);
-        wait_for_drop();
-        /* At the end of such a job, processes exit without finalizing the MPI, which takes that for deaths. */
-        if (job_is_over())
-            return;
-    }
-    PMPI_Comm_set_errhandler(*comm, MPI_ERRORS_ARE_FATAL);
-    PMPI_Comm_call_errhandler(*comm, *error);
+    see_death(teams.replica);
+    wait_for_drop();
+    return job_is_over();
 }
 
 void begin_deaths(void)
@@ -102,10 +95,6 @@ void begin_deaths(void)
     outlives = may_drop() && has_fault_tolerance();
     if (!outlives)
         stop_job("this MPI cannot go on without a process: --on-death drop needs Open MPI 5 with fault tolerance (ULFM)");
-    MPI_Errhandler handler;
-    PMPI_Comm_create_errhandler(see_error, &handler);
-    PMPI_Comm_set_errhandler(teams.team, handler);
-    PMPI_Errhandler_free(&handler);
     PMPI_Comm_set_errhandler(teams.column, MPI_ERRORS_RETURN);
 }
 

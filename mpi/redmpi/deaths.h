@@ -17,7 +17,7 @@
 /* Whether the job goes on without a process. In any thread. */
 bool outlives_deaths(void);
 
-/* When it is known whether teams may be dropped, and before the program has communicators. */
+/* When it is known whether teams may be dropped. */
 void begin_deaths(void);
 
 /* A process of this team is dead, or the replica of this rank in another one: that team will be dropped. In any
@@ -30,6 +30,11 @@ uint32_t teams_with_dead(void);
 
 /* Whether an operation failed because a process is dead. */
 bool is_death(int error);
+
+/* The MPI says to the program that a process of its own team is dead. Does not return if the team is dropped. Else, true
+ * if the job is over: at the end of one with a dead process, processes exit without finalizing the MPI, which takes that
+ * for deaths. */
+bool is_death_of_ended_job(void);
 
 /* A process of another team is dead, says the MPI. Returns when the team is dropped, or the job is over. */
 void leave_dead(int team);

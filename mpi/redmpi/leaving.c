@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -18,6 +19,7 @@
 #include "deaths.h"
 #include "drops.h"
 #include "events.h"
+#include "handlers.h"
 #include "history.h"
 #include "spare_heap.h"
 #include "teams.h"
@@ -79,22 +81,32 @@ static bool is_in_mpi(void)
     return false;
 }
 
-/* To wait takes the MPI, which is not called out of its own calls. A handler of errors that ends the program is the
- * exception: a death in the process's team may be the reason. */
+/* To wait takes the MPI, which is not called out of its own calls, but for those of error handlers. Fortran's are not
+ * known here; with them, a death in the process's team may be the reason. */
 static bool may_wait(enum way_out way)
 {
-    return is_injected || (way == OUT_BY_ABORT && outlives_deaths()) || !is_in_mpi();
+    return is_injected || is_handling_error() || (way == OUT_BY_ABORT && outlives_deaths()) || !is_in_mpi();
+}
+
+static void tell_way_out(enum way_out way, int number)
+{
+    static const char *const ways[] = { "crash", "abort", "exit", "error" };
+    char name[MPI_MAX_ERROR_STRING + 2] = " ";
+    int length = 0;
+    if (way == OUT_BY_ERROR)
+        PMPI_Error_string(number, name + 1, &length);
+    name[length ? length + 1 : 0] = '\0';
+    tell("leaves %s %d at %lld%s", ways[way], number, event_time(), name);
 }
 
 void leave_with_others(enum way_out way, int number)
 {
-    static const char *const ways[] = { "crash", "abort", "exit" };
-    static const char *const calls[] = { "a crash", "MPI_Abort", "exit" };
+    static const char *const calls[] = { "a crash", "MPI_Abort", "exit", "an error of the MPI" };
     if (!may_leave_alone() || !may_wait(way))
         return;
     is_leaving = true;
     record_step(STEP_LEAVE, (int64_t)way, number, 0);
-    tell("leaves %s %d at %lld", ways[way], number, event_time());
+    tell_way_out(way, number);
     begin_wait(calls[way], NULL, -1, -1);
     leave_with_those_left();
     end_wait();

@@ -1,4 +1,4 @@
-/* A replica that leaves before the end of the program: it crashes, or calls MPI_Abort or exit.
+/* A replica that leaves before the end of the program: it crashes, calls MPI_Abort or exit, or a call of the MPI fails.
  *
  * Problem: an error often makes one replica crash, or find its data to be wrong and give up. The launcher then ends all
  * others with it. Idea: to leave is a step of the path that replicas have in common. Whoever is about to leave waits
@@ -8,7 +8,7 @@
  *
  * A process that has crashed sleeps in the handler of the signal, with another heap (spare_heap.h). That takes an MPI
  * that still works: a crash in a call of the MPI ends the process at once, as without this file; and so does MPI_Abort
- * in a handler of signals or errors that has come in such a call. */
+ * in a handler of signals that has come in such a call. */
 #ifndef RAMPART_LEAVING_H
 #define RAMPART_LEAVING_H
 
@@ -17,10 +17,10 @@
 /* The last step of MPI_Init. A signal for which the program has a handler of its own is left to it. */
 void begin_leaving(void);
 
-enum way_out { OUT_BY_CRASH, OUT_BY_ABORT, OUT_BY_EXIT };
+enum way_out { OUT_BY_CRASH, OUT_BY_ABORT, OUT_BY_EXIT, OUT_BY_ERROR };
 
-/* The program is about to leave. The number is a signal, that of MPI_Abort, or 0 for exit. Does not return if this
- * replica alone leaves, and the job goes on without its team. */
+/* The program is about to leave. The number is a signal, that of MPI_Abort, 0 for exit, or the class of an error of the
+ * MPI. Does not return if this replica alone leaves, and the job goes on without its team. */
 void leave_with_others(enum way_out way, int number);
 
 /* The job ends now: this process no longer waits for others. */

@@ -1,4 +1,5 @@
 /* See receives.h. */
+#include "handlers.h"
 #include "receives.h"
 
 #include <limits.h>
@@ -369,7 +370,7 @@ static bool is_data_here(struct request *request)
     if (!is_here) {
         if (request->data == MPI_REQUEST_NULL && !request->is_posted)
             return false;
-        request->result = PMPI_Test(&request->data, &is_here, &request->status);
+        request->result = test_keeping_error(&request->data, &is_here, &request->status);
         request->is_here = is_here || request->result != MPI_SUCCESS;
         if (request->is_here && request->wanted_peer != MPI_PROC_NULL)
             see_here(request);
@@ -509,7 +510,7 @@ int finish_receive(struct request *request, MPI_Status *status)
         open_wildcards--;
     request->is_active = false;
     give_status(status, &request->status);
-    return request->result;
+    return raise_kept_error(request->comm, request->result);
 }
 
 static _Noreturn void refuse_to_cancel(void)
@@ -538,7 +539,7 @@ static bool cancel_data(void *what, struct decision *decision)
     int was_cancelled = false;
     if (!request->is_here) {
         PMPI_Cancel(&request->data);
-        request->result = PMPI_Wait(&request->data, &request->status);
+        request->result = wait_keeping_error(&request->data, &request->status);
         PMPI_Test_cancelled(&request->status, &was_cancelled);
         request->is_here = true;
         if (!was_cancelled && request->is_uncertain) {
@@ -587,7 +588,7 @@ static void revoke(struct request *request)
     int was_cancelled = true;
     if (request->is_posted) {
         PMPI_Cancel(&request->data);
-        request->result = PMPI_Wait(&request->data, &request->status);
+        request->result = wait_keeping_error(&request->data, &request->status);
         PMPI_Test_cancelled(&request->status, &was_cancelled);
     }
     if (!was_cancelled) {

@@ -9,6 +9,7 @@
 #include "deaths.h"
 #include "drops.h"
 #include "events.h"
+#include "handlers.h"
 #include "map.h"
 #include "partitions.h"
 #include "requests.h"
@@ -95,6 +96,7 @@ void begin_teams(void)
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_shadow, &shadow_key, NULL);
     begin_drops();
     begin_deaths();
+    begin_handlers();
     if (may_drop())
         begin_commons();
     shadow_begin(teams.team);

@@ -115,6 +115,7 @@ impl Library {
             ("hand_over.c", include_str!("../../../mpi/redmpi/hand_over.c")),
             ("hand_over.h", include_str!("../../../mpi/redmpi/hand_over.h")),
             ("handlers.c", include_str!("../../../mpi/redmpi/handlers.c")),
+            ("handlers.h", include_str!("../../../mpi/redmpi/handlers.h")),
             ("hash.c", include_str!("../../../mpi/redmpi/hash.c")),
             ("hash.h", include_str!("../../../mpi/redmpi/hash.h")),
             ("hash_avx2.c", include_str!("../../../mpi/redmpi/hash_avx2.c")),

@@ -1,4 +1,4 @@
-//! Replicas that leave before the end of the program: by a crash, `MPI_Abort` or `exit`.
+//! Replicas that leave before the end of the program: by a crash, `MPI_Abort`, `exit`, or an error of the MPI.
 
 use serde_json::Value;
 
@@ -50,6 +50,45 @@ fn a_replica_that_crashes_or_leaves_alone_is_dropped_with_its_team() {
             assert_eq!(dropped["team"], replica.parse::<u32>().unwrap(), "{document}");
             assert_eq!((&dropped["rank"], &dropped["why"]), (&2.into(), &why(how).into()), "{document}");
             assert_eq!((&document["stopped"], &document["died"]), (&Value::Null, &Value::Null), "{document}");
+        }
+    }
+}
+
+const FAILS: &str = include_str!("../victims/fails.c");
+
+/// Most programs leave it to the MPI to end the job then. An error that a receive has is compared as a message is.
+#[test]
+fn a_replica_of_which_a_call_of_the_mpi_fails_is_dropped_with_its_team() {
+    for [compiler, _] in libraries() {
+        let Some(job) = Job::built(compiler, "program.c", FAILS) else { continue };
+        let all = [("tag", "calls"), ("target", "error"), ("long,test", "calls"), ("abort,target", "MPI_Abort with 9")];
+        for (how, why) in ways(all) {
+            let (output, document) = job.run(&[], how);
+            assert_eq!((output.code, output.out.as_str()), (Some(0), "sum 570\n"), "{compiler} {how}: {}", output.err);
+            let [dropped] = &document["dropped"].as_array().unwrap()[..] else { panic!("{how}: {document}") };
+            assert_eq!(dropped["team"], 1, "{document}");
+            assert!(how.starts_with("tag") || dropped["why"].as_str().unwrap().contains(why), "{how}: {document}");
+            assert_eq!(document["died"], Value::Null, "{document}");
+        }
+    }
+}
+
+#[test]
+fn an_error_of_the_mpi_in_all_replicas_ends_the_job_as_without_rampart() {
+    for [compiler, _] in libraries() {
+        let Some(job) = Job::built(compiler, "program.c", FAILS) else { continue };
+        let all = [
+            ("all,long,any", "truncated"),
+            ("all,target", "nvalid rank"),
+            ("all,tag", "truncated"),
+            ("all,long,test", "truncated"),
+        ];
+        for (how, name) in ways(all) {
+            let (output, document) = job.run(&[], how);
+            assert!(output.code.is_some_and(|code| code != 0), "{compiler} {how}: {}", output.err);
+            assert_eq!((output.out.as_str(), &document["stopped"]), ("", &Value::Null), "{document}");
+            assert!(document["died"]["error"].as_str().unwrap().contains(name), "{how}: {document}");
+            assert!(document["dropped"].as_array().unwrap().is_empty(), "{how}: {document}");
         }
     }
 }

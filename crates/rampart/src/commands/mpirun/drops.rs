@@ -33,7 +33,7 @@ pub struct Drops {
 }
 
 impl Drops {
-    /// A line of one process: `dropped TEAM at TIME WHY`, `began at TIME`, `leaves WAY NUMBER at TIME`, `asleep` or
+    /// A line of one process: `dropped TEAM at TIME WHY`, `began at TIME`, `leaves WAY NUMBER at TIME WHAT`, `asleep` or
     /// `unfinalized`.
     pub fn see(&mut self, rank: u32, replica: u32, what: &str, rest: &str) {
         match what {
@@ -115,13 +115,16 @@ impl Drops {
     }
 }
 
-/// Reads `WAY NUMBER at TIME` (`mpi/redmpi/leaving.h`).
+/// Reads `WAY NUMBER at TIME`, and what the MPI calls an error (`mpi/redmpi/leaving.h`).
 fn way_out(text: &str) -> Option<String> {
-    let (way, number) = text.split_once(" at ")?.0.split_once(' ')?;
+    let (way, time) = text.split_once(" at ")?;
+    let (way, number) = way.split_once(' ')?;
+    let name = time.split_once(' ').map_or("", |(_, name)| name.trim_end());
     Some(match way {
         "crash" => format!("crashed by signal {number}"),
         "abort" => format!("called MPI_Abort with {number}, unlike the others"),
         "exit" => "ended without MPI_Finalize, unlike the others".to_owned(),
+        "error" => format!("had an error of the MPI, unlike the others ({name})"),
         _ => return None,
     })
 }
@@ -173,6 +176,8 @@ mod tests {
         drops.see(2, 1, "leaves", "swim 11 at 3");
         assert!(drops.lines(5)[1].starts_with("replica 1 of rank 2 crashed by signal 11; team 1 is dropped"));
         assert_eq!(drops.document()[1]["why"], "crashed by signal 11");
+        let error = way_out("error 15 at 38 MPI_ERR_TRUNCATE: message truncated").unwrap();
+        assert_eq!(error, "had an error of the MPI, unlike the others (MPI_ERR_TRUNCATE: message truncated)");
         drops.see(2, 1, "unfinalized", "");
         assert!(drops.unfinalized_lines().next().unwrap().starts_with("replica 1 of rank 2, which had crashed"));
         drops.keep_outlived(5);

@@ -24,12 +24,14 @@ pub struct Lives {
 }
 
 /// How a process ended before its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum How {
     /// It called `exit`, or returned from `main`.
     Left,
     /// By this signal, as it could say itself.
     Crashed(i32),
+    /// By this error of the MPI.
+    Failed(String),
     /// Another replica missed it.
     Lost,
 }
@@ -41,7 +43,7 @@ pub struct EarlyEnd {
     pub replica: u32,
     number: u32,
     how: How,
-    /// All replicas of the rank have crashed.
+    /// All replicas of the rank have crashed, or had an error of the MPI.
     all: bool,
 }
 
@@ -49,6 +51,7 @@ impl Lives {
     /// A line of one process.
     pub fn see(&mut self, rank: u32, replica: u32, what: &str, rest: &str) {
         let (other, time) = rest.split_once("at ").unwrap_or_default();
+        let (time, name) = time.split_once(' ').unwrap_or((time, ""));
         let early = |process, how| time.parse().ok().map(|time| (time, process, how));
         match what {
             "process" => _ = rest.parse().map(|number| self.numbers.insert((rank, replica), number)),
@@ -61,8 +64,12 @@ impl Lives {
                 self.early.extend(other.trim_end().parse().ok().and_then(|other| early((rank, other), How::Lost)));
             }
             "leaves" => {
-                let signal = other.trim_end().strip_prefix("crash ").and_then(|signal| signal.parse().ok());
-                self.early.extend(signal.and_then(|signal| early((rank, replica), How::Crashed(signal))));
+                let how = match other.trim_end().split_once(' ') {
+                    Some(("crash", signal)) => signal.parse().ok().map(How::Crashed),
+                    Some(("error", _)) => Some(How::Failed(name.to_owned())),
+                    _ => None,
+                };
+                self.early.extend(how.and_then(|how| early((rank, replica), how)));
             }
             _ => {}
         }
@@ -76,10 +83,10 @@ impl Lives {
     /// The first process that ended before its time and whose team was not dropped before, as far as that is known.
     pub fn first_end(&self, dropped: &BTreeSet<u32>) -> Option<EarlyEnd> {
         let is_left = |process: &Process| !dropped.contains(&process.1);
-        let &(_, (rank, replica), how) = self.early.iter().find(|(_, process, _)| is_left(process))?;
+        let (_, (rank, replica), how) = self.early.iter().find(|(_, process, _)| is_left(process))?.clone();
         let crashed = |one: &Process| self.early.iter().any(|(_, other, how)| other == one && *how != How::Lost);
         let mut others = self.numbers.keys().filter(|one| one.0 == rank && is_left(one));
-        let all = matches!(how, How::Crashed(_)) && others.all(crashed);
+        let all = matches!(how, How::Crashed(_) | How::Failed(_)) && others.all(crashed);
         Some(EarlyEnd { rank, replica, number: *self.numbers.get(&(rank, replica))?, how, all })
     }
 }
@@ -94,6 +101,12 @@ impl EarlyEnd {
             How::Crashed(signal) if *all => {
                 format!("all replicas of rank {rank} crashed by signal {signal}, replica {replica} first ({process})")
             }
+            How::Failed(name) if *all => {
+                format!(
+                    "all replicas of rank {rank} had an error of the MPI ({name}), replica {replica} first ({process})"
+                )
+            }
+            How::Failed(name) => format!("{who} had an error of the MPI ({name}; {process})"),
             _ => {
                 let by = self.signal(signal).map_or_else(String::new, |signal| format!(" by signal {signal}"));
                 format!("{who} died{by} ({process}); this MPI cannot go on without it")
@@ -104,7 +117,8 @@ impl EarlyEnd {
     pub fn document(&self, signal: Option<i32>) -> Value {
         let Self { rank, replica, number, how, .. } = self;
         let (left, signal) = (*how == How::Left, self.signal(signal));
-        json!({ "rank": rank, "replica": replica, "process": number, "left": left, "signal": signal })
+        let error = if let How::Failed(name) = how { Some(name) } else { None };
+        json!({ "rank": rank, "replica": replica, "process": number, "left": left, "signal": signal, "error": error })
     }
 
     /// The signal by which all replicas of the rank have crashed.
@@ -115,7 +129,7 @@ impl EarlyEnd {
     /// What ended it, as it said itself, or as the launcher does.
     fn signal(&self, said: Option<i32>) -> Option<i32> {
         match self.how {
-            How::Left => None,
+            How::Left | How::Failed(_) => None,
             How::Crashed(signal) => Some(signal),
             How::Lost => said,
         }
@@ -156,6 +170,13 @@ mod tests {
         let line = "all replicas of rank 1 crashed by signal 11, replica 2 first (process 14 on node n7)";
         assert_eq!(lives.first_end(&BTreeSet::new()).unwrap().line("n7", None), line);
         assert_eq!(lives.first_end(&BTreeSet::from([0, 2])).unwrap().number, 13, "of a team that was not dropped");
+        for (replica, time) in [(0, 1702), (1, 1700), (2, 1701)] {
+            lives.see(1, replica, "leaves", &format!("error 6 at {time} MPI_ERR_RANK: invalid rank"));
+        }
+        let end = lives.first_end(&BTreeSet::new()).unwrap();
+        let why = "an error of the MPI (MPI_ERR_RANK: invalid rank), replica 1 first (process 13 on node n7)";
+        assert_eq!(end.line("n7", None), format!("all replicas of rank 1 had {why}"));
+        assert_eq!((&end.document(None)["error"], end.common_crash()), (&json!("MPI_ERR_RANK: invalid rank"), None));
         lives.see(1, 0, "end", "compared 3");
         assert_eq!(lives.ended().iter().copied().collect::<Vec<_>>(), [(0, 0), (0, 1), (1, 0)]);
     }
