@@ -27,16 +27,14 @@ pub fn run_to_status(command: &mut Command, status: i32) -> Result<(), Error> {
     if ended.code() == Some(status) { Ok(()) } else { Err(Error::Failed(shown(command))) }
 }
 
-/// Like [`run`], and passes each line of its standard output to `observer` as well.
-pub fn run_watched(command: &mut Command, mut observer: impl FnMut(&str)) -> Result<(), Error> {
+/// Like [`run`], and passes each line of its standard output to `reader` instead.
+pub fn run_read(command: &mut Command, mut reader: impl FnMut(&str)) -> Result<(), Error> {
     eprintln!("$ {}", shown(command));
     let spawned = command.stdout(Stdio::piped()).spawn();
     let mut child = spawned.map_err(|cause| Error::Start { command: shown(command), cause })?;
     let output = child.stdout.take().expect("standard output is piped");
     for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
-        let line = String::from_utf8_lossy(&line);
-        println!("{line}");
-        observer(&line);
+        reader(&String::from_utf8_lossy(&line));
     }
     let status = child.wait().map_err(|cause| Error::Start { command: shown(command), cause })?;
     judge(command, status)

@@ -2,13 +2,13 @@
 //!
 //! One profile serves all stages, so each dependency is compiled at most twice: once to check, once to run.
 
-use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::Path;
-use std::thread::available_parallelism;
+use std::thread;
 use std::time::Instant;
 
 use crate::error::Error;
-use crate::process::{cargo, run, run_watched};
+use crate::process::{cargo, run, run_read};
 use crate::tally::Tally;
 use crate::{freestanding, fuzz, scenarios, tidy};
 
@@ -55,21 +55,21 @@ fn documents(root: &Path) -> Result<(), Error> {
 }
 
 fn tests(root: &Path) -> Result<(), Error> {
-    let mut total = Tally::default();
-    let mut tests = cargo(root);
-    // Many tests wait for a guard's background work: run one more at once than there are CPUs.
-    let at_once = available_parallelism().map_or(2, NonZero::get) + 1;
-    tests.args(["test", "--workspace", "--no-fail-fast"]).env("RUST_TEST_THREADS", at_once.to_string());
-    let outcome = run_watched(&mut tests, |line| {
-        total += Tally::of(line).unwrap_or_default();
-    });
-    // What the scenarios are built from compiles where the tests do.
-    let checks = scenarios::run_short(root);
-    total += checks.as_ref().copied().unwrap_or_default();
-    println!("\n{total}");
-    // If no test failed, something else did: a test that does not compile, or that ended its whole program.
-    let outcome = outcome.and_then(|()| checks.map(drop));
-    if total.failed > 0 { Err(Error::TestsFailed) } else { outcome }
+    scenarios::build_short(root)?;
+    thread::scope(|scope| {
+        let beside = scope.spawn(|| scenarios::run_short(root));
+        let mut total = Tally::default();
+        let outcome = run_read(cargo(root).args(["test", "--workspace", "--no-fail-fast"]), |line| {
+            println!("{line}");
+            total += Tally::of(line).unwrap_or_default();
+        });
+        let checks = beside.join().unwrap_or_else(|panic| resume_unwind(panic));
+        total += checks.as_ref().copied().unwrap_or_default();
+        println!("\n{total}");
+        // If no test failed, something else did: a test that does not compile, or that ended its whole program.
+        let outcome = outcome.and_then(|()| checks.map(drop));
+        if total.failed > 0 { Err(Error::TestsFailed) } else { outcome }
+    })
 }
 
 /// Runs the proofs of FullestBank with both checkers of schedules, each in a folder of its own: all is compiled for it.
