@@ -31,9 +31,9 @@ uint32_t teams_with_dead(void);
 /* Whether an operation failed because a process is dead. */
 bool is_death(int error);
 
-/* The MPI says to the program that a process of its own team is dead. Does not return if the team is dropped. Else, true
- * if the job is over: at the end of one with a dead process, processes exit without finalizing the MPI, which takes that
- * for deaths. */
+/* The MPI says to the program that a process of its own team is dead. Does not return if the team is dropped. Else,
+ * true if the job is over: at the end of one with a dead process, processes exit without finalizing the MPI, and it
+ * takes that for deaths. */
 bool is_death_of_ended_job(void);
 
 /* A process of another team is dead, says the MPI. Returns when the team is dropped, or the job is over. */

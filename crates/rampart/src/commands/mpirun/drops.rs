@@ -33,8 +33,8 @@ pub struct Drops {
 }
 
 impl Drops {
-    /// A line of one process: `dropped TEAM at TIME WHY`, `began at TIME`, `leaves WAY NUMBER at TIME WHAT`, `asleep` or
-    /// `unfinalized`.
+    /// A line of one process: `dropped TEAM at TIME WHY`, `began at TIME`, `leaves WAY NUMBER at TIME WHAT`, `asleep`,
+    /// or `unfinalized`.
     pub fn see(&mut self, rank: u32, replica: u32, what: &str, rest: &str) {
         match what {
             "began" => {
