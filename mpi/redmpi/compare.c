@@ -6,6 +6,7 @@
 
 #include "connections.h"
 #include "events.h"
+#include "leaving.h"
 #include "log.h"
 #include "timesteps.h"
 
@@ -51,17 +52,30 @@ struct packed pack_regions(const struct region *regions, int count)
     return all;
 }
 
-/* Writes the right bytes where the wrong ones were. Only a single region may have another length than it had. */
-static void unpack_all(struct region *regions, int count, const char *data, size_t bytes)
+/* This replica expects another length than the others: an error has changed what it does. If teams may be dropped, its
+ * own is. */
+static _Noreturn void part_with_others(void)
+{
+    leave_with_others(OUT_BY_ERROR, MPI_ERR_TRUNCATE);
+    leave_path("replica %d of rank %d expects another length than the others: an error has changed what it does",
+               teams.replica, teams.rank);
+}
+
+static size_t room_of(const struct region *regions, int count, const struct testimony *testimony)
 {
     size_t room = 0;
     for (int i = 0; i < count; i++)
         room += regions[i].bytes;
+    return testimony->room > room ? testimony->room : room;
+}
+
+/* Writes the right bytes where the wrong ones were. Only a message may have another length than it had. */
+static void unpack_all(struct region *regions, int count, const char *data, size_t bytes, size_t room)
+{
+    if (count == 1 ? bytes > room : bytes != room)
+        part_with_others();
     if (count == 1)
         regions->bytes = bytes;
-    else if (room != bytes)
-        leave_path("replica %d of rank %d expects another length than the others: an error has changed what it does",
-                   teams.replica, teams.rank);
     for (int i = 0; i < count; i++) {
         unpack(regions[i].buffer, data, regions[i].bytes, regions[i].type);
         data += regions[i].bytes;
@@ -141,7 +155,7 @@ size_t compare(struct region *regions, int count, struct packed *packed, const s
             no_majority(origin->what);
         if (verdict.replacement) {
             bytes = verdict.bytes;
-            unpack_all(regions, count, verdict.replacement, bytes);
+            unpack_all(regions, count, verdict.replacement, bytes, room_of(regions, count, testimony));
             free(verdict.replacement);
         }
     }

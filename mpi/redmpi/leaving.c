@@ -5,6 +5,7 @@
 #include <execinfo.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,14 +68,48 @@ static bool is_of_heap(const void *caller)
     return false;
 }
 
+static sigjmp_buf end_of_stack;
+
+static void stop_at_damage(int signal)
+{
+    (void)signal;
+    siglongjmp(end_of_stack, 1);
+}
+
+/* The kernel ends a process that crashes in the handler of the same signal. */
+static void unblock_crashes(void)
+{
+    sigset_t all;
+    sigemptyset(&all);
+    for (size_t i = 0; i < CRASHES; i++)
+        sigaddset(&all, crashes[i]);
+    pthread_sigmask(SIG_UNBLOCK, &all, NULL);
+}
+
+/* The callers, up to where the stack is damaged. */
+static void find_callers(void *frames[FRAMES])
+{
+    struct sigaction stop = { .sa_handler = stop_at_damage, .sa_flags = SA_ONSTACK }, of_segv, of_bus;
+    memset(frames, 0, FRAMES * sizeof *frames);
+    sigaction(SIGSEGV, &stop, &of_segv);
+    sigaction(SIGBUS, &stop, &of_bus);
+    if (!sigsetjmp(end_of_stack, true)) {
+        unblock_crashes();
+        backtrace(frames, FRAMES);
+    }
+    sigaction(SIGSEGV, &of_segv, NULL);
+    sigaction(SIGBUS, &of_bus, NULL);
+}
+
 /* Whether a call of the MPI, or of this library, has led here. The first frames are those of this file. */
 static bool is_in_mpi(void)
 {
-    void *frames[FRAMES];
-    int count = backtrace(frames, FRAMES), first = 0;
-    while (first < count && comes_from_mpi(frames[first]))
-        first++;
-    for (int i = first; i < count; i++) {
+    static void *frames[FRAMES];
+    int i = 0;
+    find_callers(frames);
+    while (i < FRAMES && frames[i] && comes_from_mpi(frames[i]))
+        i++;
+    for (; i < FRAMES && frames[i]; i++) {
         if (comes_from_mpi(frames[i]) && !is_of_heap(frames[i]))
             return true;
     }
@@ -122,16 +157,6 @@ static void crash_as_usual(int signal, const siginfo_t *info)
     }
     if (info->si_code <= 0)
         raise(signal);
-}
-
-/* The kernel ends a process that crashes in the handler of the same signal. */
-static void unblock_crashes(void)
-{
-    sigset_t all;
-    sigemptyset(&all);
-    for (size_t i = 0; i < CRASHES; i++)
-        sigaddset(&all, crashes[i]);
-    pthread_sigmask(SIG_UNBLOCK, &all, NULL);
 }
 
 /* What the crash has left of its memory is not enough to finalize the MPI. The launcher then ends the other processes,

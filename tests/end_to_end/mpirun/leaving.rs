@@ -11,8 +11,17 @@ const PROGRAM: &str = include_str!("../victims/leaves.c");
 const RESULT: &str = "result 3.0\n";
 
 /// The signals of the crashes.
-const CRASHES: [(&str, i32); 8] =
-    [("null", 11), ("overflow", 11), ("trap", 4), ("assert", 6), ("file", 7), ("zero", 8), ("free", 11), ("malloc", 6)];
+const CRASHES: [(&str, i32); 9] = [
+    ("null", 11),
+    ("smash", 7),
+    ("overflow", 11),
+    ("trap", 4),
+    ("assert", 6),
+    ("file", 7),
+    ("zero", 8),
+    ("free", 11),
+    ("malloc", 6),
+];
 
 /// By day the first of these.
 fn ways<const N: usize>(all: [(&'static str, &'static str); N]) -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -32,8 +41,9 @@ fn a_replica_that_crashes_or_leaves_alone_is_dropped_with_its_team() {
     for [compiler, _] in libraries() {
         let Some(job) = Job::built(compiler, "program.c", PROGRAM) else { continue };
         let all = [
-            ("null", "1"),
+            ("smash", "1"),
             ("abort", "0"),
+            ("null", "2"),
             ("overflow", "2"),
             ("trap", "0"),
             ("assert", "1"),

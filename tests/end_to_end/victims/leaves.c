@@ -23,12 +23,20 @@ static int overflow(int more)
     return overflow(more + 1) + room[0];
 }
 
+/* Where its caller keeps its variables; so the stack cannot be walked either. */
+static void smash(void)
+{
+    *(volatile unsigned long *)__builtin_frame_address(0) = 0x0f0f0f0f0f0f0f0f;
+}
+
 static void leave(const char *how)
 {
     if (!strcmp(how, "null"))
         *(volatile int *)8 = 1;
     if (!strcmp(how, "overflow"))
         depth = overflow(1);
+    if (!strcmp(how, "smash"))
+        smash();
     if (!strcmp(how, "file")) {
         FILE *file = tmpfile();
         ftruncate(fileno(file), 4096);
