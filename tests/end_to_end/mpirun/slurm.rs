@@ -66,7 +66,16 @@ fn replicas_run_under_slurm_on_different_nodes_and_end_together() {
     let document: Value = serde_json::from_str(&output.err[begin..]).unwrap();
     assert_eq!((&document["replaced"], &document["crowded_nodes"]), (&1.into(), &json!({})), "{document}");
     assert_eq!(document["erring_nodes"], json!({ "n3": 1 }), "by Slurm's name: {document}");
-    let output = nodes.run(&job, &["-N3", "--ntasks-per-node=2"], &["--replicas", "3"], "dies");
+    let three = ["--replicas", "3"];
+    for (call, argument, team) in [("call:at=7,rank=1,replica=2,change=skip", "0", 2), ("", "dies", 1)] {
+        let inject = ["--inject", call];
+        let options = [&three[..], if call.is_empty() { &[] } else { &inject }].concat();
+        let output = nodes.run(&job, &["-N3", "--ntasks-per-node=2"], &options, argument);
+        assert_eq!((output.code, output.out.as_str()), (Some(0), "sum 2380, it is set\n"), "{output:?}");
+        assert!(output.err.contains(&format!("team {team} is dropped")), "{output:?}");
+    }
+    let stops = [&three[..], &["--on-divergence", "stop"]].concat();
+    let output = nodes.run(&job, &["-N3", "--ntasks-per-node=2"], &stops, "dies");
     assert!(output.err.contains("replica 1 of rank 1 died"), "it does not wait for ever: {output:?}");
     let output = nodes.run(&job, &["-N3", "--ntasks-per-node=2"], &["--launcher-option=--mpi=none"], "0");
     assert!(output.code == Some(1) && output.err.contains("each process as a job of its own"), "{output:?}");
