@@ -70,10 +70,11 @@ static bool is_of_heap(const void *caller)
 
 static sigjmp_buf end_of_stack;
 
-static void stop_at_damage(int signal)
+static void stop_at_damage(int number)
 {
-    (void)signal;
-    siglongjmp(end_of_stack, 1);
+    if (pthread_equal(pthread_self(), teams.thread))
+        siglongjmp(end_of_stack, 1);
+    signal(number, SIG_DFL);
 }
 
 /* The kernel ends a process that crashes in the handler of the same signal. */
@@ -86,11 +87,10 @@ static void unblock_crashes(void)
     pthread_sigmask(SIG_UNBLOCK, &all, NULL);
 }
 
-/* The callers, up to where the stack is damaged. */
+/* The callers of one that has crashed, up to where the stack is damaged. */
 static void find_callers(void *frames[FRAMES])
 {
     struct sigaction stop = { .sa_handler = stop_at_damage, .sa_flags = SA_ONSTACK }, of_segv, of_bus;
-    memset(frames, 0, FRAMES * sizeof *frames);
     sigaction(SIGSEGV, &stop, &of_segv);
     sigaction(SIGBUS, &stop, &of_bus);
     if (!sigsetjmp(end_of_stack, true)) {
@@ -102,11 +102,15 @@ static void find_callers(void *frames[FRAMES])
 }
 
 /* Whether a call of the MPI, or of this library, has led here. The first frames are those of this file. */
-static bool is_in_mpi(void)
+static bool is_in_mpi(enum way_out way)
 {
     static void *frames[FRAMES];
     int i = 0;
-    find_callers(frames);
+    memset(frames, 0, sizeof frames);
+    if (way == OUT_BY_CRASH)
+        find_callers(frames);
+    else
+        backtrace(frames, FRAMES);
     while (i < FRAMES && frames[i] && comes_from_mpi(frames[i]))
         i++;
     for (; i < FRAMES && frames[i]; i++) {
@@ -120,7 +124,7 @@ static bool is_in_mpi(void)
  * known here; with them, a death in the process's team may be the reason. */
 static bool may_wait(enum way_out way)
 {
-    return is_injected || is_handling_error() || (way == OUT_BY_ABORT && outlives_deaths()) || !is_in_mpi();
+    return is_injected || is_handling_error() || (way == OUT_BY_ABORT && outlives_deaths()) || !is_in_mpi(way);
 }
 
 static void tell_way_out(enum way_out way, int number)
@@ -176,6 +180,9 @@ static void see_crash(int signal, siginfo_t *info, void *context)
         unblock_crashes();
         leave_with_others(OUT_BY_CRASH, signal);
     }
+    /* The launcher may end the others before they can say who is missing. */
+    if (!teams.is_quiet && !is_leaving)
+        tell("crashes %d at %lld", signal, event_time());
     crash_as_usual(signal, info);
 }
 
@@ -241,7 +248,7 @@ void begin_leaving(void)
     if (!may_drop() || !give_stack())
         return;
     /* What it loads at first cannot be loaded in a handler. */
-    is_in_mpi();
+    is_in_mpi(OUT_BY_EXIT);
     for (size_t i = 0; i < CRASHES; i++) {
         struct sigaction own = { .sa_sigaction = see_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK };
         sigaction(crashes[i], NULL, &before[i]);

@@ -138,10 +138,10 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
     return result;
 }
 
-/* Each process sends to each, and receives. MPICH 4.0 waits at the end, first until its messages have left, then for
- * all other processes, and takes no messages there: a process that got there early would keep those of others from
- * leaving if there are more than their way has room for. Messages keep their order: all earlier ones have left then. */
-static void empty_ways(void)
+/* Each process sends an empty message to each, and waits for those of all. Messages keep their order, so all earlier
+ * ones have arrived then. In MPI_Finalize, MPICH 4.0 waits until its messages have left, and then for all other
+ * processes without taking messages: one that came there early would keep messages of others from leaving. */
+static void flush_messages(void)
 {
     int size, are_done = 0;
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -164,7 +164,7 @@ int finalize_mpi(void)
     /* Open MPI 5.0.11 may wait for a dead process there for ever. Its launcher accepts that none finalizes. */
     if (outlives_deaths())
         return MPI_SUCCESS;
-    empty_ways();
+    flush_messages();
     fflush(stdout);
     int before = dup(STDOUT_FILENO), nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
     dup2(nothing, STDOUT_FILENO);

@@ -96,7 +96,7 @@ fn an_error_of_the_mpi_in_all_replicas_ends_the_job_as_without_rampart() {
         for (how, name) in ways(all) {
             let (output, document) = job.run(&[], how);
             assert!(output.code.is_some_and(|code| code != 0), "{compiler} {how}: {}", output.err);
-            assert_eq!((output.out.as_str(), &document["stopped"]), ("", &Value::Null), "{document}");
+            assert!(!output.out.contains("sum") && document["stopped"].is_null(), "{document}");
             assert!(document["died"]["error"].as_str().unwrap().contains(name), "{how}: {document}");
             assert!(document["dropped"].as_array().unwrap().is_empty(), "{how}: {document}");
         }
@@ -140,7 +140,8 @@ fn a_crash_in_a_call_of_the_mpi_ends_the_job_and_is_named() {
         let Some(job) = Job::built(compiler, "program.c", PROGRAM) else { continue };
         let (output, document) = job.run(&[], "buffer:1");
         let died = &document["died"];
-        assert_eq!((&died["rank"], &died["replica"]), (&2.into(), &1.into()), "{document}");
+        let named = [&died["rank"], &died["replica"], &died["signal"]];
+        assert_eq!(named, [2, 1, 11].map(Value::from).each_ref(), "{document}");
         assert!(output.code.is_some_and(|code| code != 0), "{}", output.err);
         let (output, document) = job.run(&[], "handler:1");
         assert_eq!(output.code, Some(7), "{document}");

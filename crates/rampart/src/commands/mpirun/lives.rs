@@ -63,6 +63,10 @@ impl Lives {
             "lost" => {
                 self.early.extend(other.trim_end().parse().ok().and_then(|other| early((rank, other), How::Lost)));
             }
+            "crashes" => {
+                let signal = other.trim_end().parse().ok();
+                self.early.extend(signal.and_then(|signal| early((rank, replica), How::Crashed(signal))));
+            }
             "leaves" => {
                 let how = match other.trim_end().split_once(' ') {
                     Some(("crash", signal)) => signal.parse().ok().map(How::Crashed),
@@ -84,9 +88,10 @@ impl Lives {
     pub fn first_end(&self, dropped: &BTreeSet<u32>) -> Option<EarlyEnd> {
         let is_left = |process: &Process| !dropped.contains(&process.1);
         let (_, (rank, replica), how) = self.early.iter().find(|(_, process, _)| is_left(process))?.clone();
-        let crashed = |one: &Process| self.early.iter().any(|(_, other, how)| other == one && *how != How::Lost);
+        let says_why = |how: &How| matches!(how, How::Crashed(_) | How::Failed(_));
+        let crashed = |one: &Process| self.early.iter().any(|(_, other, how)| other == one && says_why(how));
         let mut others = self.numbers.keys().filter(|one| one.0 == rank && is_left(one));
-        let all = matches!(how, How::Crashed(_) | How::Failed(_)) && others.all(crashed);
+        let all = says_why(&how) && others.all(crashed);
         Some(EarlyEnd { rank, replica, number: *self.numbers.get(&(rank, replica))?, how, all })
     }
 }
@@ -159,6 +164,9 @@ mod tests {
         lives.see(0, 1, "left", "at 1999");
         let line = "replica 1 of rank 0 ended without MPI_Finalize (process 11 on node n7)";
         assert_eq!(lives.first_end(&BTreeSet::new()).unwrap().line("n7", Some(9)), line);
+        lives.see(0, 0, "crashes", "7 at 1998");
+        let line = "replica 0 of rank 0 died by signal 7 (process 10 on node n7); this MPI cannot go on without it";
+        assert_eq!(lives.first_end(&BTreeSet::new()).unwrap().line("n7", None), line);
         // Two of three replicas have crashed; then the third one has.
         lives.see(1, 2, "process", "14");
         lives.see(1, 0, "leaves", "crash 11 at 1900");
