@@ -80,8 +80,9 @@ impl<T> LiveBlocks<T> {
         let (chunk, places) = parts(first, order).next()?;
         let number = *self.chunks.get(&chunk)?.get(places.start)?;
         let block = self.blocks.get(usize::try_from(number.checked_sub(1)?).ok()?)?.as_ref()?;
-        let mut frames = parts(first, order).flat_map(|(chunk, places)| self.chunks.get(&chunk).map(|c| &c[places]));
-        let is_whole = block.left == order.frames() && frames.all(|owners| owners.iter().all(|owner| *owner == number));
+        let mut chunks = parts(first, order).map(|(chunk, places)| Some(&self.chunks.get(&chunk)?[places]));
+        let is_owner = |owners: &[u32]| owners.iter().all(|owner| *owner == number);
+        let is_whole = block.left == order.frames() && chunks.all(|owners| owners.is_some_and(is_owner));
         if !is_whole || !passes(&block.value) {
             return None;
         }
@@ -154,6 +155,10 @@ mod tests {
         blocks.insert(frame(8), order(2), 2);
         release(&mut blocks, 11, 0);
         assert_eq!(blocks.take_whole(frame(8), order(2), |_| true), None);
+        let last = CHUNK as u64 - 4;
+        blocks.insert(frame(last), order(2), 3);
+        assert_eq!(blocks.take_whole(frame(last + 1), order(2), |_| true), None, "nothing is known of the next chunk");
+        assert_eq!(release(&mut blocks, last, 0), (true, vec![]), "its other frames are still in use");
     }
 
     /// The last frames of one chunk and the first of the next.
