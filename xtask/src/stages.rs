@@ -2,6 +2,7 @@
 //!
 //! One profile serves all stages, so each dependency is compiled at most twice: once to check, once to run.
 
+use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
@@ -59,7 +60,11 @@ fn tests(root: &Path) -> Result<(), Error> {
     thread::scope(|scope| {
         let beside = scope.spawn(|| scenarios::run_short(root));
         let mut total = Tally::default();
-        let outcome = run_read(cargo(root).args(["test", "--workspace", "--no-fail-fast"]), |line| {
+        let mut tests = cargo(root);
+        // Many tests wait for a guard's background work: run one more at once than there are CPUs.
+        let at_once = thread::available_parallelism().map_or(2, NonZero::get) + 1;
+        tests.args(["test", "--workspace", "--no-fail-fast"]).env("RUST_TEST_THREADS", at_once.to_string());
+        let outcome = run_read(&mut tests, |line| {
             println!("{line}");
             total += Tally::of(line).unwrap_or_default();
         });
