@@ -1,14 +1,14 @@
 /* A replica that leaves before the end of the program: it crashes, calls MPI_Abort or exit, or a call of the MPI fails.
  *
  * Problem: an error often makes one replica crash, or find its data to be wrong and give up. The launcher then ends all
- * others with it. Idea: to leave is a step of the path that replicas have in common. Whoever is about to leave waits
+ * others with it. Idea: to leave is like one more call that all replicas must make. Whoever is about to leave waits
  * until all replicas of its rank are about to, and leaves then. If the others go on, its team is dropped instead, as
  * one that made other calls than they did; the process sleeps until the job ends. Why this way: the MPI never learns of
  * it, so that it works with any MPI.
  *
  * A process that has crashed sleeps in the handler of the signal, with another heap (spare_heap.h). That takes an MPI
  * that still works: a crash in a call of the MPI ends the process at once, as without this file; and so does MPI_Abort
- * in a handler of signals that has come in such a call. */
+ * in a handler of a signal that has interrupted such a call. */
 #ifndef RAMPART_LEAVING_H
 #define RAMPART_LEAVING_H
 

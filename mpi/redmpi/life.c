@@ -138,9 +138,9 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
     return result;
 }
 
-/* Each process sends an empty message to each, and waits for those of all. Messages keep their order, so all earlier
- * ones have arrived then. In MPI_Finalize, MPICH 4.0 waits until its messages have left, and then for all other
- * processes without taking messages: one that came there early would keep messages of others from leaving. */
+/* Each process sends an empty message to each, and waits for those of all. In MPI_Finalize, MPICH 4.0 waits until its
+ * messages have left, and then for all other processes without receiving any: one that got there early would keep the
+ * messages of others from leaving. Between two processes, MPICH sends in order, so all small ones have left then. */
 static void flush_messages(void)
 {
     int size, are_done = 0;

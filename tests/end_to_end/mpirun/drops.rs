@@ -82,3 +82,15 @@ fn what_was_sent_to_a_team_that_is_dropped_keeps_no_process_from_its_end() {
         assert!(output.err.contains(&format!("team {replica} is dropped")), "{}", output.err);
     }
 }
+
+/// What the team that decided had decided can let the others wait for ever.
+#[test]
+fn a_job_that_stands_still_without_a_team_is_ended() {
+    let stuck = include_str!("../victims/stuck.c");
+    let Some(job) = libraries().into_iter().find_map(|[c, _]| Job::built(c, "stuck.c", stuck)) else { return };
+    let (output, document) = job.run(&["--patience", "1"], "");
+    assert_eq!(output.code, Some(1), "{}", output.err);
+    assert!(document["stopped"].as_str().is_some_and(|why| why.contains("stands still")), "{document}");
+    assert_eq!((&document["dropped"][0]["team"], &document["died"]), (&0.into(), &Value::Null), "{document}");
+    assert!(output.err.contains("a deadlock: ranks 0, 1, 2, 3 wait for each other"), "{}", output.err);
+}

@@ -74,15 +74,18 @@ pub fn run(arguments: &MpirunArguments, store: Option<PathBuf>) -> Result<u8, Er
     let job = ChildProgram::start(command)?;
     // Whatever happens now: what the replicas write is kept until it is in place.
     folder.disable_cleanup(true);
-    let standstill = Standstill::of(&path, arguments.n.get() * arguments.replicas, arguments.patience);
+    let mut standstill = Standstill::of(&path, arguments.n.get(), arguments.replicas, arguments.patience);
     let mut drops = DropWatch::of(&path, arguments);
-    let (ProgramEnd { status, was_asked }, printed) = wait(job, &mut output, undecided, standstill, &mut drops)?;
+    let (ProgramEnd { status, was_asked }, printed) = wait(job, &mut output, undecided, &mut standstill, &mut drops)?;
     let mut report = JobReport::read(&path)?;
     report.drops.keep_outlived(arguments.replicas);
     let own_end = report.own_end().filter(|_| arguments.on_death == OnDeath::Drop);
     if own_end.is_some() {
         // That processes which had not ended then missed the others is no reason of its own.
         report.stopped = None;
+    }
+    if let Some(why) = standstill.stops() {
+        report.stopped.get_or_insert_with(|| why.to_owned());
     }
     drops.news(&report.drops).iter().for_each(|line| eprintln!("rampart: {line}"));
     output.leave_out(&report.drops.teams());
@@ -159,12 +162,12 @@ fn signal_of(status: ExitStatus, is_of_open_mpi: bool) -> Option<i32> {
 }
 
 /// Waits for the job, passes on what it prints, and says if it stands still. Ends it where what it prints is undecided
-/// or cannot be passed on.
+/// or cannot be passed on, and where it stands still without a team.
 fn wait(
     job: ChildProgram,
     output: &mut JobOutput,
     undecided: Undecided,
-    mut standstill: Standstill,
+    standstill: &mut Standstill,
     drops: &mut DropWatch,
 ) -> Result<(ProgramEnd, std::io::Result<()>), Error> {
     let mut printed = Ok(());
@@ -183,7 +186,12 @@ fn wait(
         standstill.look().into_iter().flatten().for_each(|line| eprintln!("rampart: {line}"));
         let is_wrong = undecided == Undecided::Nothing && output.undecided().is_some();
         let is_aborted = news.is_some_and(|news| news.is_aborted);
-        if is_wrong || is_aborted || printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let is_stuck = standstill.stops().is_some();
+        if is_wrong || is_aborted || is_stuck || printed.is_err() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     })?;
     Ok((end, printed))
 }

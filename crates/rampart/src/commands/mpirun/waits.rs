@@ -3,7 +3,8 @@
 //! **Problem.** A program in which each rank waits for another one stands still for ever, and nobody says why.
 //! **Idea.** A process that has waited in one call for long leaves a file that says for what (`mpi/redmpi/waits.h`).
 //! When all processes that have not ended have one, that is said, once. **Why this way.** It is said only: a message
-//! that is on its way for long looks the same, so such a job is not ended.
+//! that is on its way for long looks the same, so such a job is not ended. But where a team was dropped, it is: what
+//! that team had decided before can let the others wait for ever, and nobody may be there to end the job.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,29 +28,41 @@ struct Wait {
     tag: Option<u32>,
 }
 
-/// By rank and replica.
-type Waits = BTreeMap<(u32, u32), Wait>;
+/// A rank and its replica.
+type Process = (u32, u32);
+
+type Waits = BTreeMap<Process, Wait>;
 
 /// Looks for a job that stands still.
 pub struct Standstill {
     folder: PathBuf,
-    processes: usize,
+    ranks: u32,
+    replicas: u32,
     patience: u32,
     next: Instant,
     before: Waits,
     is_told: bool,
+    /// Why the job is to be ended.
+    stops: Option<String>,
 }
 
 impl Standstill {
-    pub fn of(folder: &Path, processes: u32, patience: u32) -> Self {
+    pub fn of(folder: &Path, ranks: u32, replicas: u32, patience: u32) -> Self {
         Self {
             folder: folder.to_owned(),
-            processes: processes as usize,
+            ranks,
+            replicas,
             patience,
             next: Instant::now() + PAUSE,
             before: Waits::new(),
             is_told: false,
+            stops: None,
         }
+    }
+
+    /// Why the job is to be ended, if it is.
+    pub fn stops(&self) -> Option<&str> {
+        self.stops.as_deref()
     }
 
     /// What is to be said, if it was not said yet.
@@ -61,11 +74,24 @@ impl Standstill {
         let waits = read(&self.folder);
         let is_still = !waits.is_empty() && waits == self.before;
         self.before = waits;
-        let report = if is_still { JobReport::read(&self.folder).ok()? } else { return None };
-        let ended: BTreeSet<_> = report.lives.ended().iter().filter(|one| !self.before.contains_key(one)).collect();
-        self.is_told = self.before.len() + ended.len() == self.processes;
+        let mut report = if is_still { JobReport::read(&self.folder).ok()? } else { return None };
+        report.drops.keep_outlived(self.replicas);
+        let dropped = report.drops.teams();
+        let is_left = |process: &Process| !dropped.contains(&process.1);
+        let waits: Waits =
+            self.before.iter().filter(|(one, _)| is_left(one)).map(|(one, wait)| (*one, wait.clone())).collect();
+        let ended = report.lives.ended().iter().filter(|one| is_left(one) && !waits.contains_key(one));
+        let ended: BTreeSet<Process> = ended.copied().collect();
+        let processes = self.ranks as usize * (self.replicas as usize - dropped.len());
+        self.is_told = !waits.is_empty() && waits.len() + ended.len() == processes;
+        if self.is_told && !dropped.is_empty() {
+            self.stops =
+                Some("the job stands still, and a team was dropped: what that had decided may be why".to_owned());
+        }
+        let end = if dropped.is_empty() { "Ctrl-C ends the job" } else { "the job is ended" };
         let ranks = ended.iter().map(|(rank, _)| *rank).collect();
-        self.is_told.then(|| lines(&self.before, &ranks, self.patience))
+        let head = format!("nothing has gone on for {} s, and all ranks wait; {end}", self.patience);
+        self.is_told.then(|| std::iter::once(head).chain(lines(&waits, &ranks)).collect())
     }
 }
 
@@ -99,14 +125,15 @@ impl Wait {
     }
 }
 
-fn lines(waits: &Waits, ended: &BTreeSet<u32>, patience: u32) -> Vec<String> {
+/// What ranks wait for.
+fn lines(waits: &Waits, ended: &BTreeSet<u32>) -> Vec<String> {
     // The replicas of a rank wait for the same.
     let mut ranks: BTreeMap<u32, &Wait> = BTreeMap::new();
     for (&(rank, _), wait) in waits {
         ranks.entry(rank).or_insert(wait);
     }
-    let mut lines = vec![format!("nothing has gone on for {patience} s, and all ranks wait; Ctrl-C ends the job")];
-    lines.extend(ranks.iter().take(MOST_LINES).map(|(rank, wait)| format!("rank {rank} {}", wait.words())));
+    let line = |(rank, wait): (&u32, &&Wait)| format!("rank {rank} {}", wait.words());
+    let mut lines: Vec<String> = ranks.iter().take(MOST_LINES).map(line).collect();
     if ranks.len() > MOST_LINES {
         lines.push(format!("and {} more ranks wait", ranks.len() - MOST_LINES));
     }
@@ -152,7 +179,7 @@ mod tests {
     fn a_job_stands_still_when_all_wait_that_have_not_ended_and_nothing_changes() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
-        let mut standstill = Standstill::of(folder.path(), 4, 60);
+        let mut standstill = Standstill::of(folder.path(), 2, 2, 60);
         let mut look = || {
             standstill.next = Instant::now();
             standstill.look()
@@ -165,8 +192,10 @@ mod tests {
         assert_eq!((look(), look()), (None, None), "it is about to say that it waits");
         write("waits.1.1", "message rank 0 tag 7\n");
         assert_eq!(look(), None, "it may go on at once");
-        assert_eq!(look().unwrap().len(), 3);
-        assert_eq!(look(), None, "once");
+        let said = look().unwrap();
+        assert_eq!(said[0], "nothing has gone on for 60 s, and all ranks wait; Ctrl-C ends the job");
+        assert_eq!((said.len(), look()), (3, None), "once");
+        assert_eq!(standstill.stops(), None);
         fs::remove_file(folder.path().join("waits.1.1")).unwrap();
         write("events.1.1", "begin n7\nend compared 3\n");
         let mut other = Standstill { is_told: false, ..standstill };
@@ -177,6 +206,25 @@ mod tests {
     }
 
     #[test]
+    fn a_job_that_stands_still_after_a_drop_is_ended_whatever_the_dropped_team_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        let mut standstill = Standstill::of(folder.path(), 2, 3, 60);
+        for place in ["0.1", "0.2", "1.1"] {
+            write(&format!("waits.{place}"), "message rank 0 tag 7\n");
+        }
+        write("events.1.2", "dropped 0 at 5 it made other calls than the others\nend compared 3\n");
+        let mut look = || {
+            standstill.next = Instant::now();
+            standstill.look()
+        };
+        assert_eq!(look(), None, "it may go on at once");
+        let said = look().unwrap();
+        assert_eq!(said[0], "nothing has gone on for 60 s, and all ranks wait; the job is ended");
+        assert!(standstill.stops().unwrap().starts_with("the job stands still"));
+    }
+
+    #[test]
     fn each_rank_says_for_whom_it_waits() {
         let all = waits(&[
             (0, "MPI_Barrier rank -1 tag -1"),
@@ -184,10 +232,9 @@ mod tests {
             (2, "message rank -1 tag -1"),
             (4, "MPI_Send rank 1 tag 0"),
         ]);
-        let said = lines(&all, &BTreeSet::from([3]), 60);
-        assert_eq!(said[0], "nothing has gone on for 60 s, and all ranks wait; Ctrl-C ends the job");
+        let said = lines(&all, &BTreeSet::from([3]));
         assert_eq!(
-            said[1..],
+            said,
             [
                 "rank 0 waits in MPI_Barrier",
                 "rank 1 waits for a message of rank 3, tag 7",
@@ -197,8 +244,8 @@ mod tests {
             ]
         );
         let itself = waits(&[(1, "message rank 1 tag 7")]);
-        let said = lines(&itself, &BTreeSet::from([0, 2]), 60);
-        assert_eq!(said[2..], ["2 ranks have ended, such as rank 0", "a deadlock: rank 1 waits for itself"]);
+        let said = lines(&itself, &BTreeSet::from([0, 2]));
+        assert_eq!(said[1..], ["2 ranks have ended, such as rank 0", "a deadlock: rank 1 waits for itself"]);
         assert_eq!((Wait::parse("MPI_Barrier rank -1 tag"), Wait::parse("MPI_Barrier rank -1 tag -1")), (None, None));
     }
 
@@ -207,11 +254,11 @@ mod tests {
         let next = |rank: u32| format!("message rank {} tag 1", if rank == 11 { 4 } else { rank + 1 });
         let texts: Vec<String> = (0..12).map(next).collect();
         let all: Vec<(u32, &str)> = (0..).zip(&texts).map(|(rank, text)| (rank, text.as_str())).collect();
-        let said = lines(&waits(&all), &BTreeSet::new(), 60);
-        assert_eq!(said.len(), 1 + 8 + 2);
-        assert_eq!(said[9], "and 4 more ranks wait");
-        assert_eq!(said[10], "a deadlock: ranks 4, 5, 6, 7, 8, 9, 10, 11 wait for each other in a circle");
-        let said = lines(&waits(&all[..6]), &BTreeSet::new(), 60);
+        let said = lines(&waits(&all), &BTreeSet::new());
+        assert_eq!(said.len(), 8 + 2);
+        assert_eq!(said[8], "and 4 more ranks wait");
+        assert_eq!(said[9], "a deadlock: ranks 4, 5, 6, 7, 8, 9, 10, 11 wait for each other in a circle");
+        let said = lines(&waits(&all[..6]), &BTreeSet::new());
         assert!(said.iter().all(|line| !line.contains("circle")), "{said:?}");
     }
 }
