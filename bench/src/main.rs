@@ -72,7 +72,7 @@ const BENCHES: [Bench; 19] = [
     ),
     (
         "redmpi-faults",
-        "LIST [runs=N] [odds=X [replica=K]] [replicas=R] [mpi=NAME] [seed=S] [rampart=FILE] what becomes of flips in messages of the programs of a list, beside 3.7.2 of Fiala15: 100 runs with one flip each",
+        "LIST [runs=N] [odds=X [replica=K] | change=WORD] [replicas=R] [mpi=NAME] [seed=S] [rampart=FILE] what becomes of flips in messages of the programs of a list, or of calls that are other ones, beside 3.7.2 of Fiala15: 100 runs with one flip each",
         redmpi::faults::run,
     ),
     (

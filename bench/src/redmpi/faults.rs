@@ -1,4 +1,4 @@
-//! `redmpi-faults`: what becomes of flips in messages, beside [Fiala15, 3.7.2].
+//! `redmpi-faults`: what becomes of flips in messages, and of calls that are other ones, beside [Fiala15, 3.7.2].
 //!
 //! **Problem.** Replicas must correct each wrong message, or stop the job; a wrong result must never come out.
 //! **Idea.** A program runs many times, each time with other flips. What it prints is compared with what it prints
@@ -22,13 +22,15 @@ const LIMIT: &str = "600";
 const CLEAN_RUNS: usize = 3;
 const MORE_CLEAN_RUNS: usize = 20;
 
-/// What is flipped in each run.
-#[derive(Clone, Copy)]
-enum Flips {
-    /// One bit, in a message, a rank and a replica that are drawn anew.
-    One,
-    /// A bit in each message with a probability of 1/odds, in one replica or in all.
-    Many { odds: u64, replica: Option<u64> },
+/// What is wrong in each run.
+#[derive(Clone)]
+enum Fault {
+    /// One bit is flipped, in a message, a rank and a replica that are drawn anew.
+    Flip,
+    /// A bit is flipped in each message with a probability of 1/odds, in one replica or in all.
+    Flips { odds: u64, replica: Option<u64> },
+    /// One send is another call, in a rank and a replica that are drawn anew: a word of `--inject call:change=`.
+    Call(String),
 }
 
 struct Campaign {
@@ -37,13 +39,13 @@ struct Campaign {
     runs: usize,
     replicas: u64,
     seed: u64,
-    flips: Flips,
+    fault: Fault,
 }
 
-/// Runs the programs of a list with flips, and prints a row for each.
+/// Runs the programs of a list with faults, and prints a row for each.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let (mut runs, mut mpi, mut replicas, mut seed) = (100, "openmpi".to_owned(), 3, 1);
-    let (mut odds, mut replica, mut list, mut rampart) = (None, None, None, None);
+    let (mut odds, mut replica, mut list, mut rampart, mut change) = (None, None, None, None, None);
     for argument in arguments {
         let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{argument} has no number"));
         match argument.split_once('=') {
@@ -52,16 +54,18 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
             Some(("replicas", text)) => replicas = number(text)?,
             Some(("seed", text)) => seed = number(text)?,
             Some(("odds", text)) => odds = Some(number(text)?),
+            Some(("change", word)) => change = Some(word.to_owned()),
             Some(("rampart", path)) => rampart = Some(PathBuf::from(path)),
             Some(("replica", text)) => replica = Some(number(text)?),
             _ => list = Some(PathBuf::from(argument)),
         }
     }
-    let flips = odds.map_or(Flips::One, |odds| Flips::Many { odds, replica });
+    let flips = odds.map_or(Fault::Flip, |odds| Fault::Flips { odds, replica });
+    let fault = change.map_or(flips, Fault::Call);
     let programs = listed(&list.ok_or("name a list of programs: NAME RANKS PROGRAM [ARGUMENT...]")?)?;
     let rampart = rampart.map_or_else(build_rampart, Ok)?;
-    let campaign = Campaign { rampart, mpi, runs, replicas, seed, flips };
-    println!("{runs} runs of each program with a flip, {replicas} replicas, {}, seed {seed}", campaign.mpi);
+    let campaign = Campaign { rampart, mpi, runs, replicas, seed, fault };
+    println!("{runs} runs of each program with a fault, {replicas} replicas, {}, seed {seed}", campaign.mpi);
     println!("{}", Counts::HEAD);
     let (mut all, mut faults) = ([0; 10], 0);
     for program in &programs {
@@ -136,45 +140,46 @@ impl Campaign {
         while counts.runs < self.runs as u64 {
             tries += 1;
             if tries > 3 * self.runs {
-                return Err(format!("{}: most runs have no flip", program.name));
+                return Err(format!("{}: most runs have no fault", program.name));
             }
             let mut below = |limit: u64| {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 (random >> 33) % limit.max(1)
             };
-            let flips = match self.flips {
-                Flips::One => {
-                    let (at, rank) = (1 + below(messages), below(program.ranks as u64));
-                    format!("flip:at={at},rank={rank},replica={},seed={}", below(self.replicas), below(1 << 20))
-                }
-                Flips::Many { odds, replica } => {
+            let seed = below(1 << 20);
+            let (at, rank) = (1 + below(messages), below(program.ranks as u64));
+            let anywhere = format!("at={at},rank={rank},replica={}", below(self.replicas));
+            let fault = match &self.fault {
+                Fault::Flip => format!("flip:{anywhere},seed={seed}"),
+                Fault::Flips { odds, replica } => {
                     let replica = replica.map_or_else(String::new, |replica| format!(",replica={replica}"));
-                    format!("flip:odds={odds},seed={}{replica}", below(1 << 20))
+                    format!("flip:odds={odds},seed={seed}{replica}")
                 }
+                Fault::Call(change) => format!("call:{anywhere},change={change}"),
             };
             let before = counts.faults();
-            let job = self.job(program, Some(&flips))?;
+            let job = self.job(program, Some(&fault))?;
             if job.report.is_some() && !expected.is(&job.words) {
                 let more = (0..MORE_CLEAN_RUNS).map(|_| self.job(program, None)).collect::<Result<Vec<_>, _>>()?;
                 expected.leave_out_what_varies(&more);
             }
             counts.see(&job, &expected);
             if counts.faults() > before {
-                println!("look at {} with --inject {flips}", program.name);
+                println!("look at {} with --inject {fault}", program.name);
             }
         }
         Ok(counts)
     }
 
-    fn job(&self, program: &Program, flips: Option<&str>) -> Result<Ran, String> {
+    fn job(&self, program: &Program, fault: Option<&str>) -> Result<Ran, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let rampart = self.rampart.canonicalize().map_err(|error| error.to_string())?;
         let mut command = Command::new("timeout");
         command.args(["--kill-after=20", LIMIT]).arg(rampart).args(["mpirun", "--json", "-n"]);
         command.args([&program.ranks.to_string(), "--replicas", &self.replicas.to_string()]);
         command.arg(format!("--launcher=mpirun.{}", self.mpi));
-        if let Some(flips) = flips {
-            command.args(["--inject", flips]);
+        if let Some(fault) = fault {
+            command.args(["--inject", fault]);
         }
         command.arg("--").args(&program.command).current_dir(folder.path()).stdin(Stdio::null());
         command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
@@ -252,9 +257,9 @@ impl Counts {
 }
 
 /// Whether no mismatch tells of a flip in a message between ranks. One in what a rank gives to a collective operation
-/// may be lost there, as in a maximum.
+/// may be lost there, as in a maximum. A call that is another one flips no bit.
 fn is_missed(flip: &Value, mismatches: &[Value]) -> bool {
-    let is_message = flip["to"].is_u64() && flip["tag"].is_u64();
+    let is_message = flip["to"].is_u64() && flip["tag"].is_u64() && flip["bit"].is_u64();
     is_message
         && !mismatches.iter().any(|one| {
             let is_named = one["wrong_replicas"].as_array().is_some_and(|list| list.contains(&flip["replica"]));
