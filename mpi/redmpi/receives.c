@@ -1,5 +1,4 @@
 /* See receives.h. */
-#include "handlers.h"
 #include "receives.h"
 
 #include <limits.h>
@@ -11,6 +10,7 @@
 #include "drops.h"
 #include "early.h"
 #include "events.h"
+#include "handlers.h"
 #include "heap.h"
 #include "history.h"
 #include "log.h"

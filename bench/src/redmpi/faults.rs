@@ -23,7 +23,6 @@ const CLEAN_RUNS: usize = 3;
 const MORE_CLEAN_RUNS: usize = 20;
 
 /// What is wrong in each run.
-#[derive(Clone)]
 enum Fault {
     /// One bit is flipped, in a message, a rank and a replica that are drawn anew.
     Flip,
