@@ -3,6 +3,7 @@
 mod deaths;
 mod drops;
 mod identity;
+mod launchers;
 mod leaving;
 mod lives;
 mod nodes;

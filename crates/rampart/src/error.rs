@@ -48,7 +48,7 @@ pub enum Error {
     NoPageEvents(rampart_linux::Absence),
     /// {0} exists already: name another file by --out
     TraceExists(PathBuf),
-    /// stopped before the program began: nothing was recorded
+    /// stopped before the program began
     StoppedEarly,
     /// another `rampart banks` is at work: wait until it has ended
     BanksBusy,

@@ -27,6 +27,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rampart_linux::SystemClock;
@@ -49,6 +50,7 @@ use self::waits::Standstill;
 use crate::error::Error;
 use crate::output::text::count;
 use crate::process::program::{ChildProgram, ProgramEnd, exit_code};
+use crate::process::signals::{Flag, interruption_flag};
 
 /// What tells a process its rank (`mpi/redmpi/process.c`).
 const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"];
@@ -68,7 +70,12 @@ pub fn run(arguments: &MpirunArguments, store: Option<PathBuf>) -> Result<u8, Er
     let here = |cause| Error::Job { path: ".".into(), cause };
     let mut folder = tempfile::Builder::new().prefix(".rampart-mpirun-").tempdir_in(".").map_err(here)?;
     let path = folder.path().canonicalize().map_err(here)?;
-    let command = prepare(arguments, kind, &launcher, &path)?;
+    let interrupted = interruption_flag()?;
+    let prepared = prepare(arguments, kind, &launcher, &path, &interrupted);
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(Error::StoppedEarly);
+    }
+    let command = prepared?;
     let undecided = if arguments.wish().is_none() { Undecided::Nothing } else { Undecided::First };
     let mut output = JobOutput::of(&path, arguments.n.get(), arguments.replicas, undecided);
     let job = ChildProgram::start(command)?;
@@ -129,9 +136,18 @@ fn mpi_of(arguments: &MpirunArguments) -> Result<(MpiKind, OsString), Error> {
 }
 
 /// Puts what the job needs into its folder, and returns the command that starts it.
-fn prepare(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsString, folder: &Path) -> Result<Command, Error> {
+fn prepare(
+    arguments: &MpirunArguments,
+    kind: MpiKind,
+    launcher: &OsString,
+    folder: &Path,
+    interrupted: &Flag,
+) -> Result<Command, Error> {
     let compiler = Compiler::find(arguments.mpicc.as_deref(), std::slice::from_ref(launcher))?;
-    let placement = placement(arguments, kind, launcher)?;
+    let placement = placement(arguments, kind, launcher, &folder.join("nodes"), interrupted)?;
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(Error::StoppedEarly);
+    }
     let library = Library::REDMPI.build(&compiler, folder)?;
     let counter = arguments.counted().map(|name| Library::build_counter(&compiler, folder, name)).transpose()?;
     copy_input(folder)?;
@@ -227,17 +243,24 @@ fn launcher_of(kind: MpiKind) -> OsString {
     names.into_iter().find(can_run).unwrap_or(names[names.len() - 1]).into()
 }
 
-/// Which process is which replica, unless it is as usual.
-fn placement(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr) -> Result<Option<Placement>, Error> {
+/// Which process is which replica, unless it is as usual. `answers` is a file for what the launcher says of it.
+fn placement(
+    arguments: &MpirunArguments,
+    kind: MpiKind,
+    launcher: &OsStr,
+    answers: &Path,
+    interrupted: &Flag,
+) -> Result<Option<Placement>, Error> {
     let (ranks, replicas) = (arguments.n.get(), arguments.replicas);
     if let Some(map) = &arguments.map {
         return Placement::read(map, ranks, replicas).map(Some);
     }
-    let has_options = !arguments.launcher_option.is_empty() || arguments.launcher.is_some();
+    let is_own = !kind.launchers().contains(&name_of(launcher).as_str());
+    let has_options = !arguments.launcher_option.is_empty() || is_own;
     if !placement::may_be_spread(has_options) {
         return Ok(None);
     }
-    let nodes = placement::nodes_by(start(arguments, kind, launcher), ranks * replicas);
+    let nodes = placement::nodes_by(start(arguments, kind, launcher), ranks * replicas, answers, interrupted);
     Ok(nodes.map(|nodes| Placement::spread(&nodes, ranks)))
 }
 

@@ -9,17 +9,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rampart_linux::process::Process;
 
 use crate::error::Error;
+use crate::process::signals::Flag;
 
 /// Printed by each process that is asked for its node, before its native rank and the node; the variables are those of
 /// `mpi/redmpi/process.c`. Under Slurm's launcher, a node has the name by which Slurm knows it (`mpi/redmpi/life.c`).
 const MARK: &str = "rampart-node";
 const ASK: &str = "test -z \"$RAMPART_SLURM\" && unset SLURMD_NODENAME; echo rampart-node \
     ${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-$SLURM_PROCID}}} ${RAMPART_NODE:-${SLURMD_NODENAME:-$(uname -n)}}";
+
+/// The pause between two looks at the answers.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How long a launcher may take to end once all its processes have answered, and once it was asked to.
+const FOR_ITS_END: Duration = Duration::from_secs(1);
+
+/// How long the answers may take before the user is told what is waited for.
+const BEFORE_WORDS: Duration = Duration::from_secs(10);
 
 /// Where launchers find the nodes of an allocation. Without these, and without options, all processes are here.
 const ALLOCATIONS: [&str; 8] = [
@@ -121,11 +135,36 @@ pub fn may_be_spread(has_options: bool) -> bool {
     has_options || ALLOCATIONS.iter().any(|name| std::env::var_os(name).is_some())
 }
 
-/// Asks the launcher for the node of each native rank; `None` if that is not known of all.
-pub fn nodes_by(launcher: Command, processes: u32) -> Option<Vec<String>> {
-    let mut launcher = launcher;
-    let output = launcher.args(["sh", "-c", ASK].map(OsStr::new)).output().ok()?;
-    nodes_in(&String::from_utf8_lossy(&output.stdout), processes)
+/// Asks the launcher for the node of each native rank, by a job that answers into a file; `None` if that is not known
+/// of all, or if the user wants to stop.
+pub fn nodes_by(mut launcher: Command, processes: u32, answers: &Path, interrupted: &Flag) -> Option<Vec<String>> {
+    launcher.args(["sh", "-c", ASK].map(OsStr::new)).stdin(Stdio::null()).stderr(Stdio::null());
+    let mut child = launcher.stdout(File::create(answers).ok()?).spawn().ok()?;
+    let nodes = wait(&Process::find(child.id()).ok()?, interrupted, || {
+        nodes_in(&String::from_utf8_lossy(&fs::read(answers).unwrap_or_default()), processes)
+    });
+    let _gone = child.kill().and_then(|()| child.wait());
+    nodes
+}
+
+/// Waits until the launcher ends; not for long once it has given all answers. That of Open MPI 4.1.4 often does not end
+/// after 192 processes that took no time.
+fn wait(launcher: &Process, interrupted: &Flag, answers: impl Fn() -> Option<Vec<String>>) -> Option<Vec<String>> {
+    let began = Instant::now();
+    let mut is_said = false;
+    while !launcher.has_ended(LOOK) && !interrupted.load(Ordering::Relaxed) {
+        if answers().is_some() {
+            let _in_time = launcher.has_ended(FOR_ITS_END);
+            break;
+        }
+        if !is_said && began.elapsed() > BEFORE_WORDS {
+            eprintln!("rampart: waiting for the launcher to start a process on each node, which tells where it is");
+            is_said = true;
+        }
+    }
+    launcher.terminate();
+    let _in_time = launcher.has_ended(FOR_ITS_END);
+    answers()
 }
 
 fn nodes_in(text: &str, processes: u32) -> Option<Vec<String>> {
