@@ -2,16 +2,16 @@
 //!
 //! **Problem.** What such a team prints and writes counts no more from then on. And a launcher that lets a job go on
 //! when processes end does so after `MPI_Abort`, too. **Idea.** The replicas that find out which team it is report it,
-//! and the files of their reports are looked at from time to time. **Why this way.** It needs nothing but the reports,
-//! which are read at the end anyway.
+//! and what is new in the files of their reports is read from time to time. **Why this way.** It needs nothing but the
+//! reports.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::arguments::{MpirunArguments, OnDeath};
 use super::drops::Drops;
-use super::reports::JobReport;
+use super::reports::EventLines;
 use crate::error::Error;
 
 /// The pause between two looks.
@@ -19,7 +19,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Looks for teams that are dropped while the job runs.
 pub struct DropWatch {
-    folder: PathBuf,
+    events: EventLines,
+    drops: Drops,
+    is_aborted: bool,
     replicas: u32,
     /// Teams can be dropped.
     is_needed: bool,
@@ -41,7 +43,9 @@ pub struct DropNews {
 impl DropWatch {
     pub fn of(folder: &Path, arguments: &MpirunArguments) -> Self {
         Self {
-            folder: folder.to_owned(),
+            events: EventLines::of(folder),
+            drops: Drops::default(),
+            is_aborted: false,
             replicas: arguments.replicas,
             is_needed: arguments.drops_teams(),
             outlives_deaths: arguments.on_death == OnDeath::Drop,
@@ -63,9 +67,15 @@ impl DropWatch {
             return Ok(None);
         }
         self.next = Instant::now() + PAUSE;
-        let JobReport { mut drops, aborted, .. } = JobReport::read(&self.folder)?;
+        let Self { events, drops, is_aborted, .. } = self;
+        events.see_new(|rank, replica, line| {
+            let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
+            drops.see(rank, replica, what, rest);
+            *is_aborted |= what == "aborted";
+        })?;
+        let mut drops = self.drops.clone();
         drops.keep_outlived(self.replicas);
-        let (lines, is_aborted) = (self.news(&drops), self.outlives_deaths && aborted.is_some());
+        let (lines, is_aborted) = (self.news(&drops), self.outlives_deaths && self.is_aborted);
         Ok((!lines.is_empty() || is_aborted).then(|| DropNews { is_aborted, teams: drops.teams(), lines }))
     }
 }

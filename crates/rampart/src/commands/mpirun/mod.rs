@@ -84,8 +84,7 @@ pub fn run(arguments: &MpirunArguments, store: Option<PathBuf>) -> Result<u8, Er
     let mut standstill = Standstill::of(&path, arguments.n.get(), arguments.replicas, arguments.patience);
     let mut drops = DropWatch::of(&path, arguments);
     let (ProgramEnd { status, was_asked }, printed) = wait(job, &mut output, undecided, &mut standstill, &mut drops)?;
-    let mut report = JobReport::read(&path)?;
-    report.drops.keep_outlived(arguments.replicas);
+    let mut report = JobReport::read(&path, arguments.replicas)?;
     let own_end = report.own_end().filter(|_| arguments.on_death == OnDeath::Drop);
     if own_end.is_some() {
         // That processes which had not ended then missed the others is no reason of its own.

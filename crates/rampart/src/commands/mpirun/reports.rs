@@ -1,8 +1,9 @@
 //! What the processes of a job report: a file each, with a line for each event (`mpi/redmpi/events.h`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -80,25 +81,15 @@ pub struct JobReport {
 }
 
 impl JobReport {
-    /// Reads the files of a job's folder.
-    pub fn read(folder: &Path) -> Result<Self, Error> {
-        let unread = |cause| Error::Job { path: folder.to_owned(), cause };
+    /// Reads the files of a job's folder, when it has ended.
+    pub fn read(folder: &Path, replicas: u32) -> Result<Self, Error> {
         let mut report = Self::default();
-        let (mut paths, mut progress) = (Vec::new(), Vec::new());
-        for entry in fs::read_dir(folder).map_err(unread)? {
-            paths.push(entry.map_err(unread)?.path());
+        EventLines::of(folder).see_new(|rank, replica, line| report.see(rank, replica, line))?;
+        for (process, path) in files_of(folder, "progress.")? {
+            let bytes = fs::read(&path).map_err(|cause| Error::Job { path, cause })?;
+            numbers_in(&bytes).into_iter().for_each(|numbers| report.see_progress(process, numbers));
         }
-        paths.sort();
-        for path in paths {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let bytes = || fs::read(&path).map_err(|cause| Error::Job { path: path.clone(), cause });
-            if let Some(process) = place(name, "progress.") {
-                progress.extend(numbers_in(&bytes()?).map(|numbers| (process, numbers)));
-            }
-            let Some((rank, replica)) = place(name, "events.") else { continue };
-            String::from_utf8_lossy(&bytes()?).lines().for_each(|line| report.see(rank, replica, line));
-        }
-        progress.into_iter().for_each(|(process, numbers)| report.see_progress(process, numbers));
+        report.drops.keep_outlived(replicas);
         Ok(report)
     }
 
@@ -267,14 +258,13 @@ impl JobReport {
     /// How often a node had the wrong version, by its name; of messages, the sender's.
     pub fn erring_nodes(&self) -> BTreeMap<&str, usize> {
         let mut nodes = BTreeMap::new();
-        let mut seen = Vec::new();
+        let mut seen = BTreeSet::new();
         for one in &self.mismatches {
             let sender = one.sender().unwrap_or(one.rank);
             for &replica in &one.wrong {
-                let key = (one.rank, one.numbers.get("number"), replica);
-                if let Some(node) = self.nodes.get(&(sender, replica)).filter(|_| !seen.contains(&key)) {
+                let Some(node) = self.nodes.get(&(sender, replica)) else { continue };
+                if seen.insert((one.rank, one.numbers.get("number"), replica)) {
                     *nodes.entry(node.as_str()).or_insert(0) += 1;
-                    seen.push(key);
                 }
             }
         }
@@ -384,6 +374,53 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
+/// The lines of a job's events, each of which is seen once.
+pub struct EventLines {
+    folder: PathBuf,
+    /// How many bytes of a process's file were seen.
+    seen: BTreeMap<(u32, u32), u64>,
+}
+
+impl EventLines {
+    pub fn of(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), seen: BTreeMap::new() }
+    }
+
+    /// Passes on the rank, the replica, and each line that was not seen yet. One without its end is left for later.
+    pub fn see_new(&mut self, mut see: impl FnMut(u32, u32, &str)) -> Result<(), Error> {
+        for ((rank, replica), path) in files_of(&self.folder, "events.")? {
+            let seen = self.seen.entry((rank, replica)).or_default();
+            let bytes = read_from(&path, *seen).map_err(|cause| Error::Job { path, cause })?;
+            let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+            String::from_utf8_lossy(&bytes[..whole]).lines().for_each(|line| see(rank, replica, line));
+            *seen += whole as u64;
+        }
+        Ok(())
+    }
+}
+
+fn read_from(path: &Path, place: u64) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(place))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The files of a job's processes, such as `events.RANK.REPLICA`, by their rank and replica.
+fn files_of(folder: &Path, prefix: &str) -> Result<BTreeMap<(u32, u32), PathBuf>, Error> {
+    let unread = |cause| Error::Job { path: folder.to_owned(), cause };
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder).map_err(unread)? {
+        let path = entry.map_err(unread)?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if let Some(process) = place(name, prefix) {
+            files.insert(process, path);
+        }
+    }
+    Ok(files)
+}
+
 /// The two numbers of `mpi/redmpi/progress.c`.
 fn numbers_in(bytes: &[u8]) -> Option<(u64, u64)> {
     let (first, rest) = bytes.split_first_chunk()?;
@@ -484,7 +521,24 @@ mod tests {
         write("events.0.1", b"begin b\n");
         write("progress.0.1", &numbers(7, 2));
         write("progress.1.0", b"short");
-        let report = JobReport::read(folder.path()).unwrap();
+        let report = JobReport::read(folder.path(), 3).unwrap();
         assert_eq!((report.compared, report.replaced, report.began, report.ended), (17, 3, 2, 1));
+    }
+
+    #[test]
+    fn each_line_is_seen_once_when_it_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut events = EventLines::of(folder.path());
+        let mut seen = Vec::new();
+        for (written, new) in [("begin a\nend comp", 1), ("ared 1\n", 1), ("", 0), ("begin b\nx\n", 2)] {
+            let mut file = File::options().append(true).create(true).open(folder.path().join("events.1.2")).unwrap();
+            std::io::Write::write_all(&mut file, written.as_bytes()).unwrap();
+            let before = seen.len();
+            events.see_new(|rank, replica, line| seen.push((rank, replica, line.to_owned()))).unwrap();
+            assert_eq!(seen.len() - before, new, "{written}");
+        }
+        let lines: Vec<&str> = seen.iter().map(|(_, _, line)| line.as_str()).collect();
+        assert_eq!(lines, ["begin a", "end compared 1", "begin b", "x"]);
+        assert!(seen.iter().all(|(rank, replica, _)| (*rank, *replica) == (1, 2)));
     }
 }

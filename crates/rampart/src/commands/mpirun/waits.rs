@@ -74,8 +74,7 @@ impl Standstill {
         let waits = read(&self.folder);
         let is_still = !waits.is_empty() && waits == self.before;
         self.before = waits;
-        let mut report = if is_still { JobReport::read(&self.folder).ok()? } else { return None };
-        report.drops.keep_outlived(self.replicas);
+        let report = if is_still { JobReport::read(&self.folder, self.replicas).ok()? } else { return None };
         let dropped = report.drops.teams();
         let is_left = |process: &Process| !dropped.contains(&process.1);
         let waits: Waits =
