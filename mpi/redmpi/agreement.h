@@ -1,12 +1,15 @@
 /* How the replicas of a rank agree on what a message was.
  *
  * Problem: a replica gets a message from its own team, and digests of the same message from the teams before it. If
- * they differ, it does not know which is wrong, and the other replicas may know nothing of it. Idea: it asks all
- * replicas for their digests, and the majority decides [Fiala15, 3.3.2.1]. A replica whose message is not the
- * majority's fetches it from one that still has it. Why this way: Fiala's handshake between two neighbours [Fiala15,
- * figure 3.7] infers from the places on the ring who has the right message. That holds for three replicas of which one
- * sender is wrong. With four or more, two wrong neighbours in a row mislead it; and if only a receiver is hit, nobody
- * answers it.
+ * they differ, it does not know which is wrong, and the other replicas may know nothing of it. Idea: it asks the
+ * replicas of which it has heard nothing for their digests, and the majority decides [Fiala15, 3.3.2.1]. What the
+ * teams before it have claimed counts, too; they are asked as well only where that leaves no majority. A replica whose
+ * message is not the majority's fetches it from one that still has it; one that is asked by a replica with another
+ * digest sends it at once if it is short. Why this way: Fiala's handshake between two neighbours [Fiala15, figure 3.7]
+ * infers from the places on the ring who has the right message. That holds for three replicas of which one sender is
+ * wrong. With four or more, two wrong neighbours in a row mislead it; and if only a receiver is hit, nobody answers
+ * it. Here, that usual case of three replicas takes few notices as well: each of the two that see it asks one replica;
+ * these answer with the message and with a digest; and the one that was wrong says that it is so no more.
  *
  * A replica compares with as many teams as a majority has beside itself (compared_teams()). So it never takes a wrong
  * message for right while a majority is right, even if all wrong ones are alike. For two and three replicas that is one
@@ -26,6 +29,10 @@
 /* The most replicas of a rank. */
 #define MOST_REPLICAS 16
 
+/* Messages of up to so many bytes are sent to a replica that has asked with another digest. Two replicas may do so at
+ * once: both must be able to write that much before either reads. */
+#define MOST_OFFERED 8192
+
 /* What is compared of a message. */
 struct digest {
     uint64_t bytes;
@@ -33,13 +40,14 @@ struct digest {
 };
 
 enum notice_kind {
-    NOTICE_ASK,       /* for the digest of a message */
-    NOTICE_DIGEST,    /* of a message that the sender has or had */
-    NOTICE_FORGOTTEN, /* it was too long ago */
-    NOTICE_FETCH,     /* asks for a message itself */
-    NOTICE_MESSAGE,   /* with the message behind it; the digest is what has arrived */
-    NOTICE_NOT_HELD,  /* the sender has the message no longer, or has a wrong one */
-    NOTICE_SETTLED,   /* the sender is done with it */
+    NOTICE_ASK,         /* for the digest of a message; with the sender's own */
+    NOTICE_DIGEST,      /* of a message that the sender has */
+    NOTICE_DONE_DIGEST, /* of one that it is done with */
+    NOTICE_FORGOTTEN,   /* it was too long ago */
+    NOTICE_FETCH,       /* asks for a message itself */
+    NOTICE_MESSAGE,     /* with the message behind it; the digest is what has arrived */
+    NOTICE_NOT_HELD,    /* the sender has the message no longer, or has a wrong one */
+    NOTICE_SETTLED,     /* the sender is done with it */
     /* Not of the agreement. */
     NOTICE_PATH,     /* the sender has done so many steps, whose hash is in the digest (paths.h) */
     NOTICE_MARKS,    /* with so many marks of what it received behind it (log.h) */
@@ -66,14 +74,23 @@ enum agreement_state {
     AGREEMENT_STOPPED,  /* no majority, or nobody has the right message any more: the program must not have it */
 };
 
+enum knowledge {
+    UNKNOWN,
+    CLAIMED, /* by the sender of its team */
+    KNOWN,   /* by itself */
+};
+
 /* What is known of another replica. Numbers of messages begin with 1. */
 struct peer {
     bool is_lost;
     uint64_t settled; /* it is done with the messages up to this one */
     uint64_t asks, fetches; /* what it waits for; 0: nothing */
+    struct digest asks_with; /* its own digest of what it asks for */
     /* In the present vote. */
-    bool is_asked, is_known, has_none;
+    enum knowledge knowledge;
     struct digest digest;
+    bool is_asked, has_none;
+    bool knows_own; /* what this replica has received: if that is wrong, it waits until this one has the right one */
 };
 
 struct outgoing {
@@ -90,7 +107,7 @@ struct agreement {
     int fetching; /* from this replica; -1: from none */
     struct peer peers[MOST_REPLICAS]; /* the own one too */
     /* What is to be sent; each peer has few questions at a time. */
-    struct outgoing out[4 * MOST_REPLICAS];
+    struct outgoing out[6 * MOST_REPLICAS];
     int first_out, outs;
     struct digest *remembered; /* by number, so many: a replica may be that far behind */
     uint64_t memory;
@@ -104,8 +121,10 @@ int compared_teams(int replicas);
 /* `remembered` has room for so many digests. */
 void agreement_begin(struct agreement *agreement, int replicas, int own, struct digest *remembered, uint64_t memory);
 
-/* The next message has come, with this digest, and so many digests of other teams. Not while one is waited for. */
-void agreement_compare(struct agreement *agreement, const struct digest *mine, const struct digest *others, int count);
+/* The next message has come, with this digest, and so many digests of other teams, `of` which they are. Not while one
+ * is waited for. */
+void agreement_compare(struct agreement *agreement, const struct digest *mine, const struct digest *others,
+                       const int of[], int count);
 
 /* Whether so many digests of other teams do not make a majority of those that are left: then all are asked. Teams that
  * are dropped send none. */
@@ -126,7 +145,8 @@ void agreement_lose(struct agreement *agreement, int replica);
  * before the program may have it. */
 bool agreement_say(struct agreement *agreement, int *to, struct notice *notice);
 
-/* A mask of the replicas whose digests of the present message are not those of the majority; 0 if there is none. */
+/* A mask of the replicas whose digests of the present message, as far as they are known or claimed, are not those of
+ * the majority; 0 if there is none. */
 uint32_t agreement_wrong(const struct agreement *agreement);
 
 #endif

@@ -109,7 +109,7 @@ static struct verdict ask_others(const struct packed *packed, const struct diges
         if (testimony->room && others[i].bytes > testimony->room)
             others[i] = too_long;
     }
-    return agree(packed->data, mine, others, testimony->count);
+    return agree(packed->data, mine, others, testimony->teams, testimony->count);
 }
 
 static struct verdict count_votes(const struct packed *packed, const struct digest *mine,

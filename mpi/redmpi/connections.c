@@ -576,7 +576,8 @@ static struct verdict see_difference(const struct digest *digest, const struct d
     return verdict;
 }
 
-struct verdict agree(const void *message, const struct digest *digest, const struct digest *others, int count)
+struct verdict agree(const void *message, const struct digest *digest, const struct digest *others, const int of[],
+                     int count)
 {
     if (mine.keeps_all)
         return see_difference(digest, others, count);
@@ -585,7 +586,7 @@ struct verdict agree(const void *message, const struct digest *digest, const str
     pthread_mutex_lock(&mine.lock);
     mine.message = message;
     mine.message_bytes = digest->bytes;
-    agreement_compare(agreement, digest, others, count);
+    agreement_compare(agreement, digest, others, of, count);
     mine.tally.compared++;
     if (agreement->outs)
         wake_connections();

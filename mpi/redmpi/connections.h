@@ -44,9 +44,10 @@ struct verdict {
     size_t bytes;
 };
 
-/* The next message of this process is there, with its digest and those of other teams. Returns when the program may
- * have it. */
-struct verdict agree(const void *message, const struct digest *mine, const struct digest *others, int count);
+/* The next message of this process is there, with its digest and those of other teams, `of` which they are. Returns
+ * when the program may have it. */
+struct verdict agree(const void *message, const struct digest *mine, const struct digest *others, const int of[],
+                     int count);
 
 /* The same for a message of which this replica has all copies, its own first, and whose they are: it asks nobody. */
 struct verdict take_majority(const struct copy copies[], const int of[], int count);

@@ -2,6 +2,7 @@
 
 mod deaths;
 mod drops;
+mod grids;
 mod identity;
 mod launchers;
 mod leaving;

@@ -143,6 +143,8 @@ impl Library {
             ("memory.c", include_str!("../../../mpi/redmpi/memory.c")),
             ("messages.c", include_str!("../../../mpi/redmpi/messages.c")),
             ("messages.h", include_str!("../../../mpi/redmpi/messages.h")),
+            ("neighbors.c", include_str!("../../../mpi/redmpi/neighbors.c")),
+            ("neighbors.h", include_str!("../../../mpi/redmpi/neighbors.h")),
             ("partitions.c", include_str!("../../../mpi/redmpi/partitions.c")),
             ("partitions.h", include_str!("../../../mpi/redmpi/partitions.h")),
             ("paths.c", include_str!("../../../mpi/redmpi/paths.c")),

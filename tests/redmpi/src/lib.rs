@@ -53,7 +53,13 @@ unsafe extern "C" {
     fn agreement_is_replaced(agreement: *const u64) -> c_int;
     fn compared_teams(replicas: c_int) -> c_int;
     fn agreement_begin(agreement: *mut u64, replicas: c_int, own: c_int, remembered: *mut Digest, memory: u64);
-    fn agreement_compare(agreement: *mut u64, mine: *const Digest, others: *const Digest, count: c_int);
+    fn agreement_compare(
+        agreement: *mut u64,
+        mine: *const Digest,
+        others: *const Digest,
+        of: *const c_int,
+        count: c_int,
+    );
     fn agreement_hand_over(agreement: *mut u64);
     fn agreement_hear(agreement: *mut u64, from: c_int, notice: *const Notice);
     fn agreement_lose(agreement: *mut u64, replica: c_int);
@@ -100,7 +106,7 @@ unsafe extern "C" {
 }
 
 /// The number of [`Notice`]s that come with the message itself.
-const MESSAGE: c_int = 4;
+const MESSAGE: c_int = 5;
 
 /// One replica's side of the agreement.
 pub struct Agreement {
@@ -168,10 +174,14 @@ impl Agreement {
     }
 
     /// The next message has come, with digests of other teams.
-    pub fn compare(&mut self, mine: Digest, others: &[Digest]) {
+    pub fn compare(&mut self, mine: Digest, others: &[(u8, Digest)]) {
         let count = c_int::try_from(others.len()).expect("no more than replicas");
-        // SAFETY: it was begun in `new`, and there are so many digests.
-        unsafe { agreement_compare(self.room.as_mut_ptr(), &raw const mine, others.as_ptr(), count) }
+        let (of, others): (Vec<c_int>, Vec<Digest>) =
+            others.iter().map(|(team, one)| (c_int::from(*team), *one)).unzip();
+        // SAFETY: it was begun in `new`, and there are so many digests and teams, each of them a replica.
+        unsafe {
+            agreement_compare(self.room.as_mut_ptr(), &raw const mine, others.as_ptr(), of.as_ptr(), count);
+        }
     }
 
     /// The program gets the message.

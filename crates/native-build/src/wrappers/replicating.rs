@@ -95,6 +95,9 @@ const NUMBERS: &str = "struct numbers";
 /// The end of the name of a function with large counts: there is one beside each function with counts in MPI 4.
 const LARGE: &str = "_c";
 
+/// Blocking operations that `mpi/redmpi/neighbors.h` performs.
+const PERFORMED: [&str; 3] = ["Neighbor_alltoall", "Neighbor_alltoallv", "Neighbor_alltoallw"];
+
 /// Returns the wrappers of the functions of a preprocessed `mpi.h`. `table` says what becomes of each; `descriptions`,
 /// the text of `collectives.h`, declares the functions that describe collective operations.
 pub fn generate(header: &str, table: &str, descriptions: &str) -> String {
@@ -106,6 +109,7 @@ pub fn generate(header: &str, table: &str, descriptions: &str) -> String {
         "decisions",
         "events",
         "fortran",
+        "neighbors",
         "receives",
         "requests",
         "teams",
@@ -265,6 +269,12 @@ fn write_collective(out: &mut String, name: &str, parameters: &[Parameter], desc
         out.push_str("    before_transfer(&transfer);\n");
     }
     match (ends, parameters.split_last()) {
+        (Ends::Now, _) if PERFORMED.contains(&name) => {
+            out.push_str("    begin_wait(transfer.name, NULL, -1, -1);\n");
+            let _ = writeln!(out, "    int result = perform_{name}({given});");
+            let _ = writeln!(out, "    if (result == MPI_SUCCESS)\n        after_transfer(&transfer);");
+            out.push_str("    end_wait();\n");
+        }
         (Ends::Now, _) | (_, None) => {
             let mut letters = name.chars();
             let first = letters.next().map(|letter| letter.to_ascii_lowercase()).unwrap_or_default();
