@@ -7,6 +7,7 @@
 #include "decisions.h"
 #include "digest.h"
 #include "drops.h"
+#include "duplicates.h"
 #include "events.h"
 #include "history.h"
 #include "requests.h"
@@ -57,6 +58,7 @@ void meet(MPI_Comm comm)
 {
     MPI_Request request;
     flush_decisions();
+    await_duplicates(comm);
     begin_wait("meeting", NULL, -1, -1);
     if (PMPI_Ibarrier(comm, &request) == MPI_SUCCESS)
         complete(&request, MPI_STATUS_IGNORE);

@@ -2,9 +2,15 @@
 #ifndef RAMPART_DUPLICATES_H
 #define RAMPART_DUPLICATES_H
 
+#include <mpi.h>
 #include <stdbool.h>
 
 struct request;
+
+/* Waits until duplicates of this communicator that were begun are made, where the MPI cannot make several at a time:
+ * with Open MPI 4.1.4, processes often waited for one of two for ever, and two are made for each of the program's.
+ * Those of other communicators are not waited for: each process may begin them in an order of its own. */
+void await_duplicates(MPI_Comm comm);
 
 /* Whether its shadow is made; the communicator itself is behind the request's data. */
 bool duplicate_is_made(const struct request *request);

@@ -1,8 +1,9 @@
 //! Replicas of real MPI programs, for each MPI that is installed.
 
+mod communicators;
 mod deaths;
 mod drops;
-mod grids;
+
 mod identity;
 mod launchers;
 mod leaving;
