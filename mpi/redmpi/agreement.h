@@ -2,14 +2,15 @@
  *
  * Problem: a replica gets a message from its own team, and digests of the same message from the teams before it. If
  * they differ, it does not know which is wrong, and the other replicas may know nothing of it. Idea: it asks the
- * replicas of which it has heard nothing for their digests, and the majority decides [Fiala15, 3.3.2.1]. What the
- * teams before it have claimed counts, too; they are asked as well only where that leaves no majority. A replica whose
- * message is not the majority's fetches it from one that still has it; one that is asked by a replica with another
- * digest sends it at once if it is short. Why this way: Fiala's handshake between two neighbours [Fiala15, figure 3.7]
- * infers from the places on the ring who has the right message. That holds for three replicas of which one sender is
- * wrong. With four or more, two wrong neighbours in a row mislead it; and if only a receiver is hit, nobody answers
- * it. Here, that usual case of three replicas takes few notices as well: each of the two that see it asks one replica;
- * these answer with the message and with a digest; and the one that was wrong says that it is so no more.
+ * replicas whose digests it does not have, and the majority decides [Fiala15, 3.3.2.1]. The digests that came from the
+ * teams before it count as votes of their replicas; those are asked only if there is no majority otherwise. A replica
+ * whose message is not the majority's fetches it from one that still has it; one that is asked by a replica with
+ * another digest sends its message at once if it is short. Why this way: Fiala's handshake between two neighbours
+ * [Fiala15, figure 3.7] infers from the places on the ring who has the right message. That holds for three replicas of
+ * which one sender is wrong. With four or more, two wrong neighbours in a row mislead it; and if only a receiver is
+ * hit, nobody answers it. In that common case, few notices are needed here, too: two replicas see a difference, and
+ * each asks one other. One gets the right message in reply, and the other a digest. Then the one that had the wrong
+ * message says that it is done.
  *
  * A replica compares with as many teams as a majority has beside itself (compared_teams()). So it never takes a wrong
  * message for right while a majority is right, even if all wrong ones are alike. For two and three replicas that is one
@@ -76,8 +77,8 @@ enum agreement_state {
 
 enum knowledge {
     UNKNOWN,
-    CLAIMED, /* by the sender of its team */
-    KNOWN,   /* by itself */
+    CLAIMED, /* the sender in its team has told it */
+    KNOWN,   /* the replica itself has */
 };
 
 /* What is known of another replica. Numbers of messages begin with 1. */
@@ -90,7 +91,7 @@ struct peer {
     enum knowledge knowledge;
     struct digest digest;
     bool is_asked, has_none;
-    bool knows_own; /* what this replica has received: if that is wrong, it waits until this one has the right one */
+    bool knows_own; /* digest; if that is wrong, the peer waits until this replica has the right message */
 };
 
 struct outgoing {
@@ -121,8 +122,8 @@ int compared_teams(int replicas);
 /* `remembered` has room for so many digests. */
 void agreement_begin(struct agreement *agreement, int replicas, int own, struct digest *remembered, uint64_t memory);
 
-/* The next message has come, with this digest, and so many digests of other teams, `of` which they are. Not while one
- * is waited for. */
+/* The next message has come, with this digest. `count` digests came from other teams: others[i] from team of[i]. Not
+ * while one is waited for. */
 void agreement_compare(struct agreement *agreement, const struct digest *mine, const struct digest *others,
                        const int of[], int count);
 

@@ -44,8 +44,8 @@ struct verdict {
     size_t bytes;
 };
 
-/* The next message of this process is there, with its digest and those of other teams, `of` which they are. Returns
- * when the program may have it. */
+/* The next message of this process is there, with its digest, and `count` digests of other teams: others[i] of team
+ * of[i]. Returns when the program may have it. */
 struct verdict agree(const void *message, const struct digest *mine, const struct digest *others, const int of[],
                      int count);
 

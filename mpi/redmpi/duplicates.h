@@ -7,9 +7,9 @@
 
 struct request;
 
-/* Waits until duplicates of this communicator that were begun are made, where the MPI cannot make several at a time:
- * with Open MPI 4.1.4, processes often waited for one of two for ever, and two are made for each of the program's.
- * Those of other communicators are not waited for: each process may begin them in an order of its own. */
+/* If the MPI cannot make several duplicates of a communicator at once: waits for those of this one that are under way.
+ * With Open MPI 4.1.4, one of two often was never made, and for each that the program wants, two are made. Those of
+ * other communicators are not waited for: each process may begin them in an order of its own. */
 void await_duplicates(MPI_Comm comm);
 
 /* Whether its shadow is made; the communicator itself is behind the request's data. */

@@ -2,9 +2,9 @@
  *
  * Problem: in such a dimension, the neighbours on both sides are the same process, and both pieces for it travel in
  * turn. What goes to its left must come from its right. MPI_Ineighbor_alltoall of Open MPI 4.1.4 takes the first piece
- * for the one from the left; MPI_Neighbor_alltoall, which is performed in this way here, does not. Idea: give the MPI
- * the two pieces in the other order. Why this way: whether it is needed is tried, by a process that is its own
- * neighbour.
+ * for the one from the left. MPI_Neighbor_alltoall does not, but is performed by that one here. Idea: give the MPI the
+ * two pieces in the other order. Why this way: it is done only where the MPI needs it, which is tried with a process
+ * that is its own neighbour.
  *
  * The functions return when the operation has ended. */
 #ifndef RAMPART_NEIGHBORS_H

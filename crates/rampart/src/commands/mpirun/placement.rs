@@ -158,7 +158,7 @@ fn wait(launcher: &Process, interrupted: &Flag, answers: impl Fn() -> Option<Vec
             break;
         }
         if !is_said && began.elapsed() > BEFORE_WORDS {
-            eprintln!("rampart: waiting for the launcher to start a process on each node, which tells where it is");
+            eprintln!("rampart: still waiting for the launcher: a short job finds out on which node each process runs");
             is_said = true;
         }
     }
