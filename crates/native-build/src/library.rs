@@ -106,6 +106,8 @@ impl Library {
             ("envelopes.h", include_str!("../../../mpi/redmpi/envelopes.h")),
             ("events.c", include_str!("../../../mpi/redmpi/events.c")),
             ("events.h", include_str!("../../../mpi/redmpi/events.h")),
+            ("exchanges.c", include_str!("../../../mpi/redmpi/exchanges.c")),
+            ("exchanges.h", include_str!("../../../mpi/redmpi/exchanges.h")),
             ("files.c", include_str!("../../../mpi/redmpi/files.c")),
             ("files.h", include_str!("../../../mpi/redmpi/files.h")),
             ("files_changes.c", include_str!("../../../mpi/redmpi/files_changes.c")),

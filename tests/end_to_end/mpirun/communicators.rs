@@ -5,8 +5,9 @@ use super::{Job, libraries};
 const NEIGHBORS: &str = include_str!("../victims/neighbors.c");
 const DUPLICATES: &str = include_str!("../victims/duplicates.c");
 
-/// `MPI_Ineighbor_alltoall` of Open MPI 4.1.4 exchanges both pieces (`mpi/redmpi/neighbors.h`). MPICH 4.0.2 does so in
-/// `MPI_Neighbor_alltoallv` and `MPI_Neighbor_alltoallw` without replicas, too.
+/// `MPI_Ineighbor_alltoall` of Open MPI 4.1.4 exchanges both pieces (`mpi/redmpi/neighbors.h`); so do
+/// `MPI_Neighbor_alltoallv` and `MPI_Neighbor_alltoallw` of MPICH 4.0.2, also without replicas. `MPI_Ialltoallv` of
+/// Open MPI may wait for a piece without data (`mpi/redmpi/exchanges.h`).
 #[test]
 fn what_goes_to_the_left_comes_from_the_right_where_both_are_one_process() {
     let Some(job) = Job::built("mpicc.openmpi", "program.c", NEIGHBORS) else {

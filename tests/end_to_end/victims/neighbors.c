@@ -1,5 +1,6 @@
 /* Four ranks in a grid of two by two, and each in a grid of its own. Both are periodic, so that the neighbours on both
- * sides are one process. What goes to the left comes from the right. */
+ * sides are one process. What goes to the left comes from the right. And all exchange nothing, in two ways of saying so
+ * that match. */
 #include <mpi.h>
 #include <stdio.h>
 
@@ -46,6 +47,23 @@ static void exchange(MPI_Comm grid, int dimensions)
     check("alltoallw", came, 2, grid, dimensions);
 }
 
+static void exchange_nothing(void)
+{
+    int rank, sent = 0, came = 0, none[4] = { 0 }, one[4] = { 1, 1, 1, 1 }, places[4] = { 0 };
+    MPI_Datatype empty, empties[4], numbers[4] = { MPI_INT, MPI_INT, MPI_INT, MPI_INT };
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Type_contiguous(0, MPI_INT, &empty);
+    MPI_Type_commit(&empty);
+    for (int i = 0; i < 4; i++)
+        empties[i] = empty;
+    MPI_Alltoallv(&sent, one, places, empty, &came, none, places, MPI_INT, MPI_COMM_WORLD);
+    MPI_Alltoallv(&sent, none, places, MPI_INT, &came, one, places, empty, MPI_COMM_WORLD);
+    MPI_Alltoallw(&sent, none, places, numbers, &came, one, places, empties, MPI_COMM_WORLD);
+    MPI_Alltoallv(MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, &came, rank % 2 ? none : one, places,
+                  rank % 2 ? MPI_INT : empty, MPI_COMM_WORLD);
+    MPI_Type_free(&empty);
+}
+
 int main(int argc, char **argv)
 {
     const int two[2] = { 2, 2 }, one[1] = { 1 }, periodic[2] = { 1, 1 };
@@ -56,6 +74,7 @@ int main(int argc, char **argv)
     MPI_Cart_create(MPI_COMM_SELF, 1, one, periodic, 0, &ring);
     exchange(grid, 2);
     exchange(ring, 1);
+    exchange_nothing();
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)

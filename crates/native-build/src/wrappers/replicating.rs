@@ -95,8 +95,9 @@ const NUMBERS: &str = "struct numbers";
 /// The end of the name of a function with large counts: there is one beside each function with counts in MPI 4.
 const LARGE: &str = "_c";
 
-/// Blocking operations that `mpi/redmpi/neighbors.h` performs.
-const PERFORMED: [&str; 3] = ["Neighbor_alltoall", "Neighbor_alltoallv", "Neighbor_alltoallw"];
+/// Blocking operations that functions of `mpi/redmpi/exchanges.h` and `mpi/redmpi/neighbors.h` perform.
+const PERFORMED: [&str; 5] =
+    ["Alltoallv", "Alltoallw", "Neighbor_alltoall", "Neighbor_alltoallv", "Neighbor_alltoallw"];
 
 /// Returns the wrappers of the functions of a preprocessed `mpi.h`. `table` says what becomes of each; `descriptions`,
 /// the text of `collectives.h`, declares the functions that describe collective operations.
@@ -108,6 +109,7 @@ pub fn generate(header: &str, table: &str, descriptions: &str) -> String {
         "communicators",
         "decisions",
         "events",
+        "exchanges",
         "fortran",
         "neighbors",
         "receives",
