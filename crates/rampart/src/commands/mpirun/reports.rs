@@ -532,7 +532,7 @@ mod tests {
         let mut seen = Vec::new();
         for (written, new) in [("begin a\nend comp", 1), ("ared 1\n", 1), ("", 0), ("begin b\nx\n", 2)] {
             let mut file = File::options().append(true).create(true).open(folder.path().join("events.1.2")).unwrap();
-            std::io::Write::write_all(&mut file, written.as_bytes()).unwrap();
+            io::Write::write_all(&mut file, written.as_bytes()).unwrap();
             let before = seen.len();
             events.see_new(|rank, replica, line| seen.push((rank, replica, line.to_owned()))).unwrap();
             assert_eq!(seen.len() - before, new, "{written}");
