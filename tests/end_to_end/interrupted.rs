@@ -33,8 +33,9 @@ fn a_test_repeats_until_its_time_is_up() {
     let repeated = ["2s", "10s", "50s", "250s"].into_iter().find_map(|time| {
         let output = rampart.run(&["test", "--memory", "8MiB", "--for", time, "--json"]);
         let report = output.json();
-        let starved =
-            report["incomplete"].as_str().is_some_and(|why| why.contains("the time was up in the first pass"));
+        // Other tests may need the CPUs, or, for a while, all of the memory.
+        let reasons = ["the time was up in the first pass", "programs needed all of it"];
+        let starved = report["incomplete"].as_str().is_some_and(|why| reasons.iter().any(|one| why.contains(one)));
         if starved {
             assert_eq!(output.code, Some(2), "{output:?}");
             return None;
