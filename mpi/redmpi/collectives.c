@@ -266,13 +266,6 @@ static void gets_pieces(struct transfer *transfer, void *buffer, struct numbers 
     }
 }
 
-static MPI_Aint extent_of(MPI_Datatype type)
-{
-    MPI_Aint low, extent;
-    PMPI_Type_get_extent(type, &low, &extent);
-    return extent;
-}
-
 /* The processes from which this one gets data, and how many; the caller frees them. MPI_PROC_NULL is none: its place in
  * the output stays as it is. */
 static int *sources_in(MPI_Comm comm, int *count)

@@ -150,6 +150,13 @@ bool is_one_piece(MPI_Datatype type)
     return facts_of(type)->is_dense;
 }
 
+MPI_Aint extent_of(MPI_Datatype type)
+{
+    MPI_Aint low, extent;
+    PMPI_Type_get_extent(type, &low, &extent);
+    return extent;
+}
+
 size_t message_bytes(size_t count, MPI_Datatype type)
 {
     return count * facts_of(type)->size;

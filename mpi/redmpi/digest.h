@@ -44,6 +44,9 @@ void unpack(void *buffer, const void *data, size_t bytes, MPI_Datatype type);
 /* The length of a message of so many elements. */
 size_t message_bytes(size_t count, MPI_Datatype type);
 
+/* From one element of the type to the next, in bytes. */
+MPI_Aint extent_of(MPI_Datatype type);
+
 /* Whether elements of the type are one piece of data each, without gaps between them. */
 bool is_one_piece(MPI_Datatype type);
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "digest.h"
 #include "events.h"
 #include "requests.h"
 
@@ -110,13 +111,6 @@ static int perform_crossed(const void *sendbuf, struct pieces sent, void *recvbu
     return result;
 }
 
-static MPI_Aint extent_of_one(MPI_Datatype type)
-{
-    MPI_Aint low, extent;
-    PMPI_Type_get_extent(type, &low, &extent);
-    return extent;
-}
-
 int perform_Neighbor_alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount,
                               MPI_Datatype recvtype, MPI_Comm comm)
 {
@@ -127,7 +121,7 @@ int perform_Neighbor_alltoall(const void *sendbuf, int sendcount, MPI_Datatype s
                    &request);
     struct pieces sent = room_for(2 * dimensions);
     struct pieces got = room_for(2 * dimensions);
-    MPI_Aint sent_each = extent_of_one(sendtype) * sendcount, got_each = extent_of_one(recvtype) * recvcount;
+    MPI_Aint sent_each = extent_of(sendtype) * sendcount, got_each = extent_of(recvtype) * recvcount;
     for (int i = 0; i < 2 * dimensions; i++) {
         set(&sent, i, sendcount, sent_each * i, sendtype);
         set(&got, i, recvcount, got_each * i, recvtype);
@@ -147,7 +141,7 @@ int perform_Neighbor_alltoallv(const void *sendbuf, const int sendcounts[], cons
                    &request);
     struct pieces sent = room_for(2 * dimensions);
     struct pieces got = room_for(2 * dimensions);
-    MPI_Aint sent_extent = extent_of_one(sendtype), got_extent = extent_of_one(recvtype);
+    MPI_Aint sent_extent = extent_of(sendtype), got_extent = extent_of(recvtype);
     for (int i = 0; i < 2 * dimensions; i++) {
         set(&sent, i, sendcounts[i], sent_extent * sdispls[i], sendtype);
         set(&got, i, recvcounts[i], got_extent * rdispls[i], recvtype);

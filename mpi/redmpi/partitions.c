@@ -221,13 +221,6 @@ int start_parts(struct request *request)
     return MPI_SUCCESS;
 }
 
-static MPI_Aint extent_of(MPI_Datatype type)
-{
-    MPI_Aint low, extent;
-    PMPI_Type_get_extent(type, &low, &extent);
-    return extent;
-}
-
 /* A part of the program's buffer. */
 static void *part_at(const struct request *request, int part)
 {

@@ -271,19 +271,17 @@ fn write_collective(out: &mut String, name: &str, parameters: &[Parameter], desc
         out.push_str("    before_transfer(&transfer);\n");
     }
     match (ends, parameters.split_last()) {
-        (Ends::Now, _) if PERFORMED.contains(&name) => {
-            out.push_str("    begin_wait(transfer.name, NULL, -1, -1);\n");
-            let _ = writeln!(out, "    int result = perform_{name}({given});");
-            let _ = writeln!(out, "    if (result == MPI_SUCCESS)\n        after_transfer(&transfer);");
-            out.push_str("    end_wait();\n");
-        }
         (Ends::Now, _) | (_, None) => {
-            let mut letters = name.chars();
-            let first = letters.next().map(|letter| letter.to_ascii_lowercase()).unwrap_or_default();
             out.push_str("    begin_wait(transfer.name, NULL, -1, -1);\n");
-            let _ = writeln!(out, "    int result = PMPI_I{first}{}({given}, &native);", letters.as_str());
-            let _ = writeln!(out, "    if (result == MPI_SUCCESS)");
-            let _ = writeln!(out, "        result = complete(&native, MPI_STATUS_IGNORE);");
+            if PERFORMED.contains(&name) {
+                let _ = writeln!(out, "    int result = perform_{name}({given});");
+            } else {
+                let mut letters = name.chars();
+                let first = letters.next().map(|letter| letter.to_ascii_lowercase()).unwrap_or_default();
+                let _ = writeln!(out, "    int result = PMPI_I{first}{}({given}, &native);", letters.as_str());
+                let _ = writeln!(out, "    if (result == MPI_SUCCESS)");
+                let _ = writeln!(out, "        result = complete(&native, MPI_STATUS_IGNORE);");
+            }
             let _ = writeln!(out, "    if (result == MPI_SUCCESS)\n        after_transfer(&transfer);");
             out.push_str("    end_wait();\n");
         }
