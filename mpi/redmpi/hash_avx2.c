@@ -1,4 +1,5 @@
 /* See hash.h. */
+#pragma GCC optimize("O3")
 #ifdef __x86_64__
 #pragma GCC target("avx2")
 #define XXH_VECTOR 2 /* AVX2 */

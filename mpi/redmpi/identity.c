@@ -20,6 +20,7 @@
 
 #include "callers.h"
 #include "randomness.h"
+#include "requests.h"
 #include "teams.h"
 
 /* Of glibc since 2.30. */
@@ -75,7 +76,9 @@ void share_node(void)
     struct utsname name;
     if (real(&name))
         memset(&name, 0, sizeof name);
-    PMPI_Bcast(name.nodename, sizeof name.nodename, MPI_CHAR, 0, teams.column);
+    MPI_Request request;
+    PMPI_Ibcast(name.nodename, sizeof name.nodename, MPI_CHAR, 0, teams.column, &request);
+    complete_alone(&request);
     memcpy(identity.node, name.nodename, sizeof name.nodename);
 }
 

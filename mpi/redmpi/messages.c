@@ -42,22 +42,28 @@ static struct envelope_place *place_for(size_t bytes)
     return new_envelope(room, teams_heard());
 }
 
-/* What goes before a message. */
-static void announce(void *buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm)
+/* Notes a message that is to be compared, and changes it if a flip is due. */
+static bool announce(void *buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm)
 {
     if (peer == MPI_PROC_NULL)
-        return;
+        return false;
     const struct shadow *shadow = needed_shadow(comm);
     if (!is_valid(shadow, count, type, peer, tag))
-        return;
+        return false;
     stay_in();
     size_t bytes = message_bytes((size_t)count, type);
     record_step(STEP_SEND, (int64_t)shadow->number << 32 | peer, tag, (int64_t)bytes);
     inject(buffer, bytes, type, peer, tag);
-    if (compares_later()) {
+    if (compares_later())
         count_sent(bytes, 0);
-        return;
-    }
+    return !compares_later();
+}
+
+/* Tells other teams of a message. */
+static void send_digests(const void *buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm)
+{
+    const struct shadow *shadow = needed_shadow(comm);
+    size_t bytes = message_bytes((size_t)count, type);
     struct packed packed = pack(buffer, bytes, type);
     struct envelope_place *place = place_for(bytes);
     size_t length = fill_envelope(place->envelope, most_whole(), &packed, NULL);
@@ -71,10 +77,9 @@ static void announce(void *buffer, int count, MPI_Datatype type, int peer, int t
     release_packed(&packed);
 }
 
-static int start_send(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
-                      MPI_Comm comm, MPI_Request *request)
+static int send_data(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
+                     MPI_Comm comm, MPI_Request *request)
 {
-    announce((void *)buffer, count, type, peer, tag, comm);
     switch (mode) {
     case SEND_SYNCHRONOUS:
         return PMPI_Issend(buffer, count, type, peer, tag, comm, request);
@@ -87,6 +92,17 @@ static int start_send(enum send_mode mode, const void *buffer, int count, MPI_Da
     return PMPI_Isend(buffer, count, type, peer, tag, comm, request);
 }
 
+/* The data goes first: a long message is on its way while its hash is computed. */
+static int start_send(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
+                      MPI_Comm comm, MPI_Request *request)
+{
+    bool is_compared = announce((void *)buffer, count, type, peer, tag, comm);
+    int result = send_data(mode, buffer, count, type, peer, tag, comm, request);
+    if (is_compared)
+        send_digests(buffer, count, type, peer, tag, comm);
+    return result;
+}
+
 int begin_send(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
                MPI_Request *request)
 {
@@ -94,12 +110,22 @@ int begin_send(enum send_mode mode, const void *buffer, int count, MPI_Datatype 
     return start_send(mode, buffer, count, type, peer, tag, comm, request);
 }
 
-/* A send that waits may do so in the MPI, unless receives need us meanwhile. */
+/* Bytes up to which the hash of a message takes next to no time. */
+#define SHORT (1 << 14)
+
+/* Also what the MPI is to refuse. */
+static bool is_short(int count, MPI_Datatype type)
+{
+    return count <= 0 || type == MPI_DATATYPE_NULL || message_bytes((size_t)count, type) <= SHORT;
+}
+
+/* A short send that waits may do so in the MPI, unless receives need us meanwhile. */
 static int send_alone(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
                       MPI_Comm comm)
 {
-    if (mode == SEND_STANDARD && !receives_need_us() && !may_drop()) {
-        announce((void *)buffer, count, type, peer, tag, comm);
+    if (mode == SEND_STANDARD && is_short(count, type) && !receives_need_us() && !may_drop()) {
+        if (announce((void *)buffer, count, type, peer, tag, comm))
+            send_digests(buffer, count, type, peer, tag, comm);
         return PMPI_Send(buffer, count, type, peer, tag, comm);
     }
     MPI_Request request;
@@ -141,7 +167,8 @@ int MPI_Bsend(const void *buf, int count, MPI_Datatype datatype, int dest, int t
     if (!teams.is_quiet) {
         comm = real_comm(comm);
         change_call(&count, &dest, &tag, needed_shadow(comm)->peers);
-        announce((void *)buf, count, datatype, dest, tag, comm);
+        if (announce((void *)buf, count, datatype, dest, tag, comm))
+            send_digests(buf, count, datatype, dest, tag, comm);
     }
     return PMPI_Bsend(buf, count, datatype, dest, tag, comm);
 }

@@ -16,6 +16,7 @@
 
 #include "drops.h"
 #include "events.h"
+#include "requests.h"
 #include "teams.h"
 
 /* Addresses of a machine that are tried, and how long each. */
@@ -223,7 +224,9 @@ static void connect_one(const struct place *place, bool is_of_ring, int *where)
 static void connect_replicas(const struct own *own)
 {
     struct place places[MOST_REPLICAS];
-    PMPI_Allgather(&own->place, sizeof *places, MPI_BYTE, places, sizeof *places, MPI_BYTE, teams.column);
+    MPI_Request request;
+    PMPI_Iallgather(&own->place, sizeof *places, MPI_BYTE, places, sizeof *places, MPI_BYTE, teams.column, &request);
+    complete_alone(&request);
     for (int i = 0; i < teams.replica; i++)
         connect_one(&places[i], false, &own->peers[i]);
     for (int i = teams.replica + 1; i < teams.replicas; i++) {
@@ -237,8 +240,10 @@ static void connect_ring(const struct own *own)
 {
     const int next = (teams.rank + 1) % teams.ranks, before = (teams.rank + teams.ranks - 1) % teams.ranks;
     struct place place;
-    PMPI_Sendrecv(&own->place, sizeof place, MPI_BYTE, before, 0, &place, sizeof place, MPI_BYTE, next, 0, teams.team,
-                  MPI_STATUS_IGNORE);
+    MPI_Request request;
+    PMPI_Irecv(&place, sizeof place, MPI_BYTE, next, 0, teams.team, &request);
+    PMPI_Send(&own->place, sizeof place, MPI_BYTE, before, 0, teams.team);
+    complete_alone(&request);
     if (teams.rank % 2 == 0)
         connect_one(&place, true, &own->links[LINK_AFTER]);
     while (own->links[LINK_BEFORE] < 0)

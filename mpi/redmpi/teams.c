@@ -65,6 +65,41 @@ static int free_shadow(MPI_Comm comm, int key, void *attribute, void *unused)
     return MPI_SUCCESS;
 }
 
+static void *room_for(int ints)
+{
+    void *room = malloc(sizeof(int) * (size_t)(ints + 1));
+    if (!room)
+        stop_job("no memory for a communicator");
+    return room;
+}
+
+/* A communicator of ranks in some teams, ordered by team. Only its members call this, so there may be any number of
+ * others at the same time; MPI_Comm_split would take all processes. */
+static void create_comm(const int *ranks, int size, int first_team, int teams_in_it, MPI_Comm *comm)
+{
+    MPI_Group world, all;
+    int *natives = room_for(size * teams_in_it);
+    for (int team = 0; team < teams_in_it; team++)
+        for (int i = 0; i < size; i++)
+            natives[team * size + i] = native_of(ranks[i], first_team + team, teams.ranks);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    PMPI_Group_incl(world, size * teams_in_it, natives, &all);
+    PMPI_Comm_create_group(MPI_COMM_WORLD, all, 0, comm);
+    PMPI_Group_free(&world);
+    PMPI_Group_free(&all);
+    free(natives);
+}
+
+static void make_team_and_column(void)
+{
+    int *ranks = room_for(teams.ranks);
+    for (int i = 0; i < teams.ranks; i++)
+        ranks[i] = i;
+    create_comm(ranks, teams.ranks, teams.replica, 1, &teams.team);
+    create_comm(&teams.rank, 1, 0, teams.replicas, &teams.column);
+    free(ranks);
+}
+
 /* A child of the program is no replica. */
 static void leave_teams(void)
 {
@@ -90,8 +125,7 @@ void begin_teams(void)
     struct seat seat = seat_of(native, teams.ranks);
     teams.rank = seat.rank;
     teams.replica = seat.replica;
-    PMPI_Comm_split(MPI_COMM_WORLD, teams.replica, teams.rank, &teams.team);
-    PMPI_Comm_split(MPI_COMM_WORLD, teams.rank, teams.replica, &teams.column);
+    make_team_and_column();
     PMPI_Comm_set_name(teams.team, "MPI_COMM_WORLD");
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_shadow, &shadow_key, NULL);
     begin_drops();
@@ -103,7 +137,9 @@ void begin_teams(void)
     shadow_begin(MPI_COMM_SELF);
     teams.parts = MPI_COMM_NULL;
     if (HAS_PARTITIONS) {
-        PMPI_Comm_dup(teams.team, &teams.parts);
+        MPI_Request request;
+        PMPI_Comm_idup(teams.team, &teams.parts, &request);
+        complete_alone(&request);
         shadow_begin(teams.parts);
     }
     pthread_atfork(NULL, NULL, leave_teams);
@@ -128,14 +164,6 @@ void end_teams(void)
         PMPI_Comm_free(&teams.team);
     }
     PMPI_Comm_free_keyval(&shadow_key);
-}
-
-static void *room_for(int ints)
-{
-    void *room = malloc(sizeof(int) * (size_t)(ints + 1));
-    if (!room)
-        stop_job("no memory for a communicator");
-    return room;
 }
 
 int *ranks_in(MPI_Comm comm, MPI_Group group, int *size)
@@ -183,21 +211,6 @@ static int *members(MPI_Comm comm, struct shadow *shadow)
     return all;
 }
 
-/* A group of all replicas of the members, team by team. */
-static MPI_Group replicas_of(const int *ranks, int size)
-{
-    MPI_Group world, all;
-    int *natives = room_for(size * teams.replicas);
-    for (int replica = 0; replica < teams.replicas; replica++)
-        for (int i = 0; i < size; i++)
-            natives[replica * size + i] = native_of(ranks[i], replica, teams.ranks);
-    PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    PMPI_Group_incl(world, size * teams.replicas, natives, &all);
-    PMPI_Group_free(&world);
-    free(natives);
-    return all;
-}
-
 void shadow_begin(MPI_Comm comm)
 {
     struct shadow *shadow = malloc(sizeof *shadow);
@@ -214,12 +227,9 @@ void shadow_begin(MPI_Comm comm)
     if (may_drop() && teams_out())
         stop_job("a replica has left the common path, and more than %d communicators cannot be made without its team",
                  COMMONS - COMMONS_OF_IDUP);
-    MPI_Group all = replicas_of(shadow->ranks, shadow->size);
-    /* Only the members call this: of other communicators there may be any number at the same time. */
-    PMPI_Comm_create_group(MPI_COMM_WORLD, all, 0, &shadow->comm);
+    create_comm(shadow->ranks, shadow->size, 0, teams.replicas, &shadow->comm);
     /* A copy that is longer than the receiver expects is an error of its sender, and is voted on. */
     PMPI_Comm_set_errhandler(shadow->comm, MPI_ERRORS_RETURN);
-    PMPI_Group_free(&all);
     shadow_attach(comm, shadow);
 }
 

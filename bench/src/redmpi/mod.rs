@@ -83,7 +83,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
             mean.push(bench.compare(program, degree)?);
         }
     }
-    for (degree, costs) in DEGREES.into_iter().zip(means) {
+    for (degree, costs) in DEGREES.into_iter().zip(means).filter(|(_, costs)| !costs.is_empty()) {
         let (mean, worst) =
             (costs.iter().sum::<f64>() / costs.len() as f64, costs.iter().copied().fold(f64::MIN, f64::max));
         println!("{degree} replicas: {mean:+.1} % CPU seconds in the mean, {worst:+.1} % in the worst case");
@@ -173,7 +173,7 @@ impl Bench {
         for degree in DEGREES {
             let mut times: Vec<(usize, Vec<f64>, Vec<f64>)> = Vec::new();
             for _ in 0..self.pairs {
-                let plain = pings(&self.plain(&ping, degree)?.1[0]);
+                let plain = at_once(&self.plain(&ping, degree)?.1);
                 let replicated = pings(&self.replicated(&ping, degree)?.1[0]);
                 for (place, (one, other)) in plain.into_iter().zip(replicated).enumerate() {
                     if times.len() == place {
@@ -225,7 +225,7 @@ impl Bench {
             head.push("--oversubscribe");
         }
         head.extend(["-n", &ranks]);
-        self.ran(program, &head, degree)
+        self.ran(program, &head, degree, degree)
     }
 
     fn replicated(&self, program: &Program, degree: usize) -> Result<(Usage, Vec<String>), String> {
@@ -237,11 +237,18 @@ impl Bench {
             program,
             &[&rampart, "mpirun", "-n", &ranks, "--replicas", &replicas, "--mode", &self.mode, &launcher, "--"],
             1,
+            degree,
         )
     }
 
-    /// Runs so many jobs at once; with what they print.
-    fn ran(&self, program: &Program, head: &[&str], jobs: usize) -> Result<(Usage, Vec<String>), String> {
+    /// Runs so many jobs at once, of so many processes for each rank in all; with what they print.
+    fn ran(
+        &self,
+        program: &Program,
+        head: &[&str],
+        jobs: usize,
+        degree: usize,
+    ) -> Result<(Usage, Vec<String>), String> {
         let text = |error: std::io::Error| error.to_string();
         let usage = tempfile::tempdir_in(self.folder.path()).map_err(text)?;
         let folders: Vec<TempDir> =
@@ -251,13 +258,20 @@ impl Bench {
             fs::copy(input, folder.path().join(input.file_name().unwrap_or_default())).map_err(text)?;
         }
         let began = Instant::now();
+        let meeting = tempfile::tempdir_in(self.folder.path()).map_err(text)?;
         let children: Vec<Child> = folders
             .iter()
-            .map(|folder| {
+            .enumerate()
+            .map(|(job, folder)| {
                 let mut command = Command::new(head[0]);
                 command.args(&head[1..]).args(&program.command).current_dir(folder.path()).stdin(Stdio::null());
                 command.env("LD_PRELOAD", &self.usage).env("RAMPART_USAGE", usage.path());
+                command.env("PING_MEETING", meeting.path());
+                command.envs([("PING_JOBS", jobs.to_string()), ("PING_JOB", job.to_string())]);
                 command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+                // Else Open MPI does so only where one job has more processes than there are CPUs: several jobs at
+                // once would disturb each other.
+                command.env("OMPI_MCA_mpi_yield_when_idle", "1");
                 command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(text)
             })
             .collect::<Result<_, _>>()?;
@@ -271,17 +285,36 @@ impl Bench {
             printed.push(String::from_utf8_lossy(&output.stdout).into_owned());
         }
         let mut used = Usage { wall_seconds: began.elapsed().as_secs_f64(), ..Usage::default() };
+        let mut processes = 0;
         for entry in fs::read_dir(usage.path()).map_err(text)?.flatten() {
             let line = fs::read_to_string(entry.path()).map_err(text)?;
             let numbers: Vec<f64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
             let [cpu, waited, taken] = numbers[..] else { return Err(format!("no usage: {line}")) };
             used.cpu_seconds += cpu;
             used.switches += waited + taken;
+            processes += 1;
+        }
+        let expected = program.ranks * degree;
+        if processes != expected {
+            return Err(format!("{}: {processes} processes of {expected} left what they used", program.name));
         }
         Ok((used, printed))
     }
 }
 
+/// The mean of jobs at once, for each size.
+fn at_once(jobs: &[String]) -> Vec<(usize, f64)> {
+    let mut times = pings(&jobs[0]);
+    for job in &jobs[1..] {
+        for ((_, time), (_, other)) in times.iter_mut().zip(pings(job)) {
+            *time += other;
+        }
+    }
+    times.iter_mut().for_each(|(_, time)| *time /= jobs.len() as f64);
+    times
+}
+
+/// Bytes, and microseconds one way.
 fn pings(text: &str) -> Vec<(usize, f64)> {
     let line = |line: &str| line.split_once(' ').and_then(|(bytes, time)| bytes.parse().ok().zip(time.parse().ok()));
     text.lines().filter_map(line).collect()

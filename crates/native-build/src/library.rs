@@ -121,6 +121,7 @@ impl Library {
             ("hash.c", include_str!("../../../mpi/redmpi/hash.c")),
             ("hash.h", include_str!("../../../mpi/redmpi/hash.h")),
             ("hash_avx2.c", include_str!("../../../mpi/redmpi/hash_avx2.c")),
+            ("hash_avx512.c", include_str!("../../../mpi/redmpi/hash_avx512.c")),
             ("heap.c", include_str!("../../../mpi/redmpi/heap.c")),
             ("heap.h", include_str!("../../../mpi/redmpi/heap.h")),
             ("history.c", include_str!("../../../mpi/redmpi/history.c")),
