@@ -53,7 +53,7 @@ const PAPER: [Published; 7] = [
     published("mg", "3.12", (1.3, 2.1), (1.7, 26.7)),
 ];
 
-/// Runs the programs of a list, or LAMMPS.
+/// Runs the programs of a list, or measures messages and LAMMPS.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let (mut pairs, mut list, mut mpi, mut mode) = (PAIRS, None, "openmpi".to_owned(), "now".to_owned());
     for argument in arguments {
@@ -70,10 +70,12 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         return Ok(());
     }
     let bench = Bench::ready(&mpi, &mode, pairs)?;
-    bench.latency()?;
     let programs = match list {
         Some(list) => listed(&list)?,
-        None => lammps(bench.folder.path())?,
+        None => {
+            bench.latency()?;
+            lammps(bench.folder.path())?
+        }
     };
     println!("{pairs} pairs in turns, {mpi}, --mode {mode}: more than as many plain jobs at once (95 %)");
     println!("{:<8} {:>2} {:>26} {:>26} {:>10}  paper", "program", "r", "CPU seconds", "wall time", "switches");

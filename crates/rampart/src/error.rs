@@ -140,6 +140,13 @@ pub enum Error {
         /// The reason.
         why: String,
     },
+    /// the program needs {mpi}, and {compiler:?} is the compiler of another MPI: name the program's launcher with --launcher, or its compiler with --mpicc
+    OtherMpi {
+        /// The MPI of the program.
+        mpi: &'static str,
+        /// The compiler of the launcher's MPI.
+        compiler: std::ffi::OsString,
+    },
     /// cannot read standard input: {0}
     Input(#[source] io::Error),
     /// what the program prints cannot be passed on: {0}

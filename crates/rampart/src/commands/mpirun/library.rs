@@ -47,6 +47,14 @@ impl MpiKind {
         }
     }
 
+    /// What people call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OpenMpi => "Open MPI",
+            Self::Mpich => "MPICH",
+        }
+    }
+
     /// Names of its launcher, the most specific one first.
     pub const fn launchers(self) -> [&'static str; 2] {
         match self {

@@ -148,6 +148,9 @@ fn prepare(
         return Err(Error::StoppedEarly);
     }
     let library = Library::REDMPI.build(&compiler, folder)?;
+    if MpiKind::of(library.as_os_str()).ok() != Some(kind) {
+        return Err(Error::OtherMpi { mpi: kind.name(), compiler: compiler.name().to_owned() });
+    }
     let counter = arguments.counted().map(|name| Library::build_counter(&compiler, folder, name)).transpose()?;
     copy_input(folder)?;
     leave_seed(folder)?;
