@@ -664,9 +664,6 @@ fn what_cannot_have_replicas_is_refused_in_one_line() {
         assert_eq!((output.code, output.err.lines().count()), (Some(2), 1), "{output:?}");
         assert!(output.err.contains("Open MPI 5"), "{output:?}");
     }
-    if let [[compiler, _], ..] = libraries()[..] {
-        the_compiler_of_another_mpi_is_refused(compiler);
-    }
     let rampart = Rampart::new();
     for (words, why) in [
         (&["mpirun", "-n", "2", "--", "true"][..], "needs no MPI library"),
@@ -689,23 +686,4 @@ fn what_cannot_have_replicas_is_refused_in_one_line() {
         assert_eq!((output.code, output.err.lines().count()), (Some(2), 1), "{output:?}");
         assert!(output.err.contains(why), "{output:?}");
     }
-}
-
-/// The other one has its name only.
-fn the_compiler_of_another_mpi_is_refused(compiler: &str) {
-    let (rampart, launcher) = (Rampart::new(), compiler.replace("mpicc", "mpirun"));
-    let (other, mpi) =
-        if compiler.ends_with("mpich") { ("libmpi.so.40", "Open MPI") } else { ("libmpich.so.12", "MPICH") };
-    let build = |words: &[&str]| {
-        let status = Command::new("cc").current_dir(rampart.folder()).args(words).status().expect("a compiler is here");
-        assert!(status.success(), "{words:?}");
-    };
-    std::fs::write(rampart.folder().join("program.c"), "int main(void) { return 0; }\n").unwrap();
-    build(&["-shared", "-o", other, &format!("-Wl,-soname,{other}"), "-x", "c", "/dev/null"]);
-    build(&["-o", "program", "program.c", "-Wl,--no-as-needed", other]);
-    let program = rampart.folder().join("program");
-    let words = ["mpirun", "-n", "2", "--launcher", &launcher, "--", program.to_str().unwrap()];
-    let output = rampart.run(&words);
-    assert_eq!((output.code, output.err.lines().count()), (Some(2), 1), "{output:?}");
-    assert!(output.err.contains(mpi) && output.err.contains(compiler), "{output:?}");
 }

@@ -140,7 +140,7 @@ pub enum Error {
         /// The reason.
         why: String,
     },
-    /// the program needs {mpi}, and {compiler:?} is the compiler of another MPI: name the program's launcher with --launcher, or its compiler with --mpicc
+    /// the program needs {mpi}, and {compiler:?} is of another MPI: name the right --launcher, or --mpicc
     OtherMpi {
         /// The MPI of the program.
         mpi: &'static str,

@@ -1,10 +1,11 @@
-//! Launchers that do not do as they should when they are asked where they place processes.
+//! Launchers of another MPI, and those that do not do as they should when they are asked where they place processes.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
 use super::{Job, PROGRAM, libraries};
-use crate::harness::{CommandOutput, signal};
+use crate::harness::{CommandOutput, Rampart, signal};
 use crate::watch::eventually;
 
 /// With a launcher that first does this when it is asked.
@@ -44,4 +45,28 @@ fn a_job_that_is_to_end_before_it_began_leaves_nothing() {
     let names = fs::read_dir(job.rampart.folder()).unwrap().map(|one| one.unwrap().file_name().into_string().unwrap());
     let left: Vec<String> = names.filter(|name| name.starts_with(".rampart-mpirun")).collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// The other one has its name only.
+#[test]
+fn a_launcher_of_another_mpi_than_the_program_s_is_refused_in_one_line() {
+    let [[compiler, _], ..] = libraries()[..] else {
+        println!("skipped: no MPI (neither mpicc.openmpi nor mpicc.mpich)");
+        return;
+    };
+    let (rampart, launcher) = (Rampart::new(), compiler.replace("mpicc", "mpirun"));
+    let (other, mpi) =
+        if compiler.ends_with("mpich") { ("libmpi.so.40", "Open MPI") } else { ("libmpich.so.12", "MPICH") };
+    let build = |words: &[&str]| {
+        let status = Command::new("cc").current_dir(rampart.folder()).args(words).status().expect("a compiler is here");
+        assert!(status.success(), "{words:?}");
+    };
+    fs::write(rampart.folder().join("program.c"), "int main(void) { return 0; }\n").unwrap();
+    build(&["-shared", "-o", other, &format!("-Wl,-soname,{other}"), "-x", "c", "/dev/null"]);
+    build(&["-o", "program", "program.c", "-Wl,--no-as-needed", other]);
+    let program = rampart.folder().join("program");
+    let words = ["mpirun", "-n", "2", "--launcher", &launcher, "--", program.to_str().unwrap()];
+    let output = rampart.run(&words);
+    assert_eq!((output.code, output.err.lines().count()), (Some(2), 1), "{output:?}");
+    assert!(output.err.contains(mpi) && output.err.contains(compiler), "{output:?}");
 }
