@@ -67,7 +67,7 @@ const BENCHES: [Bench; 19] = [
     ("march", "speed of march tests beside this machine's limit, memtester and stressapptest", march::run),
     (
         "redmpi",
-        "[LIST] [pairs=N] [mpi=NAME] what replicas cost LAMMPS, or the programs of a list (NAME RANKS PROGRAM [ARGUMENT...]), beside tables 3.4 to 3.12 of Fiala15: 11 pairs, openmpi",
+        "[LIST] [pairs=N] [mpi=NAME] what replicas cost messages and LAMMPS, or the programs of a list (NAME RANKS PROGRAM [ARGUMENT...]), beside tables 3.4 to 3.12 of Fiala15: 11 pairs, openmpi",
         redmpi::run,
     ),
     (

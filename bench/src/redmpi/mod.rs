@@ -271,8 +271,8 @@ impl Bench {
                 command.env("PING_MEETING", meeting.path());
                 command.envs([("PING_JOBS", jobs.to_string()), ("PING_JOB", job.to_string())]);
                 command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
-                // Else Open MPI does so only where one job has more processes than there are CPUs: several jobs at
-                // once would disturb each other.
+                // Without it, processes of Open MPI that wait give way only if their own job has more processes than
+                // there are CPUs: several jobs at once would disturb each other.
                 command.env("OMPI_MCA_mpi_yield_when_idle", "1");
                 command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(text)
             })
