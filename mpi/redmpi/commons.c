@@ -22,10 +22,7 @@ static struct wish of_idup = { .request = MPI_REQUEST_NULL };
 void begin_commons(void)
 {
     for (int i = 0; i < COMMONS; i++) {
-        MPI_Request request;
-        /* MPI_Comm_dup would wait without a rest in many MPIs, which is slow with more processes than CPUs. */
-        PMPI_Comm_idup(MPI_COMM_WORLD, &commons[i], &request);
-        complete_alone(&request);
+        duplicate_alone(MPI_COMM_WORLD, &commons[i]);
         /* A copy that is longer than the receiver expects is an error of its sender, and is voted on. */
         PMPI_Comm_set_errhandler(commons[i], MPI_ERRORS_RETURN);
     }

@@ -123,7 +123,7 @@ static bool is_short(int count, MPI_Datatype type)
 static int send_alone(enum send_mode mode, const void *buffer, int count, MPI_Datatype type, int peer, int tag,
                       MPI_Comm comm)
 {
-    if (mode == SEND_STANDARD && is_short(count, type) && !receives_need_us() && !may_drop()) {
+    if (mode == SEND_STANDARD && !receives_need_us() && !may_drop() && is_short(count, type)) {
         if (announce((void *)buffer, count, type, peer, tag, comm))
             send_digests(buffer, count, type, peer, tag, comm);
         return PMPI_Send(buffer, count, type, peer, tag, comm);

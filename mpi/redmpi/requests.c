@@ -189,6 +189,13 @@ void complete_alone(MPI_Request *request)
     }
 }
 
+void duplicate_alone(MPI_Comm comm, MPI_Comm *copy)
+{
+    MPI_Request request;
+    PMPI_Comm_idup(comm, copy, &request);
+    complete_alone(&request);
+}
+
 void complete_with(MPI_Request *request, int team)
 {
     for (unsigned looks = 0; !has_ended(request, team, MPI_STATUS_IGNORE); looks++) {

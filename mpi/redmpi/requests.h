@@ -84,6 +84,10 @@ int complete(MPI_Request *request, MPI_Status *status);
 /* The same for one that needs nothing else. */
 void complete_alone(MPI_Request *request);
 
+/* Copies a communicator, as all its members do. MPI_Comm_dup would wait without a rest in many MPIs, which is slow with
+ * more processes than CPUs. */
+void duplicate_alone(MPI_Comm comm, MPI_Comm *copy);
+
 /* The same while all else goes on, for a message to or from another team; it is given up if that is dropped. */
 void complete_with(MPI_Request *request, int team);
 

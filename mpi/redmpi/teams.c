@@ -137,9 +137,7 @@ void begin_teams(void)
     shadow_begin(MPI_COMM_SELF);
     teams.parts = MPI_COMM_NULL;
     if (HAS_PARTITIONS) {
-        MPI_Request request;
-        PMPI_Comm_idup(teams.team, &teams.parts, &request);
-        complete_alone(&request);
+        duplicate_alone(teams.team, &teams.parts);
         shadow_begin(teams.parts);
     }
     pthread_atfork(NULL, NULL, leave_teams);

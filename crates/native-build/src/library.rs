@@ -122,6 +122,7 @@ impl Library {
             ("hash.h", include_str!("../../../mpi/redmpi/hash.h")),
             ("hash_avx2.c", include_str!("../../../mpi/redmpi/hash_avx2.c")),
             ("hash_avx512.c", include_str!("../../../mpi/redmpi/hash_avx512.c")),
+            ("hash_wide.h", include_str!("../../../mpi/redmpi/hash_wide.h")),
             ("heap.c", include_str!("../../../mpi/redmpi/heap.c")),
             ("heap.h", include_str!("../../../mpi/redmpi/heap.h")),
             ("history.c", include_str!("../../../mpi/redmpi/history.c")),

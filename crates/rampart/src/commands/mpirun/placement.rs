@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long a launcher may take to end once all its processes have answered, and once it was asked to.
 const FOR_ITS_END: Duration = Duration::from_secs(1);
 
-/// After this long without all answers, the user is told why the job has not started.
+/// How long to wait for all answers before telling the user what the job is waiting for.
 const BEFORE_WORDS: Duration = Duration::from_secs(10);
 
 /// Where launchers find the nodes of an allocation. Without these, and without options, all processes are here.
