@@ -28,7 +28,7 @@ struct table {
 };
 static _Atomic(struct table *) current;
 
-static bool is_of_mpi(const char *path)
+bool is_of_mpi(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     for (size_t i = 0; i < sizeof of_mpi / sizeof *of_mpi; i++) {

@@ -8,6 +8,9 @@
 /* The address to which a call returns shows whose it is. This library counts as the MPI. */
 bool comes_from_mpi(const void *caller);
 
+/* Whether a file is a library of the MPI. */
+bool is_of_mpi(const char *path);
+
 #define CALLER __builtin_return_address(0)
 
 /* The function of the C library that has the name of this one. */

@@ -1,10 +1,7 @@
-/* The clocks of the C library, which one replica reads for all [Fiala15, 3.3.3].
- *
- * The MPI reads clocks too, at any moment, and gets its own. Only the thread that initialized MPI calls in an order
- * that replicas share; other threads read the clock themselves. */
-#include <pthread.h>
+/* See clocks.h. */
+#include "clocks.h"
+
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -14,12 +11,12 @@
 
 #include "callers.h"
 #include "decisions.h"
+#include "identity.h"
 #include "teams.h"
 
-/* Whether what this call returns is the same for all replicas. */
-static bool is_shared(const void *caller)
+static bool is_shared(const void *reader)
 {
-    return !teams.is_quiet && pthread_equal(pthread_self(), teams.thread) && !comes_from_mpi(caller);
+    return !teams.is_quiet && is_in_order() && !comes_from_mpi(reader);
 }
 
 struct piece {
@@ -34,9 +31,10 @@ static bool give_bytes(void *what, struct decision *decision)
     return true;
 }
 
-/* The bytes of the one who decides. */
-static void share(void *bytes, size_t size)
+void share_time(void *bytes, size_t size, const void *reader)
 {
+    if (!is_shared(reader))
+        return;
     for (size_t i = 0; i < size; i += sizeof((struct decision *)0)->numbers) {
         struct decision decision;
         struct piece piece = { .bytes = (char *)bytes + i, .size = size - i };
@@ -51,8 +49,8 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 {
     REAL(clock_gettime);
     int result = real(clock, time);
-    if (!result && is_shared(CALLER))
-        share(time, sizeof *time);
+    if (!result)
+        share_time(time, sizeof *time, CALLER);
     return result;
 }
 
@@ -60,8 +58,8 @@ int gettimeofday(struct timeval *restrict time, void *restrict zone)
 {
     REAL(gettimeofday);
     int result = real(time, zone);
-    if (!result && is_shared(CALLER))
-        share(time, sizeof *time);
+    if (!result)
+        share_time(time, sizeof *time, CALLER);
     return result;
 }
 
@@ -69,8 +67,7 @@ time_t time(time_t *place)
 {
     REAL(time);
     time_t now = real(NULL);
-    if (is_shared(CALLER))
-        share(&now, sizeof now);
+    share_time(&now, sizeof now, CALLER);
     if (place)
         *place = now;
     return now;
@@ -80,8 +77,7 @@ clock_t clock(void)
 {
     REAL(clock);
     clock_t now = real();
-    if (is_shared(CALLER))
-        share(&now, sizeof now);
+    share_time(&now, sizeof now, CALLER);
     return now;
 }
 
@@ -89,11 +85,9 @@ clock_t times(struct tms *buffer)
 {
     REAL(times);
     clock_t now = real(buffer);
-    if (is_shared(CALLER)) {
-        share(&now, sizeof now);
-        if (buffer)
-            share(buffer, sizeof *buffer);
-    }
+    share_time(&now, sizeof now, CALLER);
+    if (buffer)
+        share_time(buffer, sizeof *buffer, CALLER);
     return now;
 }
 
@@ -101,7 +95,7 @@ int getrusage(__rusage_who_t who, struct rusage *usage)
 {
     REAL(getrusage);
     int result = real(who, usage);
-    if (!result && is_shared(CALLER))
-        share(usage, sizeof *usage);
+    if (!result)
+        share_time(usage, sizeof *usage, CALLER);
     return result;
 }

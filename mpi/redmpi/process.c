@@ -17,6 +17,7 @@
 #include "identity.h"
 #include "map.h"
 #include "randomness.h"
+#include "time_stamps.h"
 
 /* The native rank of this process; -1 if it is none of the job: a launcher, or a program that it starts. That of Slurm
  * counts only if its launcher has started the job: other launchers start helpers of theirs by it. */
@@ -82,6 +83,7 @@ __attribute__((constructor)) static void begin_process(int count, char **argumen
     struct seat seat = seat_of(native, atoi(ranks));
     begin_random(folder, seat.rank);
     begin_identity(seat.rank);
+    begin_time_stamps(folder);
     begin_files(folder, seat.replica, seat.rank);
     if (seat.rank == 0)
         read_copy(folder);

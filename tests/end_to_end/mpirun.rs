@@ -3,13 +3,13 @@
 mod communicators;
 mod deaths;
 mod drops;
-
 mod identity;
 mod launchers;
 mod leaving;
 mod lives;
 mod nodes;
 mod slurm;
+mod time_stamps;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};

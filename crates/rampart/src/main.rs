@@ -6,7 +6,7 @@
 //! Libraries: `clap` (arguments), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe),
 //! `jiff` (dates), `plotters` (drawings), `tempfile` (the folder of the guards), `prometheus-client` and `tiny_http`
 //! (metrics), `serde_json`, `signal-hook` (Ctrl-C as a flag), `toml` (the configuration), `displaydoc` and `thiserror`
-//! (errors).
+//! (errors), `object`, `gimli` and `iced-x86` (instructions in the files of programs).
 
 #![forbid(unsafe_code)]
 

@@ -52,6 +52,11 @@ pub struct MpirunArguments {
     /// its own `mpirun`, which gets `--with-ft ulfm`
     #[arg(long, value_enum, default_value_t = OnDeath::Stop, value_name = "WHAT")]
     pub on_death: OnDeath,
+    /// Make the instructions `rdtsc` and `rdtscp` return the same value in all replicas, as other clocks do: for
+    /// programs that send or print times measured so, such as GROMACS. x86-64 only; each reading then takes some
+    /// microseconds
+    #[arg(long)]
+    pub rdtsc: bool,
     /// The launcher, which must take `-n` [default: `mpirun.openmpi` or `mpirun.mpich`, as the program's MPI is, or
     /// else `mpirun`]
     #[arg(long, value_name = "NAME")]

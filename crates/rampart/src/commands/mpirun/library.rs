@@ -4,7 +4,7 @@
 //! another one fits (the MPICH ABI Compatibility Initiative).
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error::Error;
@@ -28,11 +28,7 @@ impl MpiKind {
     /// # Errors
     /// [`Error::NoMpi`] if it needs none that is supported, or several.
     pub fn of(program: &OsStr) -> Result<Self, Error> {
-        let refused = |why: &str| Error::NoMpi { program: program.to_owned(), why: why.to_owned() };
-        let path = find(program).ok_or_else(|| refused("there is no such program"))?;
-        let output =
-            Command::new("ldd").arg(path).output().map_err(|_| refused("ldd, which reads it, cannot be run"))?;
-        Self::among(&String::from_utf8_lossy(&output.stdout)).map_err(refused)
+        Self::among(&NeededLibraries::of(program)?.list).map_err(|why| refused(program, why))
     }
 
     /// Finds it in a list of libraries, a line each.
@@ -64,6 +60,37 @@ impl MpiKind {
     }
 }
 
+fn refused(program: &OsStr, why: &str) -> Error {
+    Error::NoMpi { program: program.to_owned(), why: why.to_owned() }
+}
+
+/// The libraries that a program needs, and those that they need.
+pub struct NeededLibraries {
+    program: PathBuf,
+    /// What `ldd` says: a line each.
+    list: String,
+}
+
+impl NeededLibraries {
+    /// Asks the dynamic loader.
+    ///
+    /// # Errors
+    /// [`Error::NoMpi`] if there is no such program, or it cannot be asked.
+    pub fn of(program: &OsStr) -> Result<Self, Error> {
+        let path = find(program).ok_or_else(|| refused(program, "there is no such program"))?;
+        let output = Command::new("ldd").arg(&path).output();
+        let output = output.map_err(|_| refused(program, "ldd, which reads it, cannot be run"))?;
+        Ok(Self { program: path, list: String::from_utf8_lossy(&output.stdout).into_owned() })
+    }
+
+    /// The files of the program and of its libraries. In a running process, the loader names libraries by these paths,
+    /// and the program by an empty name.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &Path)> {
+        let paths = self.list.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
+        std::iter::once(("", self.program.as_path())).chain(paths.map(|path| (path, Path::new(path))))
+    }
+}
+
 /// The file of a program, which is searched for as a shell does.
 fn find(program: &OsStr) -> Option<PathBuf> {
     if program.to_string_lossy().contains('/') {
@@ -87,5 +114,15 @@ mod tests {
         assert!(among(&["libmpi.so.40", "libmpich.so.12"]).unwrap_err().contains("two"));
         assert!(among(&["libmpi.so.20"]).unwrap_err().contains("none of"));
         assert!(among(&["libc.so.6"]).unwrap_err().contains("dynamically"));
+    }
+
+    #[test]
+    fn files_are_those_that_the_loader_found() {
+        let list = "\tlinux-vdso.so.1 (0x00007ffc)\n\tlibm.so.6 => /lib/libm.so.6 (0x00007f00)\n\
+                    \tlibgone.so.1 => not found\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f01)\n";
+        let libraries = NeededLibraries { program: "/bin/job".into(), list: list.to_owned() };
+        let files: Vec<_> = libraries.files().map(|(name, path)| (name, path.to_str().unwrap())).collect();
+        let same = |path| (path, path);
+        assert_eq!(files, [("", "/bin/job"), same("/lib/libm.so.6"), same("/lib64/ld-linux-x86-64.so.2")]);
     }
 }

@@ -17,6 +17,7 @@ mod report_page;
 mod reports;
 mod study;
 mod taint;
+mod time_stamps;
 mod waits;
 
 use std::ffi::{OsStr, OsString};
@@ -40,7 +41,7 @@ use self::arguments::{Mode, MpirunArguments, OnDeath};
 use self::drop_watch::DropWatch;
 use self::files::{JobFiles, Misplaced};
 use self::launcher::LauncherWatch;
-use self::library::MpiKind;
+use self::library::{MpiKind, NeededLibraries};
 use self::output::{JobOutput, Undecided};
 use self::pages::JobPages;
 use self::placement::Placement;
@@ -154,6 +155,9 @@ fn prepare(
     let counter = arguments.counted().map(|name| Library::build_counter(&compiler, folder, name)).transpose()?;
     copy_input(folder)?;
     leave_seed(folder)?;
+    if arguments.rdtsc {
+        leave_time_stamps(arguments, folder)?;
+    }
     if let Some(placement) = placement {
         placement.write(folder, arguments.n.get())?;
     }
@@ -236,6 +240,13 @@ fn leave_seed(folder: &Path) -> Result<(), Error> {
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?.write_all(&seed)
     });
     written.map_err(|cause| Error::Job { path, cause })
+}
+
+/// Leaves a list of where the program reads the time-stamp counter (`mpi/redmpi/time_stamps.h`).
+fn leave_time_stamps(arguments: &MpirunArguments, folder: &Path) -> Result<(), Error> {
+    let libraries = NeededLibraries::of(arguments.program.first().expect("a program is required"))?;
+    let path = folder.join("time-stamps");
+    std::fs::write(&path, time_stamps::list(&libraries)).map_err(|cause| Error::Job { path, cause })
 }
 
 /// The first launcher that can be run, or the last name, for the message.
