@@ -14,6 +14,8 @@
 #include <mpi.h>
 #include <stdbool.h>
 
+#include "standard_abi.h"
+
 /* Words of a status in Fortran. */
 #define FORTRAN_STATUS ((int)(sizeof(MPI_Status) / sizeof(MPI_Fint)))
 

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "standard_abi.h"
+
 /* A buffer or weights, or what stands for them: MPI_BOTTOM, MPI_UNWEIGHTED and the like are places in memory there. */
 void *buffer_from_fortran(void *buffer);
 

@@ -133,6 +133,18 @@ MPI_Request MPI_Request_f2c(MPI_Fint request)
 }
 #endif
 
+#if MPI_VERSION >= 5
+int MPI_Request_toint(MPI_Request request)
+{
+    return request_to_fortran(request);
+}
+
+MPI_Request MPI_Request_fromint(int request)
+{
+    return request_from_fortran(request);
+}
+#endif
+
 void give_status(MPI_Status *status, const MPI_Status *found)
 {
     if (status == MPI_STATUS_IGNORE)

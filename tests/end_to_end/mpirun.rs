@@ -9,13 +9,14 @@ mod leaving;
 mod lives;
 mod nodes;
 mod slurm;
+mod standard_abi;
 mod time_stamps;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -38,6 +39,16 @@ fn libraries() -> Vec<[&'static str; 2]> {
     let is_there = |[c, _]: &[&str; 2]| Command::new(c).arg("--version").output().is_ok_and(|one| one.status.success());
     let installed = LIBRARIES.into_iter().filter(is_there);
     installed.take(if is_whole() { LIBRARIES.len() } else { 1 }).collect()
+}
+
+/// The programs of an MPI that Debian 12 does not have, and that `.ci/run` installs.
+fn installed(mpi: &str) -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(mpi).join("bin");
+    if !folder.join("mpirun").is_file() {
+        println!("skipped: no target/{mpi}, which .ci/run installs");
+        return None;
+    }
+    Some(folder)
 }
 
 /// Open MPI wants to be asked twice to run as root. The others are those of a process that a batch system has started.

@@ -17,6 +17,9 @@ const LAUNCHERS: [&str; 3] = ["mpirun", "mpiexec", "orterun"];
 /// The name of compilers, without the same suffix.
 const COMPILER: &str = "mpicc";
 
+/// The end of its name where it builds for the standard ABI.
+const STANDARD_ABI: &str = "_abi";
+
 /// The C compiler of one MPI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiler(OsString);
@@ -33,6 +36,14 @@ impl Compiler {
         let beside = program.iter().find_map(|word| beside(Path::new(word)));
         let found = beside.into_iter().chain([OsString::from(COMPILER)]).find(|name| runs(name));
         found.map(Self).ok_or_else(|| Error::NoCompiler(COMPILER.into()))
+    }
+
+    /// Returns the one beside it that builds for the standard ABI of MPI 5, if it can be run; else this one.
+    #[must_use]
+    pub fn for_standard_abi(self) -> Self {
+        let mut name = self.0.clone();
+        name.push(STANDARD_ABI);
+        if runs(&name) { Self(name) } else { self }
     }
 
     /// Returns its name.

@@ -24,9 +24,10 @@ const OPTIONS: [&str; 9] =
 const COUNTER: (&str, &str) = ("timesteps.h", include_str!("../../../mpi/redmpi/timesteps.h"));
 
 /// The names of Fortran's functions, its calls with requests, and what a library shows, for all libraries.
-const SHARED: [(&str, &str); 3] = [
+const SHARED: [(&str, &str); 4] = [
     (EXPORTED, include_str!("../../../mpi/exported.map")),
     ("fortran.h", include_str!("../../../mpi/fortran/fortran.h")),
+    ("standard_abi.h", include_str!("../../../mpi/fortran/standard_abi.h")),
     ("requests_fortran.c", include_str!("../../../mpi/fortran/requests_fortran.c")),
 ];
 

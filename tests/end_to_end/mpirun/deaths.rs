@@ -4,21 +4,11 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use super::Job;
 use super::lives::{PROGRAM, check_what_is_left, replicas_of, rounds_in, text_of, wait_until};
+use super::{Job, installed};
 use crate::harness::end;
 
 const RANKS: u32 = 2;
-
-/// Where `.ci/run` installs Open MPI 5, which Debian 12 does not have.
-fn open_mpi_5() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/openmpi5/bin");
-    if !folder.join("mpirun").is_file() {
-        println!("skipped: no Open MPI 5 in target/openmpi5, where .ci/run installs it");
-        return None;
-    }
-    Some(folder)
-}
 
 /// A job of three replicas of two ranks.
 struct Outliving {
@@ -68,7 +58,7 @@ impl Outliving {
 
 #[test]
 fn a_job_goes_on_without_the_team_of_a_replica_that_dies() {
-    let Some(mpi) = open_mpi_5() else { return };
+    let Some(mpi) = installed("openmpi5") else { return };
     // The one that decides, and another one.
     for native in [1, 4] {
         let mut job = Outliving::begin(&mpi);
@@ -86,7 +76,7 @@ fn a_job_goes_on_without_the_team_of_a_replica_that_dies() {
 
 #[test]
 fn a_job_ends_when_the_second_of_three_replicas_dies() {
-    let Some(mpi) = open_mpi_5() else { return };
+    let Some(mpi) = installed("openmpi5") else { return };
     let mut job = Outliving::begin(&mpi);
     job.kill(0, 3);
     job.kill(3, 6);

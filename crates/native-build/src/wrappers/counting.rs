@@ -32,8 +32,8 @@ pub fn generate(header: &str, name: &str) -> Option<String> {
     let for_fortran = |one: &Parameter| !one.kind.contains("char") && !one.kind.contains("function");
     if parameters.iter().all(for_fortran) {
         let declared: Vec<String> = parameters.iter().map(declared_in_fortran).collect();
-        let declared = declared.iter().map(String::as_str).chain(["MPI_Fint *error"]).collect::<Vec<_>>().join(", ");
-        let handed: Vec<&str> = parameters.iter().map(|one| one.name.as_str()).chain(["error"]).collect();
+        let declared = declared.iter().map(String::as_str).chain(["MPI_Fint *ierror"]).collect::<Vec<_>>().join(", ");
+        let handed: Vec<&str> = parameters.iter().map(|one| one.name.as_str()).chain(["ierror"]).collect();
         for name in fortran_names(name) {
             let _ = writeln!(out, "\nvoid {name}({declared})\n{{\n    static void (*next)({declared});");
             write_count(&mut out, &name);
@@ -71,7 +71,7 @@ mod tests {
             next = dlsym(RTLD_NEXT, \"MPI_Waitall\");\n    rampart_timestep(__builtin_return_address(0));\n    return next(count, requests);\n}\n";
         assert!(made.contains(c), "{made}");
         assert!(made.contains("dlsym(RTLD_NEXT, \"mpi_waitall_\");"), "{made}");
-        assert!(made.contains("    next(count, requests, error);\n"), "{made}");
+        assert!(made.contains("    next(count, requests, ierror);\n"), "{made}");
         assert!(made.contains("dlsym(RTLD_NEXT, \"mpi_waitall_f08ts_\");"), "{made}");
         assert!(!generate(header, "MPI_File_open").unwrap().contains("void mpi_"), "its string has a hidden length");
         for other in ["MPI_Wait", "Waitall", "MPI_Pcontrol", "MPI_Wtime", "MPI_", ""] {

@@ -87,8 +87,8 @@ fn hidden_lengths(parameters: &[Parameter]) -> Vec<String> {
 fn fortran_head(out: &mut String, by: &str, name: &str, parameters: &[Parameter], more: &[String]) {
     let (small, large) = (name.to_ascii_lowercase(), name.to_ascii_uppercase());
     let mut declared: Vec<String> = parameters.iter().map(declared_in_fortran).collect();
-    declared.push("MPI_Fint *error".to_owned());
+    declared.push("MPI_Fint *ierror".to_owned());
     declared.extend(more.iter().map(|name| format!("size_t {name}")));
     let _ = writeln!(out, "\n{by}(mpi_{small}, MPI_{large}, ({}))\n{{", declared.join(", "));
-    out.push_str("    ERROR_IS_OPTIONAL(error);\n");
+    out.push_str("    ERROR_IS_OPTIONAL(ierror);\n");
 }

@@ -123,7 +123,7 @@ fn write_c(out: &mut String, name: &str, parameters: &[Parameter], after: &str, 
 const IN_FORTRAN: [&str; 2] = ["FORTRAN_77", "FORTRAN_2008"];
 
 fn fortran_call(out: &mut String, by: &str, name: &str, parameters: &[Parameter]) {
-    let handed: Vec<&str> = parameters.iter().map(|one| one.name.as_str()).chain(["error"]).collect();
+    let handed: Vec<&str> = parameters.iter().map(|one| one.name.as_str()).chain(["ierror"]).collect();
     let small = name.to_ascii_lowercase();
     let own = if by == "FORTRAN_77" {
         format!("pmpi_{small}_")
@@ -143,7 +143,7 @@ fn write_fortran(out: &mut String, by: &str, name: &str, parameters: &[Parameter
         let _ = writeln!(out, "    {status} = is_status_ignored({status}) ? mine : {status};");
     }
     fortran_call(out, by, name, parameters);
-    out.push_str("    if (own && *error == MPI_SUCCESS) {\n");
+    out.push_str("    if (own && *ierror == MPI_SUCCESS) {\n");
     let handed: Vec<String> = asked.iter().map(|one| converted_to_c(out, one)).collect();
     let _ = writeln!(out, "        after_{after}({});\n    }}\n    leave();\n}}", handed.join(", "));
 }
@@ -204,8 +204,8 @@ mod tests {
             int result = PMPI_Recv(buf, count, datatype, status);\n    if (own && result == MPI_SUCCESS)\n        \
             after_Recv(count, datatype, status);\n    leave();\n    return result;\n}\n";
         assert!(made.contains(c), "{made}");
-        assert!(made.contains("pmpi_recv_(buf, count, datatype, status, error);"), "{made}");
-        assert!(made.contains("NEXT(mpi_recv);\n    next(buf, count, datatype, status, error);"), "{made}");
+        assert!(made.contains("pmpi_recv_(buf, count, datatype, status, ierror);"), "{made}");
+        assert!(made.contains("NEXT(mpi_recv);\n    next(buf, count, datatype, status, ierror);"), "{made}");
         assert!(made.contains("after_Recv(*count, PMPI_Type_f2c(*datatype), &status_of_c);"), "{made}");
     }
 
@@ -221,7 +221,7 @@ mod tests {
         let header = "int MPI_Put(const void *a, int n); int MPI_Comm_rank(MPI_Comm comm, int *rank);\
             int MPI_File_open(MPI_Comm comm, const char *name); extern int MPI_F; typedef int (MPI_X)(int);";
         let made = generate(header, CALLS);
-        assert!(made.contains("after_other(\"MPI_Put\");") && made.contains("pmpi_put_(a, n, error);"), "{made}");
+        assert!(made.contains("after_other(\"MPI_Put\");") && made.contains("pmpi_put_(a, n, ierror);"), "{made}");
         assert!(made.contains("after_other(\"MPI_File_open\");") && !made.contains("pmpi_file_open_"), "{made}");
         assert!(!made.contains("Comm_rank") && !made.contains("MPI_X"), "{made}");
     }

@@ -304,7 +304,7 @@ fn write_refusal(out: &mut String, name: &str, parameters: &[Parameter]) {
         let lengths = hidden_lengths(parameters);
         fortran_head(out, "FORTRAN", name, parameters, &lengths);
         out.push_str(&refusal);
-        let given = parameters.iter().map(|one| one.name.as_str()).chain(["error"]);
+        let given = parameters.iter().map(|one| one.name.as_str()).chain(["ierror"]);
         let given: Vec<&str> = given.chain(lengths.iter().map(String::as_str)).collect();
         let _ = writeln!(out, "    pmpi_{}_({});\n}}", name.to_ascii_lowercase(), given.join(", "));
     }
@@ -323,7 +323,7 @@ fn write_fortran_of_team(out: &mut String, name: &str, parameters: &[Parameter])
             handed.push(one.name.clone());
         }
     }
-    handed.push("error".to_owned());
+    handed.push("ierror".to_owned());
     handed.extend(lengths);
     let _ = writeln!(out, "    pmpi_{}_({});\n}}", name.to_ascii_lowercase(), handed.join(", "));
 }
@@ -342,7 +342,7 @@ fn write_fortran(out: &mut String, name: &str, parameters: &[Parameter]) {
             }
         })
         .collect();
-    let _ = writeln!(out, "    *error = MPI_{name}({});\n{back}}}", handed.join(", "));
+    let _ = writeln!(out, "    *ierror = MPI_{name}({});\n{back}}}", handed.join(", "));
 }
 
 fn is_list_of_types(parameter: &Parameter) -> bool {
@@ -420,7 +420,7 @@ mod tests {
         assert!(made.contains("    comm = real_comm(comm);\n"), "{made}");
         assert!(made.contains("    describe_Bcast(&transfer, buffer, count, comm);\n"), "{made}");
         assert!(made.contains("PMPI_Ibcast(buffer, count, datatype, root, comm, &native);"), "{made}");
-        let fortran = "*error = MPI_Bcast(buffer_from_fortran(buffer), *count, PMPI_Type_f2c(*datatype), *root, \
+        let fortran = "*ierror = MPI_Bcast(buffer_from_fortran(buffer), *count, PMPI_Type_f2c(*datatype), *root, \
             PMPI_Comm_f2c(*comm));";
         assert!(made.contains(fortran), "{made}");
     }
@@ -446,7 +446,7 @@ mod tests {
         let made =
             made("int MPI_Comm_size(MPI_Comm comm, int *size); int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *newcomm);");
         assert!(made.contains("    comm = real_comm(comm);\n    return PMPI_Comm_size(comm, size);"), "{made}");
-        assert!(made.contains("pmpi_comm_size_(&own_comm, size, error);"), "{made}");
+        assert!(made.contains("pmpi_comm_size_(&own_comm, size, ierror);"), "{made}");
         assert!(made.contains("after_new_communicator(*newcomm);"), "{made}");
     }
 
@@ -456,7 +456,7 @@ mod tests {
             made("int MPI_Put(const void *a, int n); int MPI_Send(int n); int MPI_Wait(int n); int MPI_Put_c(int n);");
         assert!(made.contains("stop_job(\"MPI_Put, which is not supported\");"), "{made}");
         assert!(made.contains("stop_job(\"MPI_Put_c, which is not supported\");"), "{made}");
-        assert!(made.contains("*error = MPI_Send(*n);") && !made.contains("int MPI_Send(int"), "{made}");
+        assert!(made.contains("*ierror = MPI_Send(*n);") && !made.contains("int MPI_Send(int"), "{made}");
         assert!(!made.contains("Wait"), "{made}");
     }
 

@@ -16,11 +16,16 @@ pub enum MpiKind {
     OpenMpi,
     /// MPICH, and what has its binary interface.
     Mpich,
+    /// Any MPI that has the standard binary interface [MPI 5.0, chapter 20], such as MPICH 5.
+    StandardAbi,
 }
 
 /// The names of libraries.
 const LIBRARIES: [(&str, MpiKind); 3] =
     [("libmpi.so.40", MpiKind::OpenMpi), ("libmpi.so.12", MpiKind::Mpich), ("libmpich.so.12", MpiKind::Mpich)];
+
+/// The beginning of the name of a library with the standard ABI: its number differs between releases.
+const STANDARD_ABI: &str = "libmpi_abi.so.";
 
 impl MpiKind {
     /// Finds the MPI that a program needs.
@@ -34,11 +39,13 @@ impl MpiKind {
     /// Finds it in a list of libraries, a line each.
     fn among(list: &str) -> Result<Self, &'static str> {
         let needed = || list.lines().filter_map(|line| line.split_whitespace().next());
-        let mut kinds = LIBRARIES.iter().filter(|(name, _)| needed().any(|one| one == *name)).map(|&(_, kind)| kind);
+        let listed = LIBRARIES.iter().filter(|(name, _)| needed().any(|one| one == *name)).map(|&(_, kind)| kind);
+        let is_standard = needed().any(|one| one.starts_with(STANDARD_ABI));
+        let mut kinds = listed.chain(is_standard.then_some(Self::StandardAbi));
         match (kinds.next(), needed().any(|one| one.starts_with("libmpi"))) {
             (Some(kind), _) if kinds.all(|other| other == kind) => Ok(kind),
             (Some(_), _) => Err("it needs two MPI libraries"),
-            (None, true) => Err("its MPI is none of Open MPI 3 to 5 and MPICH 3 to 4"),
+            (None, true) => Err("its MPI is none of Open MPI 3 to 5, MPICH 3 to 5, and those with the ABI of MPI 5"),
             (None, false) => Err("it needs no MPI library: link it dynamically"),
         }
     }
@@ -48,6 +55,7 @@ impl MpiKind {
         match self {
             Self::OpenMpi => "Open MPI",
             Self::Mpich => "MPICH",
+            Self::StandardAbi => "an MPI with the standard ABI",
         }
     }
 
@@ -56,6 +64,7 @@ impl MpiKind {
         match self {
             Self::OpenMpi => ["mpirun.openmpi", "mpirun"],
             Self::Mpich => ["mpirun.mpich", "mpirun"],
+            Self::StandardAbi => ["mpirun", "mpiexec"],
         }
     }
 }
@@ -111,6 +120,8 @@ mod tests {
         assert_eq!(among(&["libc.so.6", "libmpi.so.40"]), Ok(MpiKind::OpenMpi));
         assert_eq!(among(&["libmpichfort.so.12", "libmpich.so.12"]), Ok(MpiKind::Mpich));
         assert_eq!(among(&["libmpi.so.12"]), Ok(MpiKind::Mpich));
+        assert_eq!(among(&["libmpi_abi.so.1"]), Ok(MpiKind::StandardAbi));
+        assert!(among(&["libmpi.so.12", "libmpi_abi.so.0"]).unwrap_err().contains("two"));
         assert!(among(&["libmpi.so.40", "libmpich.so.12"]).unwrap_err().contains("two"));
         assert!(among(&["libmpi.so.20"]).unwrap_err().contains("none of"));
         assert!(among(&["libc.so.6"]).unwrap_err().contains("dynamically"));

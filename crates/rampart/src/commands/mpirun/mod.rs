@@ -143,7 +143,10 @@ fn prepare(
     folder: &Path,
     interrupted: &Flag,
 ) -> Result<Command, Error> {
-    let compiler = Compiler::find(arguments.mpicc.as_deref(), std::slice::from_ref(launcher))?;
+    let mut compiler = Compiler::find(arguments.mpicc.as_deref(), std::slice::from_ref(launcher))?;
+    if kind == MpiKind::StandardAbi && arguments.mpicc.is_none() {
+        compiler = compiler.for_standard_abi();
+    }
     let placement = placement(arguments, kind, launcher, &folder.join("nodes"), interrupted)?;
     if interrupted.load(Ordering::Relaxed) {
         return Err(Error::StoppedEarly);
