@@ -70,6 +70,9 @@ int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Sta
         return PMPI_Mprobe(source, tag, comm, message, status);
     MPI_Status own;
     struct probe wish = { source, tag, real_comm(comm), message, status == MPI_STATUS_IGNORE ? &own : status };
+    int error = error_of_probe(&wish);
+    if (error != MPI_SUCCESS)
+        return error;
     begin_wait("message", shadow_of(wish.comm), source, tag);
     probe(&wish, true);
     begin(*message, wish.status, wish.comm);
@@ -83,6 +86,9 @@ int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *mess
         return PMPI_Improbe(source, tag, comm, flag, message, status);
     MPI_Status own;
     struct probe wish = { source, tag, real_comm(comm), message, status == MPI_STATUS_IGNORE ? &own : status };
+    int error = error_of_probe(&wish);
+    if (error != MPI_SUCCESS)
+        return error;
     *flag = probe(&wish, false);
     if (*flag)
         begin(*message, wish.status, wish.comm);

@@ -45,12 +45,24 @@ bool probe(struct probe *probe, bool waits)
                                     .is_ready = look_for_this, .what = probe }, &unused);
 }
 
+int error_of_probe(const struct probe *probe)
+{
+    int is_there;
+    bool has_source = probe->source == MPI_ANY_SOURCE || (probe->source >= 0 && probe->source < shadow_of(probe->comm)->peers);
+    if (has_source && (probe->tag == MPI_ANY_TAG || probe->tag >= 0))
+        return MPI_SUCCESS;
+    return PMPI_Iprobe(probe->source, probe->tag, probe->comm, &is_there, MPI_STATUS_IGNORE);
+}
+
 int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
 {
     if (teams.is_quiet || source == MPI_PROC_NULL)
         return PMPI_Probe(source, tag, comm, status);
     MPI_Status own;
     struct probe wish = { source, tag, real_comm(comm), NULL, status == MPI_STATUS_IGNORE ? &own : status };
+    int error = error_of_probe(&wish);
+    if (error != MPI_SUCCESS)
+        return error;
     begin_wait("message", shadow_of(wish.comm), source, tag);
     probe(&wish, true);
     end_wait();
@@ -63,6 +75,9 @@ int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status
         return PMPI_Iprobe(source, tag, comm, flag, status);
     MPI_Status own;
     struct probe wish = { source, tag, real_comm(comm), NULL, status == MPI_STATUS_IGNORE ? &own : status };
+    int error = error_of_probe(&wish);
+    if (error != MPI_SUCCESS)
+        return error;
     *flag = probe(&wish, false);
     return MPI_SUCCESS;
 }

@@ -13,6 +13,9 @@ struct probe {
     MPI_Status *status;   /* never ignored */
 };
 
+/* What the MPI says of a source or tag that no message can have; else MPI_SUCCESS. */
+int error_of_probe(const struct probe *probe);
+
 /* Whether there is such a message, which no receive of the program will take. */
 bool probe(struct probe *probe, bool waits);
 

@@ -6,10 +6,13 @@
  * print before it begins with MPI, so a process learns its rank from what launchers tell it.
  *
  * Where memory lies: at the same addresses in all replicas, since programs sort and hash by address. The kernel places
- * it at random, unless the process asks it not to; then the program must be started once more. */
+ * it at random, unless the process asks it not to; and the stack lies below the environment, where launchers leave
+ * numbers of one digit and of two. So the program is started once more, with an environment of a given size. */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/personality.h>
 #include <unistd.h>
 
@@ -57,14 +60,56 @@ static void read_copy(const char *folder)
     close(file);
 }
 
-static void place_memory_alike(char **arguments)
+/* Variables without a meaning, until the program has been started once more. */
+#define PADDING "RAMPART_PADDING"
+
+extern char **environ;
+
+/* The environment with so many variables and bytes; null if it has more already. What it needs is never freed: the
+ * process becomes another program. */
+static char **padded(size_t variables, size_t bytes)
+{
+    size_t count = 0, used = 0;
+    for (; environ[count]; count++)
+        used += strlen(environ[count]) + 1;
+    size_t empty = count + 1 < variables ? variables - count - 1 : 0, least = sizeof PADDING "=";
+    if (count >= variables || used + (empty + 1) * least > bytes)
+        return NULL;
+    char **all = calloc(variables + 1, sizeof *all), *last = malloc(bytes);
+    if (!all || !last)
+        return NULL;
+    memcpy(all, environ, count * sizeof *all);
+    for (size_t i = 0; i < empty; i++)
+        all[count + i] = PADDING "=";
+    size_t length = bytes - used - empty * least - 1;
+    memset(last, '.', length);
+    memcpy(last, PADDING "=", least - 1);
+    last[length] = '\0';
+    all[variables - 1] = last;
+    return all;
+}
+
+static bool is_placed_alike(void)
 {
     int before = personality(0xffffffff);
-    if (before == -1 || before & ADDR_NO_RANDOMIZE || personality((unsigned)before | ADDR_NO_RANDOMIZE) == -1)
+    if (before == -1 || personality((unsigned)before | ADDR_NO_RANDOMIZE) == -1)
+        return false;
+    /* Not everywhere does the kernel take the wish. */
+    return personality(0xffffffff) & ADDR_NO_RANDOMIZE;
+}
+
+/* Where it fails, the program goes on as it is. */
+static void place_memory_alike(char **arguments)
+{
+    unsigned long variables, bytes;
+    const char *size = getenv("RAMPART_ENVIRONMENT");
+    if (getenv(PADDING) || !size || sscanf(size, "%lu,%lu", &variables, &bytes) != 2 || !is_placed_alike())
         return;
-    /* Where the kernel does not take the wish, this would go on for ever. */
-    if (personality(0xffffffff) & ADDR_NO_RANDOMIZE)
-        execv("/proc/self/exe", arguments);
+    char **all = padded(variables, bytes);
+    if (all)
+        execve("/proc/self/exe", arguments, all);
+    setenv(PADDING, "", 1);
+    execv("/proc/self/exe", arguments);
 }
 
 __attribute__((constructor)) static void begin_process(int count, char **arguments)
@@ -93,4 +138,5 @@ __attribute__((constructor)) static void begin_process(int count, char **argumen
     setvbuf(stdout, NULL, _IOLBF, 0);
     /* Programs that this one starts are no replicas, and print where it wants. */
     unsetenv("RAMPART_RANKS");
+    unsetenv(PADDING);
 }

@@ -184,7 +184,10 @@ int MPI_Win_post(MPI_Group group, int assert, MPI_Win win)
 int MPI_Win_start(MPI_Group group, int assert, MPI_Win win)
 {
     struct window *window = window_of(win);
-    int count = 0, *members = window ? ranks_in(window->comm, group, &count) : NULL;
+    /* The MPI says that this is an error. */
+    if (!window || window->is_started)
+        return PMPI_Win_start(group, assert, win);
+    int count = 0, *members = ranks_in(window->comm, group, &count);
     flush_decisions();
     begin_wait("MPI_Win_start", NULL, -1, -1);
     for (int i = 0; i < count; i++) {
@@ -194,15 +197,19 @@ int MPI_Win_start(MPI_Group group, int assert, MPI_Win win)
     }
     end_wait();
     free(members);
-    return PMPI_Win_start(group, assert, win);
+    int result = PMPI_Win_start(group, assert, win);
+    window->is_started = result == MPI_SUCCESS;
+    return result;
 }
 
 int MPI_Win_complete(MPI_Win win)
 {
     struct window *window = window_of(win);
     int result = PMPI_Win_complete(win);
-    if (window)
+    if (window && result == MPI_SUCCESS) {
+        window->is_started = false;
         settle(window, ALL_TARGETS);
+    }
     return result;
 }
 

@@ -31,6 +31,7 @@ struct window {
     struct shadow *shadow;
     int size;
     int shared_locks; /* that are held, at any target */
+    bool is_started;    /* between MPI_Win_start and MPI_Win_complete */
     bool *is_exclusive; /* the lock held at a target */
     struct tickets tickets;
     struct pending_get *gets;

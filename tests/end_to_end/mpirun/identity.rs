@@ -52,3 +52,34 @@ fn replicas_of_a_rank_are_one_process_and_draw_the_same_numbers() {
         assert!(!nodes.is_empty() || run() != lines, "another job draws other numbers");
     }
 }
+
+/// Sends and prints where its stack is.
+const STACK: &str = "#include <mpi.h>
+#include <stdio.h>
+int main(int count, char **words)
+{
+    MPI_Init(&count, &words);
+    long here = (long)&count, least;
+    MPI_Allreduce(&here, &least, 1, MPI_LONG, MPI_MIN, MPI_COMM_WORLD);
+    printf(\"%lx\\n\", here == least ? here : 0);
+    MPI_Finalize();
+    return 0;
+}
+";
+
+/// The stack lies below the environment, which is longer for the twelfth process than for the ninth. Whether that moves
+/// it depends on the length of the rest.
+#[test]
+fn stacks_of_replicas_are_at_the_same_address() {
+    for job in libraries().into_iter().filter_map(|[c, _]| Job::built(c, "program.c", STACK)) {
+        for length in [0, 4, 8, 12] {
+            let mut command = job.command("4", &["--replicas", "3", "--json"], "");
+            let output = command.env("LENGTH", "x".repeat(length)).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && said.contains("\"differed\": 0"), "{length}: {said}");
+            assert!(said.contains("\"output_mismatches\": []"), "{length}: {said}");
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(printed.lines().count() == 4 && !printed.lines().any(|line| line == "0"), "{length}: {printed}");
+        }
+    }
+}

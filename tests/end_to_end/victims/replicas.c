@@ -471,12 +471,25 @@ static void handle(MPI_Comm *comm, int *code, ...)
     handled += *comm == MPI_COMM_WORLD;
 }
 
+/* No message can have such a rank or tag: a probe would wait for ever. */
+static int refused_probes(void)
+{
+    MPI_Message message;
+    int is_there;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int errors = MPI_Probe(ranks, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE) != MPI_SUCCESS;
+    errors += MPI_Probe(before, -80, MPI_COMM_WORLD, MPI_STATUS_IGNORE) != MPI_SUCCESS;
+    errors += MPI_Mprobe(-80, 1, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE) != MPI_SUCCESS;
+    errors += MPI_Iprobe(-80, 1, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE) != MPI_SUCCESS;
+    return errors;
+}
+
 static void errors(void)
 {
     MPI_Errhandler handler;
     MPI_Status status = { .MPI_ERROR = 77 };
     MPI_Request request;
-    int number;
+    int number, refused = refused_probes();
     MPI_Comm_create_errhandler(handle, &handler);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
     MPI_Errhandler_free(&handler);
@@ -485,14 +498,16 @@ static void errors(void)
     MPI_Irecv(&number, 1, MPI_INT, before, 15, MPI_COMM_WORLD, &request);
     MPI_Send(&rank, 1, MPI_INT, after, 15, MPI_COMM_WORLD);
     MPI_Wait(&request, &status);
-    if (handled != 1 || status.MPI_ERROR != 77)
-        printf("handled %d, error %d\n", handled, status.MPI_ERROR);
+    if (handled != 1 || status.MPI_ERROR != 77 || refused != 4)
+        printf("handled %d, error %d, refused %d\n", handled, status.MPI_ERROR, refused);
 }
 
-/* What the MPI allocates for the program has the same address in all replicas, and is all zeros. */
+/* What the MPI allocates for the program has the same address in all replicas, and is all zeros. So has the stack. */
 static void addresses(int round)
 {
     static char *kept[ROUNDS];
+    void *on_stack = &round;
+    see(&on_stack, sizeof on_stack);
     char *first, *second;
     MPI_Alloc_mem(100 + round, MPI_INFO_NULL, &first);
     MPI_Alloc_mem(50000, MPI_INFO_NULL, &kept[round]);
@@ -522,6 +537,9 @@ static void opened(int round)
     MPI_Group_incl(everyone, 1, &after, &next);
     MPI_Win_post(last, 0, window);
     MPI_Win_start(next, 0, window);
+    MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+    if (MPI_Win_start(next, 0, window) == MPI_SUCCESS)
+        exit(3);
     for (int i = 0; i < 8; i++)
         MPI_Put(&out[i], 1, MPI_INT, after, i, 1, MPI_INT, window);
     for (int i = 0; i < 8; i++)

@@ -330,6 +330,17 @@ fn preload(counter: Option<&Path>, library: &Path) -> OsString {
     ours.chain(others).collect::<Vec<_>>().join(OsStr::new(":"))
 }
 
+/// How many variables, and how many bytes, all processes of the job shall have: with room for those of launchers
+/// (`mpi/redmpi/process.c`).
+fn size_of_environment(ours: &[(&str, OsString)]) -> String {
+    const VARIABLES: usize = 256;
+    const BYTES: usize = 48 << 10;
+    let own: Vec<usize> = std::env::vars_os().map(|(name, value)| name.len() + value.len() + 2).collect();
+    let bytes =
+        own.iter().sum::<usize>() + ours.iter().map(|(name, value)| name.len() + value.len() + 2).sum::<usize>();
+    format!("{},{}", own.len() + VARIABLES, bytes + BYTES)
+}
+
 fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload: OsString, folder: &Path) -> Command {
     let mut variables: Vec<(&str, OsString)> = vec![
         ("LD_PRELOAD", preload),
@@ -357,6 +368,7 @@ fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload
     if arguments.on_death == OnDeath::Drop {
         variables.push(("RAMPART_OUTLIVE_DEATHS", "1".into()));
     }
+    variables.push(("RAMPART_ENVIRONMENT", size_of_environment(&variables).into()));
     let mut command = start(arguments, kind, launcher);
     if is_of_open_mpi(kind, launcher) {
         // Other launchers hand on all variables, also to other nodes.
