@@ -1,6 +1,8 @@
 /* See probes.h. */
 #include "probes.h"
 
+#include <limits.h>
+
 #include "decisions.h"
 #include "receives.h"
 #include "requests.h"
@@ -45,11 +47,24 @@ bool probe(struct probe *probe, bool waits)
                                     .is_ready = look_for_this, .what = probe }, &unused);
 }
 
+static bool is_tag(int tag)
+{
+    static int most;
+    int *bound, is_set;
+    if (!most) {
+        PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &is_set);
+        most = is_set ? *bound : INT_MAX;
+    }
+    return tag == MPI_ANY_TAG || (tag >= 0 && tag <= most);
+}
+
 int error_of_probe(const struct probe *probe)
 {
     int is_there;
-    bool has_source = probe->source == MPI_ANY_SOURCE || (probe->source >= 0 && probe->source < shadow_of(probe->comm)->peers);
-    if (has_source && (probe->tag == MPI_ANY_TAG || probe->tag >= 0))
+    const struct shadow *shadow = shadow_of(probe->comm);
+    int peers = shadow ? shadow->peers : 0;
+    bool is_source = probe->source == MPI_ANY_SOURCE || (probe->source >= 0 && probe->source < peers);
+    if (shadow && is_source && is_tag(probe->tag))
         return MPI_SUCCESS;
     return PMPI_Iprobe(probe->source, probe->tag, probe->comm, &is_there, MPI_STATUS_IGNORE);
 }

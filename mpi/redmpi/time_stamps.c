@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -43,7 +44,6 @@ static struct {
 struct listed {
     uintptr_t address;
     char *path;
-    bool is_of_mpi;
 };
 
 struct list {
@@ -126,28 +126,31 @@ static void add_site(const struct dl_phdr_info *info, uintptr_t address)
     }
 }
 
-/* Those of the MPI stay as they are. */
+static const char *name_in(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* A loaded file may have another path than where the job was started, as through a folder relative to the program. */
+static bool is_same_file(const char *listed, const char *loaded)
+{
+    struct stat one, other;
+    if (!strcmp(listed, loaded))
+        return true;
+    return !strcmp(name_in(listed), name_in(loaded)) && !stat(listed, &one) && !stat(loaded, &other) &&
+           one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
 static int add_sites(struct dl_phdr_info *info, size_t size, void *found)
 {
     const struct list *list = found;
     (void)size;
     for (size_t i = 0; i < list->count; i++) {
-        if (strcmp(list->all[i].path, info->dlpi_name))
-            continue;
-        if (is_of_mpi(info->dlpi_name))
-            list->all[i].is_of_mpi = true;
-        else
+        if (is_same_file(list->all[i].path, info->dlpi_name))
             add_site(info, list->all[i].address);
     }
     return 0;
-}
-
-static size_t wanted(const struct list *list)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < list->count; i++)
-        count += !list->all[i].is_of_mpi;
-    return count;
 }
 
 /* One byte changes, so that a thread reads either instruction, whenever it comes here. */
@@ -179,7 +182,11 @@ static struct list read_list(FILE *file)
         list.all = more;
         line[strcspn(line, "\n")] = '\0';
         uintptr_t address = strtoul(line, &path, 16);
-        path = strdup(*path == ' ' ? path + 1 : path);
+        path += *path == ' ';
+        /* The MPI's own stay as they are. */
+        if (is_of_mpi(path))
+            continue;
+        path = strdup(path);
         if (!path)
             refuse("there is no memory");
         list.all[list.count++] = (struct listed){ .address = address, .path = path };
@@ -220,7 +227,7 @@ void begin_time_stamps(const char *folder)
     if (!sites.all)
         refuse("there is no memory");
     dl_iterate_phdr(add_sites, &list);
-    if (sites.count != wanted(&list))
+    if (sites.count != list.count)
         refuse("the program or a library is another file on this node than where the job was started");
     free_list(&list);
     qsort(sites.all, sites.count, sizeof *sites.all, by_address);
