@@ -240,9 +240,9 @@ void begin_time_stamps(const char *folder)
 }
 
 /* A breakpoint ends a process that blocks its signal. */
-static const sigset_t *without_breakpoints(const sigset_t *signals, sigset_t *room)
+static const sigset_t *without_breakpoints(int how, const sigset_t *signals, sigset_t *room)
 {
-    if (!signals || !sites.count)
+    if (!signals || !sites.count || how == SIG_UNBLOCK)
         return signals;
     *room = *signals;
     sigdelset(room, SIGTRAP);
@@ -253,14 +253,14 @@ int pthread_sigmask(int how, const sigset_t *signals, sigset_t *before)
 {
     REAL(pthread_sigmask);
     sigset_t room;
-    return real(how, how == SIG_UNBLOCK ? signals : without_breakpoints(signals, &room), before);
+    return real(how, without_breakpoints(how, signals, &room), before);
 }
 
 int sigprocmask(int how, const sigset_t *signals, sigset_t *before)
 {
     REAL(sigprocmask);
     sigset_t room;
-    return real(how, how == SIG_UNBLOCK ? signals : without_breakpoints(signals, &room), before);
+    return real(how, without_breakpoints(how, signals, &room), before);
 }
 
 /* What the program does at breakpoints is done at those that are not ours. */

@@ -335,10 +335,10 @@ fn preload(counter: Option<&Path>, library: &Path) -> OsString {
 fn size_of_environment(ours: &[(&str, OsString)]) -> String {
     const VARIABLES: usize = 256;
     const BYTES: usize = 48 << 10;
-    let own: Vec<usize> = std::env::vars_os().map(|(name, value)| name.len() + value.len() + 2).collect();
-    let bytes =
-        own.iter().sum::<usize>() + ours.iter().map(|(name, value)| name.len() + value.len() + 2).sum::<usize>();
-    format!("{},{}", own.len() + VARIABLES, bytes + BYTES)
+    let own = std::env::vars_os().map(|(name, value)| (name.len(), value.len()));
+    let ours = ours.iter().map(|(name, value)| (name.len(), value.len()));
+    let lengths: Vec<usize> = own.chain(ours).map(|(name, value)| name + value + "=\0".len()).collect();
+    format!("{},{}", lengths.len() + VARIABLES, lengths.iter().sum::<usize>() + BYTES)
 }
 
 fn command(arguments: &MpirunArguments, kind: MpiKind, launcher: &OsStr, preload: OsString, folder: &Path) -> Command {
