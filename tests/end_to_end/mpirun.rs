@@ -64,7 +64,7 @@ fn fortran_2008_is_compared_and_corrected_as_well() {
         assert_eq!((right.code, right.out.as_str()), (Some(0), "sums   6.0   4.0\n"), "{right:?}");
         assert_eq!(document["compared"], 2 * (4 * 10 * rounds + 2 * 10 + 4), "{document}");
         assert_eq!(document["differed"], 0, "{document}");
-        let flips = ["--replicas", "3", "--inject", "flip:odds=20,replica=1,seed=3"];
+        let flips = ["--replicas", "3", "--inject", "flip:send:rate=1/20,replica=1,seed=3"];
         let (output, document) = job.run(&flips, "");
         assert_eq!((output.code, output.out), (Some(0), right.out), "{document}");
         assert!(document["replaced"].as_u64().unwrap() > 1, "{document}");
@@ -78,14 +78,14 @@ fn what_one_replica_sends_wrong_is_replaced_and_the_output_is_right() {
     for job in jobs() {
         let (right, document) = job.run(&["--replicas", "3"], "ring");
         assert_eq!((right.code, &document["replaced"]), (Some(0), &0.into()), "{right:?}");
-        for (flips, injected) in [("flip:at=7,rank=2,replica=1", 1), ("flip:odds=20,replica=0,seed=3", 2)] {
+        for (flips, injected) in [("flip:send:at=7,rank=2,replica=1", 1), ("flip:send:rate=1/20,replica=0,seed=3", 2)] {
             let (output, document) = job.run(&["--replicas", "3", "--inject", flips], "ring");
             assert_eq!((output.code, &output.out), (Some(0), &right.out), "{flips}: {output:?}");
             assert!(document["injected"].as_u64().unwrap() >= injected, "{flips}: {document}");
             assert!(document["replaced"].as_u64().unwrap() >= injected, "{flips}: {document}");
             assert_eq!(document["replaced"], document["differed"], "{flips}: one replica is wrong");
         }
-        let (_, document) = job.run(&["--replicas", "3", "--inject", "flip:at=7,rank=2,replica=1"], "ring");
+        let (_, document) = job.run(&["--replicas", "3", "--inject", "flip:send:at=7,rank=2,replica=1"], "ring");
         let first = document["mismatches"].as_array().unwrap().iter().find(|one| one["peer"] == 2).unwrap();
         assert_eq!((&first["rank"], &first["wrong_replicas"]), (&3.into(), &serde_json::json!([1])), "{document}");
         assert_eq!((&first["bytes"], &first["tag"], &first["number"]), (&4000.into(), &7.into(), &7.into()));
@@ -139,7 +139,7 @@ fn copies_of_all_senders_are_decided_upon_by_each_receiver_alone() {
 #[test]
 fn two_replicas_that_differ_end_the_job_before_the_program_goes_on() {
     for job in jobs() {
-        let flips = ["--replicas", "2", "--inject", "flip:at=7,rank=2,replica=1"];
+        let flips = ["--replicas", "2", "--inject", "flip:send:at=7,rank=2,replica=1"];
         let (output, document) = job.run(&flips, "ring");
         assert_eq!((output.code, output.out.as_str()), (Some(1), ""), "{output:?}");
         assert!(document["stopped"].as_str().unwrap().contains("no majority"), "{document}");
@@ -297,7 +297,7 @@ fn replicas_of_a_rank_are_on_different_nodes_where_there_is_a_choice() {
     };
     // Processes 0 and 1 are on the first node, 2 and 3 on the second, 6 and 7 on the first again.
     let hosts = "127.0.0.2:2,127.0.0.3:2,127.0.0.4:2";
-    let (output, document) = run(hosts, &["--inject", "flip:odds=20,replica=1,seed=3"]);
+    let (output, document) = run(hosts, &["--inject", "flip:send:rate=1/20,replica=1,seed=3"]);
     assert_eq!((output.code, &document["crowded_nodes"]), (Some(0), &serde_json::json!({})), "{output:?}");
     let erring = document["erring_nodes"].as_object().unwrap();
     assert_eq!(erring.keys().collect::<Vec<_>>(), ["node-127.0.0.3"], "{document}");
@@ -306,7 +306,7 @@ fn replicas_of_a_rank_are_on_different_nodes_where_there_is_a_choice() {
     // By this map, the first process is replica 2 of rank 3.
     let map: String = (0..12).rev().map(|place| format!("{} {}\n", place % 4, place / 4)).collect();
     std::fs::write(job.rampart.folder().join("map"), map).unwrap();
-    let (output, document) = run(hosts, &["--map", "map", "--inject", "flip:at=7,rank=3,replica=2"]);
+    let (output, document) = run(hosts, &["--map", "map", "--inject", "flip:send:at=7,rank=3,replica=2"]);
     assert_eq!((output.code, &document["injected"]), (Some(0), &1.into()), "{output:?}");
     // What replica 2 of rank 0 adds up in the end is wrong, too.
     assert_eq!(
@@ -321,13 +321,13 @@ fn replicas_of_a_rank_are_on_different_nodes_where_there_is_a_choice() {
 fn what_one_replica_puts_wrong_is_replaced() {
     for job in jobs() {
         let (by_messages, _) = job.run(&["--replicas", "2"], "ring");
-        for flips in ["flip:at=9,rank=2,replica=1", "flip:odds=20,replica=0,seed=3"] {
+        for flips in ["flip:send:at=9,rank=2,replica=1", "flip:send:rate=1/20,replica=0,seed=3"] {
             let (output, document) = job.run(&["--replicas", "3", "--inject", flips], "windows");
             assert_eq!((output.code, &output.out), (Some(0), &by_messages.out), "{flips}: {output:?}");
             assert!(document["injected"].as_u64().unwrap() > 0, "{flips}: {document}");
             assert_eq!(document["replaced"], document["injected"], "{flips}: {document}");
             let first = &document["mismatches"][0];
-            assert!(first["what"] == "MPI_Put" || flips.contains("odds"), "{flips}: {document}");
+            assert!(first["what"] == "MPI_Put" || flips.contains("rate"), "{flips}: {document}");
         }
     }
 }
@@ -341,7 +341,7 @@ fn differing(document: &Value) -> BTreeSet<(u64, u64)> {
 /// Replicas that are compared behind the program are found to differ wherever those are that wait for each other.
 #[test]
 fn errors_are_found_behind_the_program_and_none_is_missed() {
-    let flip = ["--on-mismatch", "continue", "--inject", "flip:at=7,rank=2,replica=1"];
+    let flip = ["--on-mismatch", "continue", "--inject", "flip:send:at=7,rank=2,replica=1"];
     for (place, job) in jobs().into_iter().enumerate() {
         // What is one-sided is compared in the same way with each MPI, and so is all else that follows.
         for (program, replicas) in [("ring", "3"), ("windows", "2")].into_iter().take(2 - place) {
@@ -376,7 +376,7 @@ fn errors_are_found_behind_the_program_and_none_is_missed() {
 fn a_job_with_an_error_is_stopped_soon_while_the_program_computes() {
     // The MPI has no part in it.
     for job in jobs().into_iter().take(1) {
-        let flip = ["--inject", "flip:at=1,rank=2,replica=1"];
+        let flip = ["--inject", "flip:send:at=1,rank=2,replica=1"];
         for (how, options, why) in [
             ("ticks", &flip[..], "the program has them already"),
             ("ticks-abort", &flip[..], "the program has them already"),
@@ -426,7 +426,7 @@ fn taints(study: &Value) -> BTreeMap<u64, (String, u64, Option<u64>)> {
 #[test]
 fn an_error_spreads_step_by_step_through_a_stencil() {
     for job in spreading() {
-        let flip = ["--inject", "flip:step=3,rank=5,replica=1", "--replicas", "2"];
+        let flip = ["--inject", "flip:send:step=3,rank=5,replica=1", "--replicas", "2"];
         let pages = ["--propagation", "spread.html", "--report", "job.html"];
         let (output, document) = job.run_ranks("16", &[flip, pages].concat(), "stencil");
         assert_eq!((output.code, &document["stopped"]), (Some(0), &Value::Null), "{output:?}");
@@ -471,7 +471,7 @@ fn an_error_is_everywhere_at_once_where_all_add_up() {
     for job in spreading() {
         let step = ["--step", "MPI_Allreduce", "--replicas", "2", "--propagation", "spread.html"];
         // In the first step no sum is changed: what is hit is the sum of the first Allreduce, or an edge after it.
-        for flip in ["flip:step=5,rank=6,replica=1,seed=2", "flip:at=9,rank=6,replica=0,seed=2"] {
+        for flip in ["flip:send:step=5,rank=6,replica=1,seed=2", "flip:send:at=9,rank=6,replica=0,seed=2"] {
             let (output, document) = job.run_ranks("16", &[&step[..], &["--inject", flip]].concat(), "reduce");
             assert_eq!((output.code, &document["stopped"]), (Some(0), &Value::Null), "{output:?}");
             let study = &document["propagation"];
@@ -482,7 +482,8 @@ fn an_error_is_everywhere_at_once_where_all_add_up() {
             assert!(taints.values().all(|(_, step, _)| *step <= first + 2), "{flip}: {study}");
         }
         // Nobody counts steps: then messages are counted.
-        let options = ["--replicas", "3", "--propagation", "spread.html", "--inject", "flip:at=9,rank=2,replica=1"];
+        let options =
+            ["--replicas", "3", "--propagation", "spread.html", "--inject", "flip:send:at=9,rank=2,replica=1"];
         let (output, document) = job.run(&options, "reduce");
         assert_eq!((output.code, &document["replaced"]), (Some(0), &0.into()), "nothing is corrected: {output:?}");
         assert_eq!(
@@ -501,13 +502,14 @@ fn steps_are_counted_in_fortran_too_and_only_the_program_s() {
         libraries().into_iter().flat_map(|one| programs.map(|other| (one, other)))
     {
         let Some(job) = Job::built(fortran, "program.f90", program) else { continue };
-        let flip = ["--inject", "flip:step=10,rank=1,replica=1", "--replicas", "2", "--propagation", "spread.html"];
+        let flip =
+            ["--inject", "flip:send:step=10,rank=1,replica=1", "--replicas", "2", "--propagation", "spread.html"];
         let (output, document) = job.run(&[&flip[..], &["--step", step]].concat(), "");
         assert_eq!((output.code, &document["propagation"]["steps"]), (Some(0), &steps.into()), "{output:?}");
     }
     // MPI_Pcontrol, which this program also calls in each step, counts no longer.
     for job in spreading() {
-        let flip = ["--inject", "flip:step=2,rank=1,replica=1", "--replicas", "2", "--propagation", "spread.html"];
+        let flip = ["--inject", "flip:send:step=2,rank=1,replica=1", "--replicas", "2", "--propagation", "spread.html"];
         let (output, document) = job.run(&[&flip[..], &["--step", "MPI_Waitall"]].concat(), "stencil");
         assert_eq!((output.code, &document["propagation"]["steps"]), (Some(0), &24.into()), "{output:?}");
     }
@@ -516,7 +518,7 @@ fn steps_are_counted_in_fortran_too_and_only_the_program_s() {
 /// Runs a study of a program in which a replica does something else after the flip.
 fn leaves_its_path(job: &Job, how: &str, why: &str) {
     let page = format!("{how}.html");
-    let flip = ["--inject", "flip:at=2,rank=1,replica=1,seed=3", "--replicas", "2", "--propagation", &page];
+    let flip = ["--inject", "flip:send:at=2,rank=1,replica=1,seed=3", "--replicas", "2", "--propagation", &page];
     let (output, document) = job.run(&flip, how);
     assert_eq!(output.code, Some(0), "{how}: {output:?}");
     let study = &document["propagation"];
@@ -543,10 +545,10 @@ fn a_study_ends_also_if_replicas_leave_their_path() {
             }
         });
         // What is never hit is no study.
-        let never = ["--inject", "flip:step=2,replica=1", "--replicas", "2", "--propagation", "spread.html"];
+        let never = ["--inject", "flip:send:step=2,replica=1", "--replicas", "2", "--propagation", "spread.html"];
         let (output, document) = job.run(&never, "more");
         assert_eq!((output.code, &document["propagation"]["flips"]), (Some(1), &0.into()), "{output:?}");
-        let other = ["--inject", "flip:step=2,replica=1", "--replicas", "2", "--step", "MPI_Alreduce"];
+        let other = ["--inject", "flip:send:step=2,replica=1", "--replicas", "2", "--step", "MPI_Alreduce"];
         let program = job.rampart.folder().join("program");
         let words = [&["mpirun", "-n", "2"], &other[..], &["--", program.to_str().unwrap()]].concat();
         let output = job.rampart.run(&words);
@@ -569,7 +571,7 @@ fn many_windows_share_what_the_library_needs_for_them() {
 fn a_replica_that_does_other_things_is_noticed() {
     for job in jobs() {
         for seed in 1..4 {
-            let flip = format!("flip:at=2,rank=1,replica=1,seed={seed}");
+            let flip = format!("flip:send:at=2,rank=1,replica=1,seed={seed}");
             let (output, document) = job.run(&["--replicas", "3", "--inject", &flip], "path");
             if output.code == Some(0) {
                 // A round that is beyond the bound ends the loop as it would have ended.
@@ -599,12 +601,15 @@ fn what_cannot_have_replicas_is_refused_in_one_line() {
         (&["mpirun", "-n", "2", "--", "/no/such/program"], "no such program"),
         (&["mpirun", "-n", "2", "--replicas", "1", "--", "true"], "2..=16"),
         (&["mpirun", "-n", "0", "--", "true"], "-n"),
-        (&["mpirun", "-n", "2", "--inject", "flip:often=1", "--", "true"], "none of odds"),
-        (&["mpirun", "-n", "2", "--inject", "flip:at=1,rank=2", "--", "true"], "no rank 2"),
-        (&["mpirun", "-n", "2", "--inject", "flip:at=1", "--propagation", "a", "--", "true"], "must name a replica"),
+        (&["mpirun", "-n", "2", "--inject", "flip:send:often=1", "--", "true"], "none of rate"),
+        (&["mpirun", "-n", "2", "--inject", "flip:send:at=1,rank=2", "--", "true"], "no rank 2"),
+        (
+            &["mpirun", "-n", "2", "--inject", "flip:send:at=1", "--propagation", "a", "--", "true"],
+            "must name a replica",
+        ),
         (&["mpirun", "-n", "2", "--propagation", "a", "--", "true"], "--inject"),
         (
-            &["mpirun", "-n", "2", "--mode", "later", "--inject", "flip:at=1", "--propagation", "a", "--", "true"],
+            &["mpirun", "-n", "2", "--mode", "later", "--inject", "flip:send:at=1", "--propagation", "a", "--", "true"],
             "--mode now",
         ),
         (&["mpirun", "-n", "2", "--replicas", "2", "--on-death", "drop", "--", "true"], "three replicas"),

@@ -18,7 +18,7 @@ pub fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
         if let Some(seen) = look() {
             return seen;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "never: {what}");
+        assert!(begun.elapsed() < Duration::from_secs(180), "never: {what}");
         thread::sleep(Duration::from_millis(50));
     }
 }

@@ -149,10 +149,10 @@ impl Campaign {
             let (at, rank) = (1 + below(messages), below(program.ranks as u64));
             let anywhere = format!("at={at},rank={rank},replica={}", below(self.replicas));
             let fault = match &self.fault {
-                Fault::Flip => format!("flip:{anywhere},seed={seed}"),
+                Fault::Flip => format!("flip:send:{anywhere},seed={seed}"),
                 Fault::Flips { odds, replica } => {
                     let replica = replica.map_or_else(String::new, |replica| format!(",replica={replica}"));
-                    format!("flip:odds={odds},seed={seed}{replica}")
+                    format!("flip:send:rate=1/{odds},seed={seed}{replica}")
                 }
                 Fault::Call(change) => format!("call:{anywhere},change={change}"),
             };

@@ -28,7 +28,7 @@ fn a_node_that_errs_twice_is_named_and_tested_by_its_daemon() {
     let rampart = &job.rampart;
     let (output, document) = job.run(&[], "1");
     assert_eq!((output.code, &document["suspect_nodes"]), (Some(0), &json!([])), "once is not twice: {output:?}");
-    let flips = ["--inject", "flip:odds=2,replica=1"];
+    let flips = ["--inject", "flip:send:rate=1/2,replica=1"];
     let (_, document) = job.run(&flips, "0");
     assert!(document["differed"].as_u64().unwrap() > 1, "{document}");
     assert_eq!(document["suspect_nodes"], json!([]), "flips on purpose do not count");

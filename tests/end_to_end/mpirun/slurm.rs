@@ -60,7 +60,7 @@ fn replicas_run_under_slurm_on_different_nodes_and_end_together() {
         assert_eq!((output.code, output.out.as_str()), (Some(0), "sum 2380, it is set\n"), "{output:?}");
         assert!(!output.err.contains("several replicas on node"), "{output:?}");
     }
-    let flip = ["--json", "--inject", "flip:at=7,rank=1,replica=2"];
+    let flip = ["--json", "--inject", "flip:send:at=7,rank=1,replica=2"];
     let output = nodes.run(&job, &["-N3", "--ntasks-per-node=2"], &flip, "0");
     let begin = output.err.rfind("{\n  \"compared\"").unwrap_or_else(|| panic!("{output:?}"));
     let document: Value = serde_json::from_str(&output.err[begin..]).unwrap();

@@ -13,7 +13,7 @@ fn programs_of_the_standard_abi_are_compared_and_corrected() {
         assert_eq!((output.code, output.out.as_str()), (Some(0), "done\n"), "{output:?}");
         assert_eq!((&document["differed"], &document["stopped"]), (&0.into(), &serde_json::Value::Null), "{document}");
         let (right, _) = job.run(&[&launcher[..], &["--replicas", "2"]].concat(), "ring");
-        let flips = ["--replicas", "3", "--inject", "flip:at=7,rank=2,replica=1"];
+        let flips = ["--replicas", "3", "--inject", "flip:send:at=7,rank=2,replica=1"];
         let (output, document) = job.run(&[&launcher[..], &flips].concat(), "ring");
         assert_eq!((output.code, &output.out), (Some(0), &right.out), "{document}");
         assert_eq!((&document["injected"], &document["replaced"]), (&1.into(), &document["differed"]), "{document}");

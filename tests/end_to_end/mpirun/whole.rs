@@ -19,7 +19,7 @@ fn what_programs_seldom_use_is_compared_and_corrected_as_well() {
         assert_eq!((output.code, output.out.as_str()), (Some(0), "done\n"), "{output:?}");
         assert_eq!((&document["differed"], &document["output_mismatches"]), (&0.into(), &serde_json::json!([])));
         let compared = document["compared"].as_u64().unwrap();
-        let flips = ["--replicas", "3", "--inject", "flip:odds=3,replica=1,seed=5"];
+        let flips = ["--replicas", "3", "--inject", "flip:send:rate=1/3,replica=1,seed=5"];
         let (output, document) = job.run_ranks("2", &flips, "all");
         assert_eq!((output.code, output.out.as_str()), (Some(0), "done\n"), "{output:?}");
         assert_eq!(document["compared"], compared / 2 * 3, "each replica compares as much: {document}");

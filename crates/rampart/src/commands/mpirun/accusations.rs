@@ -240,8 +240,12 @@ mod tests {
             let errors = errors_of(&report, Some(&text.parse().unwrap()), NOW, NOW);
             errors.iter().filter(|one| one.origin == Injected).map(|one| one.wrong_replica).collect::<Vec<_>>()
         };
-        assert_eq!(flips("flip:at=3").len() + 1, expected.len(), "all but what has spread");
-        assert_eq!(flips("flip:at=3,replica=1"), [None, Some(1), Some(1), None], "only its team can be wrong for it");
+        assert_eq!(flips("flip:send:at=3").len() + 1, expected.len(), "all but what has spread");
+        assert_eq!(
+            flips("flip:send:at=3,replica=1"),
+            [None, Some(1), Some(1), None],
+            "only its team can be wrong for it"
+        );
     }
 
     #[test]

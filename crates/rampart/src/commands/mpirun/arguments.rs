@@ -26,10 +26,10 @@ pub struct MpirunArguments {
     /// What to do at a mismatch that no majority settles; with --mode later, at any mismatch
     #[arg(long, value_enum, default_value_t = OnMismatch::Stop, value_name = "WHAT")]
     pub on_mismatch: OnMismatch,
-    /// Flip a bit in each message with a probability of 1/X (flip:odds=X), in the N-th message of each process
-    /// (flip:at=N), or in its first one after the N-th step begins (flip:step=N), `seed=N` flips other bits; or change
-    /// its N-th send (call:at=N,change=tag|length|target|skip|loop). `rank=N` and `replica=N` limit it to one rank or
-    /// replica, as in flip:at=3,rank=1,replica=0
+    /// Flip a bit in each message with a probability of 1/X (flip:send:rate=1/X), in the N-th message of each process
+    /// (flip:send:at=N), or in its first one after the N-th step begins (flip:send:step=N), `seed=N` flips other bits;
+    /// or change its N-th send (call:at=N,change=tag|length|target|skip|loop). `rank=N` and `replica=N` limit it to one
+    /// rank or replica, as in flip:send:at=3,rank=1,replica=0
     #[arg(long, value_name = "ERROR")]
     pub inject: Option<Injection>,
     /// Study how the flip spreads: nothing is corrected, each replica keeps what it receives. FILE becomes a page that

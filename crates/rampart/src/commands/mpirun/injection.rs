@@ -3,8 +3,15 @@
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-/// The numbers that users give for it, and that `mpi/redmpi/injector.h` knows.
-const NAMES: [&str; 6] = ["odds", "at", "step", "rank", "replica", "seed"];
+/// Where bits flip: in the buffer of a message, just before it is sent.
+const FLIP: &str = "flip:send:";
+
+/// What users give for it: whole numbers, and a rate.
+const NAMES: [&str; 6] = [RATE, "at", "step", "rank", "replica", "seed"];
+
+/// The share of the messages that are hit. `mpi/redmpi/injector.h` takes its inverse.
+const RATE: &str = "rate";
+const ODDS: &str = "odds";
 
 /// The same for a call that becomes another one.
 const NAMES_OF_CALL: [&str; 4] = ["at", CHANGE, "rank", "replica"];
@@ -30,9 +37,9 @@ impl FromStr for Injection {
         if let Some(words) = text.strip_prefix("call:") {
             return Self::of_call(words);
         }
-        let own = Self::read(text.strip_prefix("flip:").ok_or("it begins with flip: or call:")?, &NAMES)?;
-        if ["odds", "at", "step"].iter().filter(|name| own.number(name).is_some()).count() != 1 {
-            return Err("name one of odds, at and step".to_owned());
+        let own = Self::read(text.strip_prefix(FLIP).ok_or("it begins with flip:send: or call:")?, &NAMES)?;
+        if [ODDS, "at", "step"].iter().filter(|name| own.value(name).is_some()).count() != 1 {
+            return Err("name one of rate, at and step".to_owned());
         }
         Ok(own)
     }
@@ -56,13 +63,13 @@ impl Injection {
             if !names.contains(&name) {
                 return Err(format!("{name:?} is none of {}", names.join(", ")));
             }
-            if name == CHANGE && !CHANGES.contains(&value) {
-                return Err(format!("{value:?} is none of {}", CHANGES.join(", ")));
-            }
-            if name != CHANGE && value.parse::<u32>().is_err() {
-                return Err(format!("{value:?} is no whole number"));
-            }
-            read.push(word);
+            read.push(match name {
+                RATE => format!("{ODDS}={}", odds(value)?),
+                CHANGE if CHANGES.contains(&value) => word.to_owned(),
+                CHANGE => return Err(format!("{value:?} is none of {}", CHANGES.join(", "))),
+                _ if value.parse::<u32>().is_ok() => word.to_owned(),
+                _ => return Err(format!("{value:?} is no whole number")),
+            });
         }
         Ok(Self(read.join(" ")))
     }
@@ -92,6 +99,15 @@ impl Injection {
     }
 }
 
+/// The X of a rate of 1/X, such as `1/5e6` [Fiala15, 3.7.2] or `0.001`, rounded.
+fn odds(rate: &str) -> Result<u64, String> {
+    let (share, whole) = rate.split_once('/').unwrap_or((rate, "1"));
+    let share = share.parse::<f64>().ok().zip(whole.parse::<f64>().ok()).map(|(share, whole)| share / whole);
+    // Anything rarer never happens. A NaN is in no range.
+    let share = share.filter(|share| (1e-18..=1.0).contains(share));
+    Ok((1.0 / share.ok_or_else(|| format!("{rate:?} is no rate of at most 1, such as 1/5e6"))?).round() as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,18 +124,35 @@ mod tests {
 
     #[test]
     fn flips_are_read_or_refused_with_a_reason() {
-        assert_eq!(read("flip:odds=5000000,replica=0,seed=1").unwrap(), "odds=5000000 replica=0 seed=1");
-        assert_eq!(read("flip:at=3,rank=1").unwrap(), "at=3 rank=1");
-        assert_eq!(read("flip:step=4,rank=1").unwrap(), "step=4 rank=1");
+        assert_eq!(read("flip:send:rate=1/5e6,replica=0,seed=1").unwrap(), "odds=5000000 replica=0 seed=1");
+        assert_eq!(read("flip:send:rate=0.02").unwrap(), "odds=50");
+        assert_eq!(read("flip:send:rate=1/1").unwrap(), "odds=1");
+        assert_eq!(read("flip:send:at=3,rank=1").unwrap(), "at=3 rank=1");
+        assert_eq!(read("flip:send:step=4,rank=1").unwrap(), "step=4 rank=1");
         are_refused(&[
-            ("odds=3", "flip:"),
-            ("flip:", "name=value"),
-            ("flip:odds=x", "whole number"),
-            ("flip:often=3", "none of odds"),
-            ("flip:rank=1", "one of odds"),
-            ("flip:odds=1,at=1", "one of odds"),
-            ("flip:step=1,at=1", "one of odds"),
-            ("flip:at=1,change=tag", "none of odds"),
+            ("rate=3", "flip:send:"),
+            ("flip:at=3", "flip:send:"),
+            ("flip:send:", "name=value"),
+            ("flip:send:at=x", "whole number"),
+            ("flip:send:often=3", "none of rate"),
+            ("flip:send:rank=1", "one of rate"),
+            ("flip:send:rate=1,at=1", "one of rate"),
+            ("flip:send:step=1,at=1", "one of rate"),
+            ("flip:send:at=1,change=tag", "none of rate"),
+        ]);
+    }
+
+    #[test]
+    fn a_rate_is_a_share_of_the_messages() {
+        are_refused(&[
+            ("flip:send:rate=5e6", "at most 1"),
+            ("flip:send:rate=2/1", "at most 1"),
+            ("flip:send:rate=0", "at most 1"),
+            ("flip:send:rate=-1/5", "at most 1"),
+            ("flip:send:rate=1/0", "at most 1"),
+            ("flip:send:rate=0/0", "at most 1"),
+            ("flip:send:rate=1/x", "no rate"),
+            ("flip:send:rate=10/s", "no rate"),
         ]);
     }
 
@@ -132,17 +165,17 @@ mod tests {
             ("call:change=tag", "name at and change"),
             ("call:at=7,change=sign", "none of tag"),
             ("call:at=x,change=tag", "whole number"),
-            ("call:odds=7,change=tag", "none of at"),
+            ("call:rate=7,change=tag", "none of at"),
         ]);
     }
 
     #[test]
     fn a_rank_or_a_replica_that_is_not_there_is_missed() {
-        let one: Injection = "flip:step=4,rank=3,replica=1".parse().unwrap();
+        let one: Injection = "flip:send:step=4,rank=3,replica=1".parse().unwrap();
         assert_eq!(one.replica(), Some(1));
         assert_eq!(one.misses(4, 2), None);
         assert!(one.misses(3, 2).unwrap().contains("no rank 3: the last one is 2"));
         assert!(one.misses(4, 1).unwrap().contains("no replica 1"));
-        assert_eq!("flip:odds=7".parse::<Injection>().unwrap().misses(1, 1), None);
+        assert_eq!("flip:send:rate=1/7".parse::<Injection>().unwrap().misses(1, 1), None);
     }
 }

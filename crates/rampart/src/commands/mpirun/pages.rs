@@ -37,8 +37,7 @@ impl JobPages {
                 return Err(Error::Replicas(format!("--inject: {why}")));
             }
             if arguments.propagation.is_some() && flip.replica().is_none() {
-                let why =
-                    "--propagation: --inject must name a replica, as in flip:at=3,replica=1; the others stay right";
+                let why = "--propagation: --inject must name a replica, as in flip:send:at=3,replica=1; the others stay right";
                 return Err(Error::Replicas(why.to_owned()));
             }
         }
@@ -146,7 +145,7 @@ mod tests {
     #[test]
     fn the_page_of_a_study_says_how_the_job_ended() {
         let arguments =
-            arguments(&["--inject", "flip:at=3,rank=1,replica=1", "--propagation", "page", "--", "program"]);
+            arguments(&["--inject", "flip:send:at=3,rank=1,replica=1", "--propagation", "page", "--", "program"]);
         for (last, words) in [
             (END, "the same calls until the end"),
             ("diverged <b>", "left their common path: rank 1: &lt;b&gt;"),
@@ -180,10 +179,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let page = folder.path().join("page");
         let page = page.to_str().unwrap();
-        assert_eq!(refused(&["--inject", "flip:at=3,replica=1", "--propagation", page]), "");
-        assert!(refused(&["--inject", "flip:at=3", "--propagation", page]).contains("must name a replica"));
-        assert!(refused(&["--inject", "flip:at=3,rank=4"]).contains("--inject: there is no rank 4"));
-        let same = ["--inject", "flip:at=3,replica=1", "--propagation", page, "--report", page];
+        assert_eq!(refused(&["--inject", "flip:send:at=3,replica=1", "--propagation", page]), "");
+        assert!(refused(&["--inject", "flip:send:at=3", "--propagation", page]).contains("must name a replica"));
+        assert!(refused(&["--inject", "flip:send:at=3,rank=4"]).contains("--inject: there is no rank 4"));
+        let same = ["--inject", "flip:send:at=3,replica=1", "--propagation", page, "--report", page];
         assert!(refused(&same).contains("same file"));
         assert!(refused(&["--mode", "later", "--protocol", "all-to-all"]).contains("needs --mode now"));
         assert!(refused(&["--report", "/no/such/folder/page"]).contains("/no/such/folder/page"));
