@@ -143,8 +143,11 @@ int MPI_Win_free(MPI_Win *win)
     if (!window)
         return PMPI_Win_free(win);
     meet(window->comm);
-    PMPI_Win_delete_attr(*win, window_key);
     int result = PMPI_Win_free(win);
+    if (result != MPI_SUCCESS) { /* it is locked, say, and stays; MPICH has deleted its attributes all the same */
+        PMPI_Win_set_attr(*win, window_key, window);
+        return result;
+    }
     give_tickets_back(window->shadow, &window->tickets);
     shadow_release(window->shadow);
     free(window->gets);
