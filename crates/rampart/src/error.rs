@@ -92,8 +92,8 @@ pub enum Error {
     GuardSettings(#[from] rampart_guard::GuardSettingsError),
     /// --on-error is stop, continue, or checkpoint-command and a command
     Uncorrectable,
-    /// librampart_preload.so is not beside this program: build it (`cargo build --release -p rampart-preload`), or name
-    /// it in RAMPART_GUARD_LIBRARY
+    /// there is no library of the guard: build the optimized program, which carries it (`cargo build --release`), or
+    /// name librampart_preload.so in RAMPART_GUARD_LIBRARY
     NoGuardLibrary,
     /// {0}
     NoEngine(#[from] rampart_guard::engine_choice::NoEngine),

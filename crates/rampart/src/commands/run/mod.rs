@@ -45,7 +45,6 @@ const OPEN_FILES: usize = 16;
 
 /// Runs the program and returns its exit code, or 128 plus the signal that ended it, as shells do.
 pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error> {
-    let library = library::find().ok_or(Error::NoGuardLibrary)?;
     // Checked before the program starts, since it could not be followed.
     if !may_open(OPEN_FILES) {
         return Err(Error::FewFiles);
@@ -57,6 +56,7 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     let has_huge_pages = has_huge_pages(&Roots::default());
     let settings = arguments.settings(engine.method, has_huge_pages)?;
     let mut server = GuardServer::start(store_of_bad_frames(path.as_ref(), settings.method)?)?;
+    let library = library::find(server.folder())?;
     let command = guarded_command(arguments, &settings, &library, unguardable, server.folder())?;
     let (_, checkpoint_command) = arguments.on_error()?;
     let injected = matches!(arguments.inject, Some(Faults::InPages(_)));
