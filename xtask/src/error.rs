@@ -54,6 +54,8 @@ pub enum Error {
     NoStart,
     /// apt has no source of {0} here: add one
     NoArchive(&'static str),
+    /// cannot read what cargo says of the packages: {0}
+    Metadata(serde_json::Error),
     /// no fuzz target `{0}`: `cargo xtask fuzz` lists them
     NoFuzzTarget(String),
 }

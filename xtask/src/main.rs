@@ -4,7 +4,7 @@
 //! steps completely. **Idea.** Style is a test ([`tidy`]) and testing is one command ([`stages`]). **Why a program.**
 //! It needs only the toolchain that builds Rampart, and its rules are tested like any other code.
 //!
-//! Libraries: `toml` (manifests), `displaydoc` and `thiserror` (errors).
+//! Libraries: `toml` (manifests), `serde` and `serde_json` (what cargo says of packages), `displaydoc` and `thiserror` (errors).
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,7 @@ mod bare;
 mod error;
 mod freestanding;
 mod fuzz;
+mod package;
 mod process;
 mod scenarios;
 mod stages;
@@ -31,7 +32,11 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   tidy --write           write the parts of ARCHITECTURE.md that the rules own
   test                   everything that must pass: format, lints, tidy, documents, tests
   check                  the same without the tests
-  bare [--first]         README's commands, or only the first, on a bare Debian root; needs root and debootstrap
+  bare                   README's commands, and the package, on a bare Debian root; needs root and debootstrap
+  bare --first           only the first command
+  bare --package         the first command, and the package
+  package [REVISION]     a package for Debian with man pages, units and completions; needs debhelper; DEBFULLNAME
+                         and DEBEMAIL name who packs
   bench [NAME [ARGS]]    one bench, optimized; without a name, which there are
   fuzz [TARGET [TIME]]   one fuzz target for so many seconds (60); without a target, which there are
   qemu [SCENARIO]        scenarios on a Linux kernel of their own (all); needs qemu-system-x86_64
@@ -62,7 +67,10 @@ fn perform(root: &Path, words: &[&str]) -> Result<(), Error> {
         ["test"] => stages::run_all(root),
         ["check"] => stages::run_checks(root),
         ["bare"] => bare::try_readme(root, bare::Extent::All),
+        ["bare", "--package"] => bare::try_readme(root, bare::Extent::Package),
         ["bare", "--first"] => bare::try_readme(root, bare::Extent::First),
+        ["package"] => package::make(root, None),
+        ["package", revision] => package::make(root, Some(revision)),
         ["bench", arguments @ ..] => {
             run(cargo(root).args(["run", "--profile", "bench", "--package", "rampart-bench", "--"]).args(arguments))
         }

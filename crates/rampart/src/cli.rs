@@ -10,6 +10,7 @@ use crate::commands::banks::arguments::BanksArguments;
 use crate::commands::errors::ErrorsArguments;
 use crate::commands::inject::InjectCommand;
 use crate::commands::kernel::arguments::KernelCommand;
+use crate::commands::manual::{CompletionsArguments, ManArguments};
 use crate::commands::map::arguments::MapCommand;
 use crate::commands::march::MarchCommand;
 use crate::commands::mpirun::arguments::MpirunArguments;
@@ -77,6 +78,12 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Print what completes command lines in a shell: rampart completions bash >
+    /// /usr/share/bash-completion/completions/rampart
+    Completions(CompletionsArguments),
+    /// Write the pages for `man` into a folder
+    #[command(hide = true)]
+    Man(ManArguments),
 }
 
 /// Flags of earlier versions: the subcommands that had one, its old name, its new name.
@@ -108,8 +115,24 @@ mod tests {
     fn the_subcommands_keep_their_names() {
         let names: Vec<String> = Arguments::command().get_subcommands().map(|one| one.get_name().to_owned()).collect();
         let expected = [
-            "test", "march", "map", "inject", "simulate", "watch", "run", "access", "project", "trace", "mpirun",
-            "noise", "errors", "banks", "kernel", "status",
+            "test",
+            "march",
+            "map",
+            "inject",
+            "simulate",
+            "watch",
+            "run",
+            "access",
+            "project",
+            "trace",
+            "mpirun",
+            "noise",
+            "errors",
+            "banks",
+            "kernel",
+            "status",
+            "completions",
+            "man",
         ];
         assert_eq!(names, expected);
         let below = |name: &str| -> Vec<String> {

@@ -86,6 +86,8 @@ pub enum Error {
     State(PathBuf, #[source] io::Error),
     /// cannot listen on {0} ({1}): name another port
     Metrics(std::net::SocketAddr, String),
+    /// the man pages cannot be written into {0} ({1}): name another folder
+    Pages(PathBuf, #[source] io::Error),
     /// the event log {0} cannot be written ({1}): name another
     Events(PathBuf, #[source] io::Error),
     /// {0}

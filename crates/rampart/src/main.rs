@@ -3,7 +3,7 @@
 //! Exit codes: 0 if all is well, 1 if the command found bad frames or memory errors, 2 if it could not do its work. For
 //! bad input, one line on standard error says what to do.
 //!
-//! Libraries: `clap` (arguments), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe),
+//! Libraries: `clap` (arguments), `clap_complete` and `clap_mangen` (completions and man pages), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe),
 //! `jiff` (dates), `plotters` (drawings), `tempfile` (the folder of the guards), `prometheus-client` and `tiny_http`
 //! (metrics), `serde_json`, `signal-hook` (Ctrl-C as a flag), `toml` (the configuration), `displaydoc` and `thiserror`
 //! (errors), `object`, `gimli` and `iced-x86` (instructions in the files of programs).
@@ -27,8 +27,8 @@ mod process;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser};
 use rampart_linux::own_memory::OneLineAtTheEnd;
 
 use crate::cli::{Arguments, Command};
@@ -88,6 +88,8 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Banks(arguments) => commands::banks::run(&arguments),
         Command::Kernel(command) => commands::kernel::run(&command),
         Command::Status { json } => commands::status::run(json, store),
+        Command::Completions(arguments) => commands::manual::print_completions(&arguments, Arguments::command()),
+        Command::Man(arguments) => commands::manual::write_pages(&arguments, Arguments::command()),
     }
 }
 

@@ -3,7 +3,8 @@
 //! **Problem.** On a developer's machine everything is installed, so nobody notices a package that README forgets.
 //! **Idea.** debootstrap makes the smallest possible Debian. Add the packages that README names, the Rust toolchain of
 //! this machine, and the committed tree; then run the commands exactly as README has them. `.ci/run` does the same in a
-//! second root, with the packages that it installs by itself. **Why roots and no images.** They need only debootstrap.
+//! second root, with the packages that it installs by itself. The package for Debian is installed, used, upgraded and
+//! purged. **Why roots and no images.** They need only debootstrap.
 //!
 //! A root lies in `target/bare` while it is in use. Mounts and processes are in separate namespaces, so nothing remains
 //! of them.
@@ -30,6 +31,9 @@ const TREE: &str = "/rampart";
 /// The script that mounts what a root needs, and runs a command in it.
 const ENTER: &str = "enter.sh";
 
+/// The script, in the tree, that makes the package and tries it.
+const PACKAGE: &str = "xtask/src/bare/package.sh";
+
 /// Certificates that this machine trusts in addition to Debian's.
 const OWN_CERTIFICATES: &str = "usr/local/share/ca-certificates";
 
@@ -38,7 +42,9 @@ const OWN_CERTIFICATES: &str = "usr/local/share/ca-certificates";
 pub enum Extent {
     /// The first command.
     First,
-    /// Both commands, and `.ci/run` without its tests, which the second command runs.
+    /// The first command, and the package that is made of what it built.
+    Package,
+    /// Both commands, the package, and `.ci/run` without its tests, which the second command runs.
     All,
 }
 
@@ -49,8 +55,10 @@ pub fn try_readme(tree: &Path, extent: Extent) -> Result<(), Error> {
     let bare = Bare::make(tree)?;
     let install =
         format!("apt-get update -qq && apt-get install -y -qq --no-install-recommends {}", start.packages.join(" "));
-    let tried = if extent == Extent::First { &start.commands[..1] } else { &start.commands[..] };
-    bare.try_in("readme", std::iter::once(&install).chain(tried))?;
+    let tried = if extent == Extent::All { &start.commands[..] } else { &start.commands[..1] };
+    let package = format!("sh {PACKAGE}");
+    let packed = (extent != Extent::First).then_some(&package);
+    bare.try_in("readme", std::iter::once(&install).chain(tried).chain(packed))?;
     if extent == Extent::All {
         bare.try_in("ci", [&".ci/run check".to_owned()])?;
     }

@@ -5,6 +5,7 @@ pub mod banks;
 pub mod errors;
 pub mod inject;
 pub mod kernel;
+pub mod manual;
 pub mod map;
 pub mod march;
 pub mod mpirun;
