@@ -20,6 +20,7 @@ mod kernel;
 mod kill;
 mod limits;
 mod map;
+mod manual;
 mod march;
 mod memory_calls;
 mod mlocks;

@@ -4,7 +4,8 @@
 //! steps completely. **Idea.** Style is a test ([`tidy`]) and testing is one command ([`stages`]). **Why a program.**
 //! It needs only the toolchain that builds Rampart, and its rules are tested like any other code.
 //!
-//! Libraries: `toml` (manifests), `serde` and `serde_json` (what cargo says of packages), `displaydoc` and `thiserror` (errors).
+//! Libraries: `toml` (manifests), `serde` and `serde_json` (what cargo says of packages), `displaydoc` and `thiserror`
+//! (errors).
 
 #![forbid(unsafe_code)]
 

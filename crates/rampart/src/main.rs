@@ -3,10 +3,11 @@
 //! Exit codes: 0 if all is well, 1 if the command found bad frames or memory errors, 2 if it could not do its work. For
 //! bad input, one line on standard error says what to do.
 //!
-//! Libraries: `clap` (arguments), `clap_complete` and `clap_mangen` (completions and man pages), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe),
-//! `jiff` (dates), `plotters` (drawings), `tempfile` (the folder of the guards), `prometheus-client` and `tiny_http`
-//! (metrics), `serde_json`, `signal-hook` (Ctrl-C as a flag), `toml` (the configuration), `displaydoc` and `thiserror`
-//! (errors), `object`, `gimli` and `iced-x86` (instructions in the files of programs).
+//! Libraries: `clap` (arguments), `clap_complete` and `clap_mangen` (completions and man pages from them), `humantime`
+//! (durations), `indicatif` (progress on a terminal, silence in a pipe), `jiff` (dates), `plotters` (drawings),
+//! `tempfile` (the folder of the guards), `prometheus-client` and `tiny_http` (metrics), `serde_json`, `signal-hook`
+//! (Ctrl-C as a flag), `toml` (the configuration), `displaydoc` and `thiserror` (errors), `object`, `gimli` and
+//! `iced-x86` (instructions in the files of programs).
 
 #![forbid(unsafe_code)]
 

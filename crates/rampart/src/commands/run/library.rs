@@ -1,9 +1,9 @@
 //! Finds the library that is preloaded into a guarded program.
 //!
 //! **Problem.** The loader takes files only, and may do so long after this program has ended. **Idea.** An optimized
-//! binary carries the library (`build.rs`), and writes it once into the folder for caches, under a name that its content
-//! gives. **Why there.** All processes of a program must get the same library, also when `rampart` has been upgraded
-//! meanwhile.
+//! binary carries the library (`build.rs`), and writes it once into the folder for caches, under a name that follows
+//! from its content. **Why there.** All processes of a program must get the same library, also if `rampart` has been
+//! upgraded meanwhile.
 
 use std::env;
 use std::ffi::OsString;
