@@ -205,6 +205,7 @@ fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     if handler == SIG_DFL || handler == SIG_IGN {
         return reset();
     }
+    let handler = std::ptr::with_exposed_provenance::<()>(handler);
     if before.sa_flags & SA_SIGINFO != 0 {
         // SAFETY: with SA_SIGINFO, a handler that is neither of the two constants is a function of this signature.
         let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = unsafe { std::mem::transmute(handler) };

@@ -206,7 +206,19 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("tests/trials/src", &["corruption", "hostile", "program", "error"]),
     (
         "xtask/src",
-        &["stages", "scenarios", "bare", "package", "freestanding", "fuzz", "tidy", "tally", "tree", "process", "error"],
+        &[
+            "stages",
+            "scenarios",
+            "bare",
+            "package",
+            "freestanding",
+            "fuzz",
+            "tidy",
+            "tally",
+            "tree",
+            "process",
+            "error",
+        ],
     ),
 ];
 

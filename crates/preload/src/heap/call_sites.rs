@@ -10,7 +10,7 @@
 
 #![allow(unsafe_code, reason = "maps memory for the table")]
 
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
@@ -55,20 +55,19 @@ impl Sites {
     }
 
     /// The word of a page; `make` creates its piece if needed.
-    fn place<'a>(
-        &'a self,
+    fn place(
+        &self,
         page: usize,
-        make: impl FnOnce(&'a AtomicPtr<AtomicUsize>) -> Option<&'a AtomicUsize>,
-    ) -> Option<&'a AtomicUsize> {
+        make: impl FnOnce(&AtomicPtr<AtomicUsize>) -> Option<NonNull<AtomicUsize>>,
+    ) -> Option<&AtomicUsize> {
         let piece = self.pieces.get(page / PIECE)?;
-        // SAFETY: null, or the first of `PIECE` words that are never unmapped.
-        let words = unsafe { piece.load(Ordering::Acquire).as_ref() }.or_else(|| make(piece))?;
-        // SAFETY: the word is one of them.
-        Some(unsafe { &*ptr::from_ref(words).add(page % PIECE) })
+        let words = NonNull::new(piece.load(Ordering::Acquire)).or_else(|| make(piece))?;
+        // SAFETY: the piece has `PIECE` words, which are zeros at first, good words, and are never unmapped.
+        Some(unsafe { words.add(page % PIECE).as_ref() })
     }
 
     /// Maps a piece, which takes memory as it is written. `None`: there is no room for it.
-    fn make(piece: &AtomicPtr<AtomicUsize>) -> Option<&AtomicUsize> {
+    fn make(piece: &AtomicPtr<AtomicUsize>) -> Option<NonNull<AtomicUsize>> {
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
         // SAFETY: a new mapping where the kernel chooses.
         let made = unsafe { mmap_anonymous(ptr::null_mut(), PIECE_BYTES, protection, flags) }.ok()?;
@@ -80,8 +79,7 @@ impl Sites {
                 others
             }
         };
-        // SAFETY: as in `place`: fresh memory is zeros, which are good words.
-        unsafe { taken.cast_const().as_ref() }
+        NonNull::new(taken)
     }
 }
 

@@ -121,9 +121,10 @@ unsafe extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d:
 /// # Safety
 /// Null, or a request.
 unsafe fn leave(request: *const aiocb) {
-    // SAFETY: guaranteed by the caller.
-    if let Some(request) = unsafe { request.as_ref() }.filter(|_| BACKING.misses_devices()) {
-        mmap::leave(request.aio_buf.cast_const(), request.aio_nbytes);
+    if !request.is_null() && BACKING.misses_devices() {
+        // SAFETY: guaranteed by the caller. No reference: the C library writes other fields meanwhile.
+        let (buffer, bytes) = unsafe { ((*request).aio_buf, (*request).aio_nbytes) };
+        mmap::leave(buffer.cast_const(), bytes);
     }
 }
 

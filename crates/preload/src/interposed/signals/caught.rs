@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::mem::{self, MaybeUninit};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use libc::{SIG_DFL, SIG_IGN, sigaction as Action, siginfo_t, sigset_t};
 
@@ -100,11 +100,12 @@ impl Caught {
                 // SAFETY: the sets are places of ours. The program said by its flags which of the two functions it is.
                 unsafe {
                     PTHREAD_SIGMASK.get()(libc::SIG_BLOCK, &raw const mask, before.as_mut_ptr());
+                    let handler = ptr::with_exposed_provenance::<()>(handler);
                     if action.sa_flags & libc::SA_SIGINFO == 0 {
-                        mem::transmute::<usize, extern "C-unwind" fn(c_int)>(handler)(signal);
+                        mem::transmute::<*const (), extern "C-unwind" fn(c_int)>(handler)(signal);
                     } else {
                         type Handler = extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
-                        mem::transmute::<usize, Handler>(handler)(signal, info, context);
+                        mem::transmute::<*const (), Handler>(handler)(signal, info, context);
                     }
                     PTHREAD_SIGMASK.get()(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
                 }
@@ -113,13 +114,22 @@ impl Caught {
     }
 }
 
-const WORDS: usize = size_of::<Action>() / 8;
-const _: () = assert!(size_of::<Action>().is_multiple_of(8) && align_of::<Action>() <= 8);
+/// The words of a set of signals, which has no padding.
+const SET_WORDS: usize = size_of::<sigset_t>() / 8;
+const _: () = assert!(size_of::<sigset_t>().is_multiple_of(8));
+
+/// The fields of an action. What pads the structure is not initialized, so it is no list of words itself.
+struct KeptAction {
+    handler: AtomicUsize,
+    flags: AtomicI32,
+    mask: [AtomicU64; SET_WORDS],
+    restorer: AtomicPtr<()>,
+}
 
 /// Recorded actions, the last of which counts: a signal handler reads it while another thread, or the very code that it
 /// interrupts, writes the next.
 struct Noted {
-    kept: [[AtomicU64; WORDS]; Self::KEPT],
+    kept: [KeptAction; Self::KEPT],
     written: AtomicUsize,
     last: AtomicUsize,
 }
@@ -129,25 +139,54 @@ impl Noted {
     const KEPT: usize = 16;
 
     const fn new() -> Self {
-        let kept = [const { [const { AtomicU64::new(0) }; WORDS] }; Self::KEPT];
+        let kept = [const { KeptAction::new() }; Self::KEPT];
         Self { kept, written: AtomicUsize::new(1), last: AtomicUsize::new(0) }
     }
 
     fn store(&self, action: &Action) {
         let place = self.written.fetch_add(1, Ordering::Relaxed) % Self::KEPT;
-        // SAFETY: an action is as long as so many words, and plain data; what pads it is copied without a meaning.
-        let words: [MaybeUninit<u64>; WORDS] = unsafe { mem::transmute_copy(action) };
-        for (kept, word) in self.kept[place].iter().zip(words) {
-            // SAFETY: every action here comes from `plain`, from the kernel or from a program's whole structure.
-            kept.store(unsafe { word.assume_init() }, Ordering::Relaxed);
-        }
+        self.kept[place].store(action);
         self.last.store(place, Ordering::Release);
     }
 
     fn load(&self) -> Action {
-        let kept = &self.kept[self.last.load(Ordering::Acquire)];
-        let words: [u64; WORDS] = std::array::from_fn(|word| kept[word].load(Ordering::Relaxed));
-        // SAFETY: the words are those of an action, which is plain data; the restorer is the C library's affair.
-        unsafe { mem::transmute_copy(&words) }
+        self.kept[self.last.load(Ordering::Acquire)].load()
+    }
+}
+
+impl KeptAction {
+    const fn new() -> Self {
+        Self {
+            handler: AtomicUsize::new(0),
+            flags: AtomicI32::new(0),
+            mask: [const { AtomicU64::new(0) }; SET_WORDS],
+            restorer: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    fn store(&self, action: &Action) {
+        self.handler.store(action.sa_sigaction, Ordering::Relaxed);
+        self.flags.store(action.sa_flags, Ordering::Relaxed);
+        // SAFETY: a set is so many words, all of them initialized.
+        let words: [u64; SET_WORDS] = unsafe { mem::transmute(action.sa_mask) };
+        for (kept, word) in self.mask.iter().zip(words) {
+            kept.store(word, Ordering::Relaxed);
+        }
+        let restorer = action.sa_restorer.map_or(ptr::null_mut(), |function| function as *mut ());
+        self.restorer.store(restorer, Ordering::Relaxed);
+    }
+
+    fn load(&self) -> Action {
+        let mut action = plain();
+        action.sa_sigaction = self.handler.load(Ordering::Relaxed);
+        action.sa_flags = self.flags.load(Ordering::Relaxed);
+        let words: [u64; SET_WORDS] = std::array::from_fn(|word| self.mask[word].load(Ordering::Relaxed));
+        // SAFETY: a set is so many words, and plain data. The restorer is null, or the function that was kept.
+        unsafe {
+            action.sa_mask = mem::transmute::<[u64; SET_WORDS], sigset_t>(words);
+            action.sa_restorer =
+                mem::transmute::<*mut (), Option<extern "C" fn()>>(self.restorer.load(Ordering::Relaxed));
+        }
+        action
     }
 }
