@@ -116,12 +116,28 @@ impl Timeline {
     /// The growth of a counter in each of `parts` equal parts of the span, all programs together.
     pub fn growth(&self, counter: Counter, parts: usize) -> Vec<f64> {
         let Some((first, last)) = self.span() else { return vec![0.0; parts] };
-        let width = micros(last) - micros(first);
-        let edge = |part: usize| micros(first) + width * part as f64 / parts as f64;
         let total = |at: f64| self.programs.iter().map(|samples| grown(samples, counter, at)).sum::<f64>();
-        let totals: Vec<f64> = (0..=parts).map(|part| total(edge(part))).collect();
+        let totals: Vec<f64> = edges(first, last, parts).map(total).collect();
         totals.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).collect()
     }
+
+    /// For how many microseconds programs were guarded in each of `parts` equal parts of the span, all together.
+    pub fn guarded_micros(&self, parts: usize) -> Vec<f64> {
+        let Some((first, last)) = self.span() else { return vec![0.0; parts] };
+        let edges: Vec<f64> = edges(first, last, parts).collect();
+        let within = |samples: &Vec<Sample>, from: f64, to: f64| {
+            let (Some(begun), Some(ended)) = (samples.first(), samples.last()) else { return 0.0 };
+            (micros(ended.at).min(to) - micros(begun.at).max(from)).max(0.0)
+        };
+        let all = |pair: &[f64]| self.programs.iter().map(|samples| within(samples, pair[0], pair[1])).sum();
+        edges.windows(2).map(all).collect()
+    }
+}
+
+/// The moments, in microseconds, between which the parts of a span lie.
+fn edges(first: Timestamp, last: Timestamp, parts: usize) -> impl Iterator<Item = f64> {
+    let width = micros(last) - micros(first);
+    (0..=parts).map(move |part| micros(first) + width * part as f64 / parts as f64)
 }
 
 fn micros(at: Timestamp) -> f64 {
@@ -160,6 +176,13 @@ mod tests {
         assert_eq!(timeline.growth(Counter::Faults, 4), [5.0, 5.0, 9.0, 5.0]);
         assert_eq!(timeline.growth(Counter::Locked, 4), [0.0; 4]);
         assert_eq!(Timeline::default().growth(Counter::Faults, 2), [0.0; 2]);
+    }
+
+    #[test]
+    fn each_part_has_the_time_of_the_programs_that_ran_in_it() {
+        let programs = vec![vec![sample(1000, 7), sample(2000, 27)], vec![sample(1500, 0), sample(1750, 4)]];
+        assert_eq!(Timeline { programs }.guarded_micros(4), [250.0, 250.0, 500.0, 250.0]);
+        assert_eq!(Timeline::default().guarded_micros(2), [0.0; 2]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use rampart_guard::accesses::{Touch, UnlockAccess};
 use rampart_memory::FRAME_BYTES;
 
 use super::journals::ProcessTrace;
-use crate::output::chart::{COLOURS, Failure};
+use crate::output::chart::{COLOURS, Failure, tick};
 use crate::output::html::figure;
 use crate::output::text;
 
@@ -124,6 +124,8 @@ impl<'a> Picture<'a> {
             .disable_mesh()
             .x_desc("seconds")
             .y_desc("MiB from the start of the heap")
+            .x_label_formatter(&|value| tick(*value))
+            .y_label_formatter(&|value| tick(*value))
             .label_style(("sans-serif", 13))
             .axis_desc_style(("sans-serif", 14))
             .draw()?;

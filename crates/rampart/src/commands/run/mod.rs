@@ -84,11 +84,10 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     }
     let journals = GuardJournals::read(server.folder());
     let page = || {
-        let (program, settings) = (command_line(&arguments.program), settings.to_string());
         page::of_run(&EndedRun {
-            program,
+            program: command_line(&arguments.program),
             ended: describe_end(status),
-            settings,
+            settings: &settings,
             began,
             seconds,
             report: &report,

@@ -8,7 +8,7 @@
 
 use std::fmt::Write as _;
 
-use rampart_guard::{Counter, Snapshot};
+use rampart_guard::{Counter, GuardSettings, OnError, Snapshot};
 use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
 
 use crate::guards::journals::{GuardJournals, Timeline};
@@ -31,7 +31,7 @@ pub struct EndedRun<'a> {
     /// How it ended.
     pub ended: String,
     /// The guard's settings.
-    pub settings: String,
+    pub settings: &'a GuardSettings,
     /// When it began.
     pub began: Timestamp,
     /// How long it took, in seconds.
@@ -47,18 +47,13 @@ pub fn of_run(run: &EndedRun<'_>) -> String {
     let EndedRun { program, ended, settings, report, journals, .. } = run;
     let mut body = format!("<h1>Under guard: <code>{}</code></h1>\n", escape(program));
     let began = text::moment(run.began);
-    let _ = writeln!(
-        body,
-        "<p class=soft>{began}, {:.2} s, {}; settings <code>{}</code></p>",
-        run.seconds,
-        escape(ended),
-        escape(settings)
-    );
+    let _ = writeln!(body, "<p class=soft>{began}, {:.2} s, {}</p>", run.seconds, escape(ended));
     body.push_str(&verdict(report));
     tiles(&mut body, report);
     over_time(&mut body, &journals.timeline);
     pictures(&mut body, &journals.traces);
     events(&mut body, &report.events);
+    settings_in_words(&mut body, settings);
     counts(&mut body, &report.counts);
     for line in &journals.unreadable {
         let _ = writeln!(body, "<p class=bad>{}</p>", escape(line));
@@ -115,7 +110,11 @@ fn over_time(body: &mut String, timeline: &Timeline) {
     let locked: Vec<f64> = ratio(&unlocked, &pages).iter().map(|unlocked| 100.0 - unlocked).collect();
     let mebibytes = FRAME_BYTES as f64 / f64::from(1 << 20) / (part * 1e6);
     let gigabytes = FRAME_BYTES as f64 / 1e9 / part;
-    let part_of_time = |counter| ratio(&scaled(&of(counter), 1e-3), &of(Counter::Micros));
+    let guarded = timeline.guarded_micros(PARTS);
+    // What took long is counted when it ends, perhaps in a later part: no part has more than all of its time.
+    let part_of_time = |counter| -> Vec<f64> {
+        ratio(&scaled(&of(counter), 1e-3), &guarded).into_iter().map(|share| share.min(100.0)).collect()
+    };
     let drawings = [
         ("The heap over time", "% of the heap locked", Some(100.0), vec![("locked", locked)]),
         ("", "MiB", None, vec![("in use", scaled(&pages, mebibytes)), ("unlocked", scaled(&unlocked, mebibytes))]),
@@ -152,6 +151,10 @@ fn over_time(body: &mut String, timeline: &Timeline) {
             let _ = writeln!(body, "<h2>{title}</h2>");
         }
         let names: Vec<_> = lines.iter().map(|(name, _)| *name).collect();
+        if lines.iter().all(|(_, values)| values.iter().all(|value| *value == 0.0)) {
+            let _ = writeln!(body, "<p class=soft>{} ({measure}): 0 all the time</p>", names.join(", "));
+            continue;
+        }
         figure(body, &names, &Chart { measure, over: "seconds", length: seconds, max, lines }.svg(), "");
     }
 }
@@ -190,6 +193,35 @@ fn events(body: &mut String, events: &[GuardEvent]) {
     if events.len() > EVENTS_SHOWN {
         let _ = writeln!(body, "<p class=soft>{} more are in the JSON report.</p>", events.len() - EVENTS_SHOWN);
     }
+}
+
+fn settings_in_words(body: &mut String, settings: &GuardSettings) {
+    let GuardSettings { method, scheme, block_pages, unit_pages, interval, cap, prefetch, overhead, on_error, protect } =
+        settings;
+    let pages = |pages: u32| Bytes::new(u64::from(pages) * FRAME_BYTES).to_string();
+    let action = match on_error {
+        OnError::Stop => "stop the program",
+        OnError::Continue => "let the program continue",
+        OnError::Checkpoint => "run the command for a checkpoint, then stop the program",
+    };
+    let mut rows = vec![
+        ("memory that is guarded", protect.to_string()),
+        ("engine, which makes pages inaccessible", method.name().to_owned()),
+        ("codes of each page", scheme.to_string()),
+        ("memory that is locked at once, at most", pages(*block_pages)),
+        ("memory that is unlocked at once, at least", pages(*unit_pages)),
+        ("blocks that are verified before a stream reaches them, at most", prefetch.to_string()),
+        ("a page that cannot be corrected", action.to_owned()),
+    ];
+    match overhead {
+        Some(percent) => rows.push(("overhead that decides how much is unlocked", format!("{percent} %"))),
+        None => rows.push(("memory that is unlocked, at most", cap.to_string())),
+    }
+    if let Some(interval) = interval {
+        rows.push(("locked again after", text::duration(interval.as_secs_f64())));
+    }
+    body.push_str("<h2>Settings</h2>\n");
+    html::table(body, &["setting", "#value"], rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]));
 }
 
 fn counts(body: &mut String, counts: &Snapshot) {
