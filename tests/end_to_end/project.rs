@@ -51,6 +51,15 @@ fn a_goal_schedule_is_projected() {
     let file = file.to_str().unwrap();
     let json = rampart.json(&["project", "--goal", file, "--mtbce", "10ms", "--seeds", "2", "--json"]);
     assert!((0.05..0.12).contains(&json["slowdown"].as_f64().unwrap()), "775 us every 10 ms: {json}");
+    let rare = |cost| rampart.run(&["project", "--goal", file, "--mtbce", "1000s", "--cost", cost, "--seeds", "2"]);
+    let (much, little) = (rare("133ms"), rare("1us"));
+    assert_eq!(
+        much.last_line(),
+        "answer      errors slow the program by at most 0.027 %",
+        "2 · 133 ms / 1000 s: {much:?}"
+    );
+    assert!(much.out.contains("slowdown    at most 0.027 %, as if each error delayed all ranks"), "{much:?}");
+    assert_eq!(little.last_line(), "answer      errors slow the program by less than 0.001 %", "{little:?}");
     fs::write(rampart.folder().join("two.goal"), "num_ranks 2\nrank 0 { calk 1 }").unwrap();
     let refused = rampart.run(&["project", "--goal", file, "--mtbce", "10ms"]);
     assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");

@@ -107,6 +107,9 @@ fn a_real_program_is_traced_simulated_and_put_on_more_nodes() {
         assert!(many["events"].as_u64().unwrap() > 16 * own["events"].as_u64().unwrap(), "collectives grow: {many}");
         let disturbed = library.project(&["--nodes", "64", "--mtbce", "5ms", "--cost", "775us", "--seeds", "2"]);
         assert!(disturbed["slowdown"].as_f64().unwrap() > 0.0, "{disturbed}");
+        let system = library.project(&["--system", "google", "--seeds", "2"]);
+        let of_table = (&system["nodes"], &system["mtbce_seconds"]);
+        assert_eq!(of_table, (&4.into(), &1368.0.into()), "the table has errors of it, and no nodes: {system}");
         let refused = library.rampart.run(&["project", "--trace", &library.file("out.trace"), "--nodes", "7"]);
         assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");
         assert!(refused.err.contains("name 4 or 8"), "{refused:?}");

@@ -55,8 +55,8 @@ pub struct QuestionArguments {
     #[arg(long, value_name = "FILE", conflicts_with = "nodes")]
     pub goal: Option<PathBuf>,
     /// Instead of a workload, a program that `rampart trace` recorded, on its own ranks or, by --nodes, on a multiple
-    /// of them
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "goal", "system"])]
+    /// of them; with --system, on as many as that has
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "goal"])]
     pub trace: Option<PathBuf>,
     /// Extrapolate as Ferreira et al. 2021 do: copies of some hundred ranks, which only collectives connect [default:
     /// one grid of all ranks]
@@ -208,11 +208,20 @@ impl From<Path> for Reporting {
 const NODES: u32 = 16_384;
 
 impl QuestionArguments {
+    fn system(&self) -> Result<Option<System>, Error> {
+        Ok(self.system.as_deref().map(System::named).transpose()?)
+    }
+
+    /// The nodes that were asked for, or that the system has.
+    pub fn wanted_nodes(&self) -> Result<Option<u32>, Error> {
+        Ok(self.nodes.or(self.system()?.and_then(|system| system.simulated)))
+    }
+
     /// The nodes, and the errors on them; `observed` are a DIMM's mean time between errors, or recorded detours with
     /// their lengths.
     pub fn errors(&self, observed: Option<(Time, Option<ErrorCost>)>) -> Result<(u32, CorrectedErrors), Error> {
-        let system = self.system.as_deref().map(System::named).transpose()?;
-        let nodes = self.nodes.or(system.and_then(|system| system.simulated)).unwrap_or(NODES);
+        let system = self.system()?;
+        let nodes = self.wanted_nodes()?.unwrap_or(NODES);
         let of_system = system.map(|system| Time::from_secs_f64(system.mtbce_secs));
         let (observed, recorded) = observed.map_or((None, None), |(mean, recorded)| (Some(mean), recorded));
         let mean = observed.or(self.mtbce.map(time)).or(of_system).ok_or(Error::NoErrorsNamed)?;

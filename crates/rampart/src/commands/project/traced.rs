@@ -52,10 +52,18 @@ pub fn ask(
     network: &LogGops,
 ) -> Result<ProjectionView, Error> {
     let stop = signals::stop_flag()?;
-    let traced = read(path, question.nodes, network, schedule::at_once(question), &stop)?;
-    let extrapolated = traced.recorded.trace.extrapolated(traced.factor(question.nodes)?)?;
+    let wanted = question.wanted_nodes()?;
+    let traced = read(path, wanted, network, schedule::at_once(question), &stop)?;
+    // A system has the nodes that it has: the program takes as many as it can.
+    let of_system = wanted.map(|nodes| whole_copies(nodes, traced.recorded.trace.ranks()));
+    let extrapolated = traced.recorded.trace.extrapolated(traced.factor(question.nodes.or(of_system))?)?;
     let answer = schedule::ask(question, path, &extrapolated, errors, network, (&*stop, traced.memory))?;
     Ok(ProjectionView { traced: Some(traced), ..answer })
+}
+
+/// The most nodes that are a multiple of a program's ranks; those of one copy, if there are fewer.
+const fn whole_copies(nodes: u32, ranks: u32) -> u32 {
+    if nodes < ranks { ranks } else { nodes - nodes % ranks }
 }
 
 /// Shows the time of the traced program without errors.
@@ -79,4 +87,14 @@ pub fn undisturbed(question: &QuestionArguments, path: &Path, network: &LogGops)
     let (program, nodes) = (path.display(), count(nodes.into()));
     let answer = format!("answer      {takes} without errors; name them by --mtbce\n");
     text::print(&format!("program     {program} on {nodes} nodes, {}\n{}{answer}", question.network, traced.text()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_system_runs_whole_copies_of_a_program() {
+        assert_eq!([8, 27, 16_384, 20_000].map(|ranks| whole_copies(16_384, ranks)), [16_384, 16_362, 16_384, 20_000]);
+    }
 }

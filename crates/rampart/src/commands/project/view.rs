@@ -13,6 +13,9 @@ use super::comparison::TraceComparison;
 use crate::inputs::dimm::DimmHistory;
 use crate::output::text::{count, duration, percent};
 
+/// The least bound that is shown as a number.
+const LEAST: f64 = 0.000_01;
+
 /// The answer to one question.
 pub struct ProjectionView {
     /// The program, by name.
@@ -75,7 +78,10 @@ impl ProjectionView {
             };
         }
         match self.paths.map(|(firmware, software)| (Logging::of(firmware, software), firmware, software)) {
-            None => format!("errors slow the program by {}", percent(projection.cost())),
+            None => {
+                let slowdown = self.bound().unwrap_or_else(|| percent(projection.cost()));
+                format!("errors slow the program by {slowdown}")
+            }
             Some((Logging::Firmware, firmware, _)) => {
                 format!("firmware may log corrected errors: a slowdown of {}", percent(firmware))
             }
@@ -89,6 +95,21 @@ impl ProjectionView {
                 percent(software),
                 percent(firmware)
             ),
+        }
+    }
+
+    /// What the slowdown is below, where no run shows any.
+    fn bound(&self) -> Option<String> {
+        let is_shown = [self.projection.cost(), self.projection.uncertainty()].map(|share| percent(share) != "0 %");
+        let most = self.projection.at_most(&self.errors);
+        let bound = if most < LEAST { "less than 0.001 %".to_owned() } else { format!("at most {}", percent(most)) };
+        (is_shown == [false; 2]).then_some(bound)
+    }
+
+    fn slowdown(&self) -> String {
+        match self.bound() {
+            Some(bound) => format!("{bound}, as if each error delayed all ranks; no run shows any"),
+            None => format!("{} ± {} (95 %)", percent(self.projection.cost()), percent(self.projection.uncertainty())),
         }
     }
 
@@ -138,8 +159,7 @@ impl ProjectionView {
                 "            too few errors for the interval to mean much: errors this rare cost next to nothing\n",
             );
         }
-        let _ =
-            writeln!(text, "slowdown    {} ± {} (95 %)", percent(projection.cost()), percent(projection.uncertainty()));
+        let _ = writeln!(text, "slowdown    {}", self.slowdown());
         if let Some((firmware, software)) = self.paths {
             let _ = writeln!(text, "by path     firmware {}, software {}", percent(firmware), percent(software));
         }
@@ -175,6 +195,7 @@ impl ProjectionView {
             "errors_expected": projection.expected,
             "vague": projection.is_vague(),
             "slowdown": projection.cost(),
+            "slowdown_at_most": Some(projection.at_most(errors)).filter(|most| most.is_finite()),
             "slowdown_uncertainty": Some(projection.uncertainty()).filter(|half| half.is_finite()),
             "by_firmware": self.paths.map(|(firmware, _)| firmware),
             "by_software": self.paths.map(|(_, software)| software),

@@ -72,6 +72,15 @@ impl Projection {
         let runs = self.slowdown.disturbed.len() as f64;
         self.expected * runs < 20.0
     }
+
+    /// The slowdown as if each of these errors delayed all ranks by its whole time: none can cost more. Infinite if such
+    /// errors would leave no time for the program.
+    #[must_use]
+    pub fn at_most(&self, errors: &CorrectedErrors) -> f64 {
+        // Errors come during what they have delayed, too: s = share (1 + s).
+        let share = self.expected * errors.cost.mean_secs() / self.slowdown.undisturbed.as_secs_f64();
+        if share < 1.0 { share / (1.0 - share) } else { f64::INFINITY }
+    }
 }
 
 /// An expanded program, ready for questions about many errors.

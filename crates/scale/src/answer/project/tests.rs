@@ -1,7 +1,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::model::detour::{Burst, Overlap};
+use crate::model::detour::{Burst, ErrorCost, Overlap};
 use crate::model::operation::Rank;
 use crate::model::system::Reporting;
 use crate::programs::workload::Workload;
@@ -70,4 +70,18 @@ fn errors_that_cost_next_to_nothing_are_borne_as_far_as_they_can_be_drawn() {
         matches!(found, Bearable::From(mean) | Bearable::Below(mean) if mean < Time::from_secs_f64(0.01)),
         "{found:?}"
     );
+}
+
+#[test]
+fn no_program_loses_more_than_if_each_error_delayed_all_ranks() {
+    let tight = errors(64.0, Reporting::Firmware, Nodes::All);
+    let projection = asked("lammps-crack", &tight, 2);
+    assert!(
+        (projection.at_most(&tight) / (0.133 / (1.0 - 0.133)) - 1.0).abs() < 0.01,
+        "{}",
+        projection.at_most(&tight)
+    );
+    assert!(projection.cost() < projection.at_most(&tight), "{}", projection.cost());
+    let crowded = CorrectedErrors { cost: ErrorCost::Fixed(Time::from_secs_f64(1.0)), ..tight };
+    assert!(projection.at_most(&crowded).is_infinite(), "64 nodes, a second each, every 64 seconds");
 }
