@@ -73,7 +73,7 @@ impl Projection {
         self.expected * runs < 20.0
     }
 
-    /// The slowdown as if each of these errors delayed all ranks by its whole time: none can cost more. Infinite if such
+    /// The slowdown as if each of these errors delayed all ranks by its whole time: none costs more. Infinite if such
     /// errors would leave no time for the program.
     #[must_use]
     pub fn at_most(&self, errors: &CorrectedErrors) -> f64 {
