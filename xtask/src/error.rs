@@ -56,6 +56,10 @@ pub enum Error {
     NoArchive(&'static str),
     /// cannot read what cargo says of the packages: {0}
     Metadata(serde_json::Error),
+    /// no room `{0}`: `cargo xtask mutants` lists them
+    NoRoom(String),
+    /// no test notices {0} of the mutations above
+    Survived(usize),
     /// no fuzz target `{0}`: `cargo xtask fuzz` lists them
     NoFuzzTarget(String),
 }

@@ -13,6 +13,7 @@ mod bare;
 mod error;
 mod freestanding;
 mod fuzz;
+mod mutants;
 mod package;
 mod process;
 mod scenarios;
@@ -39,6 +40,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   package [REVISION]     a package for Debian with man pages, units and completions; needs debhelper; DEBFULLNAME
                          and DEBEMAIL name who packs
   bench [NAME [ARGS]]    one bench, optimized; without a name, which there are
+  mutants [ROOM]         which mutations of a room no test notices, and no list explains; needs cargo-mutants
   fuzz [TARGET [TIME]]   one fuzz target for so many seconds (60); without a target, which there are
   qemu [SCENARIO]        scenarios on a Linux kernel of their own (all); needs qemu-system-x86_64
   qemu --short           those that are part of `test`, with the binaries of the tests
@@ -75,6 +77,11 @@ fn perform(root: &Path, words: &[&str]) -> Result<(), Error> {
         ["bench", arguments @ ..] => {
             run(cargo(root).args(["run", "--profile", "bench", "--package", "rampart-bench", "--"]).args(arguments))
         }
+        ["mutants"] => {
+            mutants::list();
+            Ok(())
+        }
+        ["mutants", room] => mutants::run_room(root, room),
         ["fuzz"] => fuzz::list(root),
         ["fuzz", target] => fuzz::run_target(root, target, "60"),
         ["fuzz", target, seconds] => fuzz::run_target(root, target, seconds),

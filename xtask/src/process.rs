@@ -22,9 +22,15 @@ pub fn run(command: &mut Command) -> Result<(), Error> {
 
 /// Runs a program to its end, which must be with this status.
 pub fn run_to_status(command: &mut Command, status: i32) -> Result<(), Error> {
+    run_to_one_of(command, &[status])
+}
+
+/// Runs a program to its end, which must be with one of these statuses.
+pub fn run_to_one_of(command: &mut Command, statuses: &[i32]) -> Result<(), Error> {
     eprintln!("$ {}", shown(command));
     let ended = command.status().map_err(|cause| Error::Start { command: shown(command), cause })?;
-    if ended.code() == Some(status) { Ok(()) } else { Err(Error::Failed(shown(command))) }
+    let is_good = ended.code().is_some_and(|code| statuses.contains(&code));
+    if is_good { Ok(()) } else { Err(Error::Failed(shown(command))) }
 }
 
 /// Like [`run`], and passes each line of its standard output to `reader` instead.

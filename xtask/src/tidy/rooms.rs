@@ -210,6 +210,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "stages",
             "scenarios",
             "bare",
+            "mutants",
             "package",
             "freestanding",
             "fuzz",

@@ -1,0 +1,115 @@
+//! Which mutations of the code no test notices.
+//!
+//! **Problem.** A test that passes may assert nothing about the line that it runs. **Idea.** cargo-mutants changes one
+//! line after the other in the rooms that decide, and runs the tests of their package. What survives is a gap, unless
+//! the changed program does the same; [`EQUIVALENT`] lists these, each with the reason. **Why rooms.** All of the tree
+//! would take days; what only wires or shows is held by end-to-end tests.
+
+use std::fs;
+use std::path::Path;
+
+use crate::error::Error;
+use crate::process::{cargo, run_to_one_of};
+
+/// Mutations that change nothing: `FILE: MUTATION -- REASON` in each line.
+const EQUIVALENT: &str = "tests/mutants.txt";
+
+/// A part of the tree: its package, the files in it, and the tests that hold it.
+struct Room {
+    name: &'static str,
+    package: &'static str,
+    files: &'static [&'static str],
+}
+
+const fn room(name: &'static str, package: &'static str, files: &'static [&'static str]) -> Room {
+    Room { name, package, files }
+}
+
+/// What decides about memory.
+const ROOMS: [Room; 9] = [
+    room("session", "rampart-diagnostic", &["crates/diagnostic/src/testing/**", "crates/diagnostic/src/once/**"]),
+    room("watch", "rampart-diagnostic", &["crates/diagnostic/src/daemon/**", "crates/diagnostic/src/control/**"]),
+    room("guard", "rampart-guard", &["crates/guard/src/**"]),
+    room("frames", "rampart-preload", &["crates/preload/src/frames/**"]),
+    room("errors", "rampart-linux", &["crates/linux/src/errors/**"]),
+    room("experiments", "rampart-studies", &["crates/studies/src/**"]),
+    room("codes", "rampart-codes", &["crates/codes/src/**"]),
+    room("march", "rampart-march", &["crates/march/src/**"]),
+    room("store", "rampart-store", &["crates/store/src/**"]),
+];
+
+/// The exit codes of cargo-mutants after a complete run: all were noticed; some were not; some tests never ended.
+const COMPLETE: [i32; 3] = [0, 2, 3];
+
+/// Prints the names of the rooms.
+pub fn list() {
+    ROOMS.iter().for_each(|room| println!("{:<12} {}", room.name, room.files.join(", ")));
+}
+
+/// Mutates one room, and fails if a mutation survives that is not listed as equivalent.
+pub fn run_room(root: &Path, name: &str) -> Result<(), Error> {
+    let room = ROOMS.iter().find(|room| room.name == name).ok_or_else(|| Error::NoRoom(name.to_owned()))?;
+    let output = root.join("target/mutants").join(name);
+    fs::create_dir_all(&output).map_err(|cause| Error::Write { path: output.clone(), cause })?;
+    let mut mutants = cargo(root);
+    mutants.args(["mutants", "--package", room.package, "--no-shuffle", "--baseline", "skip", "--timeout", "300"]);
+    for files in room.files {
+        mutants.args(["--file", files]);
+    }
+    mutants.arg("--output").arg(&output);
+    run_to_one_of(&mut mutants, &COMPLETE)?;
+    let read = |name: &str| {
+        let path = output.join("mutants.out").join(name);
+        fs::read_to_string(&path).map_err(|cause| Error::Read { path, cause })
+    };
+    let path = root.join(EQUIVALENT);
+    let accepted = fs::read_to_string(&path).map_err(|cause| Error::Read { path, cause })?;
+    let (caught, missed) =
+        (read("caught.txt")?.lines().count() + read("timeout.txt")?.lines().count(), read("missed.txt")?);
+    let left = unexplained(&missed, &accepted);
+    left.iter().for_each(|line| println!("survived: {line}"));
+    println!("{name}: {caught} noticed, {} equivalent, {} survived", missed.lines().count() - left.len(), left.len());
+    if left.is_empty() { Ok(()) } else { Err(Error::Survived(left.len())) }
+}
+
+/// The survivors that no line of the list explains. Places in a file may move, so the list has none.
+fn unexplained<'a>(missed: &'a str, accepted: &str) -> Vec<&'a str> {
+    let explained: Vec<(&str, &str)> = accepted
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once(" -- "))
+        .filter(|(_, reason)| !reason.trim().is_empty())
+        .filter_map(|(mutation, _)| mutation.split_once(": "))
+        .collect();
+    let is_explained = |line: &str| {
+        let mut parts = line.splitn(4, ':');
+        let (file, mutation) = (parts.next().unwrap_or_default(), parts.nth(2).unwrap_or_default().trim());
+        explained.contains(&(file, mutation))
+    };
+    missed.lines().filter(|line| !is_explained(line)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_survivor_is_explained_by_its_file_and_mutation_and_a_reason() {
+        let missed = "a/b.rs:12:5: replace + with * in sum\na/b.rs:13:5: replace f -> u32 with 0\nc.rs:1:1: delete !\n";
+        let accepted =
+            "# Why not\na/b.rs: replace + with * in sum -- both are 4 there\na/b.rs: replace f -> u32 with 0 -- \n";
+        assert_eq!(unexplained(missed, accepted), ["a/b.rs:13:5: replace f -> u32 with 0", "c.rs:1:1: delete !"]);
+        assert_eq!(unexplained("", accepted), [""; 0]);
+    }
+
+    #[test]
+    fn the_rooms_are_there() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        for room in ROOMS {
+            for files in room.files {
+                assert!(root.join(files.trim_end_matches("/**")).is_dir(), "{}: {files}", room.name);
+            }
+        }
+        assert!(root.join(EQUIVALENT).is_file());
+    }
+}
