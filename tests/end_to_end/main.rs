@@ -9,6 +9,7 @@ mod dimms;
 mod dumps;
 mod emulated;
 mod errors;
+mod evidence;
 mod given_up;
 mod guard;
 mod guarded;

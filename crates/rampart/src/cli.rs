@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 use crate::commands::access::AccessArguments;
 use crate::commands::banks::arguments::BanksArguments;
 use crate::commands::errors::ErrorsArguments;
+use crate::commands::evidence::arguments::EvidenceArguments;
 use crate::commands::inject::InjectCommand;
 use crate::commands::kernel::arguments::KernelCommand;
 use crate::commands::manual::{CompletionsArguments, ManArguments};
@@ -51,6 +52,8 @@ pub enum Command {
     Inject(InjectCommand),
     /// Repeat an experiment of COMeT and Asteroid on a simulated machine
     Simulate(SimulateArguments),
+    /// List every table and figure of the five works that Rampart implements, with the command that regenerates it
+    Evidence(EvidenceArguments),
     /// Test this machine's free memory continuously, as a daemon: each frame within reach once per lifetime
     Watch(Box<WatchArguments>),
     /// Run a program under guard: verify its heap before use, and correct errors
@@ -120,6 +123,7 @@ mod tests {
             "map",
             "inject",
             "simulate",
+            "evidence",
             "watch",
             "run",
             "access",

@@ -78,6 +78,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Map(command) => commands::map::run(&command, store),
         Command::Inject(command) => commands::inject::run(&command),
         Command::Simulate(arguments) => commands::simulate::run(&arguments),
+        Command::Evidence(arguments) => commands::evidence::run(&arguments),
         Command::Watch(watch) => commands::watch::run(&watch, store),
         Command::Run(run) => commands::run::run(&run, store),
         Command::Access(arguments) => commands::access::run(&arguments),

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod banks;
 pub mod errors;
+pub mod evidence;
 pub mod inject;
 pub mod kernel;
 pub mod manual;
