@@ -39,4 +39,5 @@ mod trace;
 mod unit;
 mod verdict;
 mod watch;
+mod words;
 mod yielding;
