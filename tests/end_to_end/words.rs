@@ -1,10 +1,11 @@
 //! What a stranger reads on the screen: short reports, `--quiet` and `--verbose`, colour, and the status for monitors.
 
+use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::harness::{CommandOutput, Rampart, end, is_root, signal, wait_until_it_catches_interrupts};
+use crate::harness::{CommandOutput, Rampart, end, is_root, signal};
 use crate::watch::eventually;
 
 /// The command of README.md.
@@ -176,7 +177,11 @@ fn a_status_that_is_followed_is_printed_again_and_again_and_ends_cleanly() {
 fn a_long_interval_does_not_delay_the_end() {
     let rampart = Rampart::new();
     let mut child = rampart.start(&["status", "--follow", "--interval", "1h"]);
-    wait_until_it_catches_interrupts(&child);
+    let mut line = String::new();
+    let mut out = BufReader::new(child.stdout.take().expect("it is a pipe"));
+    out.read_line(&mut line).expect("it prints a page");
+    // Then it waits.
+    std::thread::sleep(std::time::Duration::from_millis(500));
     signal(&child, "TERM");
     let mut ended = None;
     for _ in 0..600 {
