@@ -31,7 +31,7 @@ fn no_reported_frame_is_missing_after_200_kills() {
     let mut killed_in_the_act = 0;
     for round in 0..ROUNDS {
         let spec = format!("stuck-at:60,multi-bit:20,seed={round}");
-        let mut child = rampart.start(&["test", "--memory", "8MiB", "--for", "1h", "--inject", &spec]);
+        let mut child = rampart.start(&["test", "--verbose", "--memory", "8MiB", "--for", "1h", "--inject", &spec]);
         // Kills at a random moment relative to the writes: after so many lines, and a little later.
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();

@@ -41,4 +41,5 @@ mod trace;
 mod unit;
 mod verdict;
 mod watch;
+mod words;
 mod yielding;

@@ -19,6 +19,7 @@ use crate::commands::noise::arguments::NoiseArguments;
 use crate::commands::project::arguments::ProjectArguments;
 use crate::commands::run::arguments::RunArguments;
 use crate::commands::simulate::arguments::SimulateArguments;
+use crate::commands::status::arguments::StatusArguments;
 use crate::commands::test::arguments::TestArguments;
 use crate::commands::trace::arguments::TraceArguments;
 use crate::commands::watch::arguments::WatchArguments;
@@ -31,6 +32,12 @@ pub struct Arguments {
     /// ~/.local/state/rampart/rampart.db]
     #[arg(long, global = true, display_order = 900, value_name = "FILE", env = "RAMPART_STORE")]
     pub store: Option<PathBuf>,
+    /// Print only the verdict, errors, and what is asked for: no single findings, no progress
+    #[arg(short, long, global = true, display_order = 901)]
+    pub quiet: bool,
+    /// Print all findings and more detail, where a command has more (test, watch, run, map, status)
+    #[arg(short, long, global = true, display_order = 902)]
+    pub verbose: bool,
     /// What to do
     #[command(subcommand)]
     pub command: Command,
@@ -76,11 +83,7 @@ pub enum Command {
     #[command(subcommand)]
     Kernel(KernelCommand),
     /// Show this machine, what is possible on it and what is not, the last tests, bad frames, and the daemon
-    Status {
-        /// Print one JSON document instead of text
-        #[arg(long)]
-        json: bool,
-    },
+    Status(StatusArguments),
     /// Print what completes command lines in a shell: rampart completions bash >
     /// /usr/share/bash-completion/completions/rampart
     Completions(CompletionsArguments),

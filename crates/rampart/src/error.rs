@@ -6,6 +6,8 @@ use std::path::PathBuf;
 /// Why a command could not do its work. Each message is one line and says what to do.
 #[derive(Debug, displaydoc::Display, thiserror::Error)]
 pub enum Error {
+    /// --quiet and --verbose exclude each other: leave one out
+    QuietAndVerbose,
     /// standard output was closed
     OutputClosed,
     /// cannot write to standard output: {0}

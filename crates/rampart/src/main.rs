@@ -3,11 +3,12 @@
 //! Exit codes: 0 if all is well, 1 if the command found bad frames or memory errors, 2 if it could not do its work. For
 //! bad input, one line on standard error says what to do.
 //!
-//! Libraries: `clap` (arguments), `clap_complete` and `clap_mangen` (completions and man pages from them), `humantime`
-//! (durations), `indicatif` (progress on a terminal, silence in a pipe), `jiff` (dates), `plotters` (drawings),
-//! `tempfile` (the folder of the guards), `prometheus-client` and `tiny_http` (metrics), `serde_json`, `signal-hook`
-//! (Ctrl-C as a flag), `toml` (the configuration), `displaydoc` and `thiserror` (errors), `object`, `gimli` and
-//! `iced-x86` (instructions in the files of programs).
+//! Libraries: `clap` (arguments), `clap_complete` and `clap_mangen` (completions and man pages from them), `anstream`
+//! and `anstyle` (colour on a terminal only, as clap has it), `console` (to redraw a page, as indicatif does it),
+//! `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe), `jiff` (dates), `plotters`
+//! (drawings), `tempfile` (the folder of the guards), `prometheus-client` and `tiny_http` (metrics), `serde_json`,
+//! `signal-hook` (Ctrl-C as a flag), `toml` (the configuration), `displaydoc` and `thiserror` (errors), `object`,
+//! `gimli` and `iced-x86` (instructions in the files of programs).
 
 #![forbid(unsafe_code)]
 
@@ -34,6 +35,8 @@ use rampart_linux::own_memory::OneLineAtTheEnd;
 
 use crate::cli::{Arguments, Command};
 use crate::error::Error;
+use crate::output::verbosity::Verbosity;
+use crate::output::{colour, progress};
 
 #[global_allocator]
 static ALLOCATOR: OneLineAtTheEnd = OneLineAtTheEnd;
@@ -64,23 +67,27 @@ fn begin() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(Error::OutputClosed) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("rampart: {error}");
+            eprintln!("{}", colour::error(&error.to_string()));
             ExitCode::from(2)
         }
     }
 }
 
 fn run(arguments: Arguments) -> Result<u8, Error> {
+    let verbosity = Verbosity::of_flags(arguments.quiet, arguments.verbose)?;
+    if verbosity.is_quiet() {
+        progress::hide();
+    }
     let store = arguments.store;
     match arguments.command {
-        Command::Test(test) => commands::test::run(&test, store),
+        Command::Test(test) => commands::test::run(&test, store, verbosity),
         Command::March(command) => commands::march::run(command),
-        Command::Map(command) => commands::map::run(&command, store),
+        Command::Map(command) => commands::map::run(&command, store, verbosity),
         Command::Inject(command) => commands::inject::run(&command),
         Command::Simulate(arguments) => commands::simulate::run(&arguments),
         Command::Evidence(arguments) => commands::evidence::run(&arguments),
-        Command::Watch(watch) => commands::watch::run(&watch, store),
-        Command::Run(run) => commands::run::run(&run, store),
+        Command::Watch(watch) => commands::watch::run(&watch, store, verbosity),
+        Command::Run(run) => commands::run::run(&run, store, verbosity),
         Command::Access(arguments) => commands::access::run(&arguments),
         Command::Project(arguments) => commands::project::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),
@@ -89,7 +96,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Errors(arguments) => commands::errors::run(&arguments, store),
         Command::Banks(arguments) => commands::banks::run(&arguments),
         Command::Kernel(command) => commands::kernel::run(&command),
-        Command::Status { json } => commands::status::run(json, store),
+        Command::Status(arguments) => commands::status::run(&arguments, store, verbosity),
         Command::Completions(arguments) => commands::manual::print_completions(&arguments, Arguments::command()),
         Command::Man(arguments) => commands::manual::write_pages(&arguments, Arguments::command()),
     }

@@ -97,8 +97,8 @@ seconds=$(sed -n 's/.*seconds=\([0-9]*\).*/\1/p' /proc/cmdline)
 testers=$(sed -n 's/.*testers=\([a-z,]*\).*/\1/p' /proc/cmdline)
 
 for kind in stuck-at transition coupling-in coupling-id address aliased-frames intermittent retention; do
-  measure test $kind 15 rampart test --memory 16MiB --for 1h
-  measure watch $kind 8 rampart watch --lifetime 2s --max-share 100% --busy-share 100%
+  measure test $kind 15 rampart test --verbose --memory 16MiB --for 1h
+  measure watch $kind 8 rampart watch --verbose --lifetime 2s --max-share 100% --busy-share 100%
   measure memtester $kind 15 memtester 16M
 done
 report "pass all testers were measured"

@@ -53,7 +53,7 @@ no_false_alarm() {
 # Memory of 16 MiB, in two blocks that are held to the end. Only a cell that loses its value wants what was written to
 # rest.
 under_test() {
-  rampart test --memory 16MiB --for 1h --retention 0s >/tmp/report 2>&1 &
+  rampart test --verbose --memory 16MiB --for 1h --retention 0s >/tmp/report 2>&1 &
   tester=$!
   spoil "$1" "$2" $tester 15
   let_act $tester
@@ -66,7 +66,7 @@ under_test() {
 # frame then. The faults lie in a block that is under test from its start on, so every one must be found.
 under_one_pass() {
   mkfifo /tmp/lines
-  rampart test --memory 4MiB >/tmp/lines 2>&1 &
+  rampart test --verbose --memory 4MiB >/tmp/lines 2>&1 &
   tester=$!
   # Its first line comes between a block that it only measures and the first that it tests.
   exec 4</tmp/lines
@@ -97,7 +97,7 @@ under_one_pass() {
 under_watch() {
   rest=0s
   [ "$1" != retention ] || rest=1s
-  rampart watch --lifetime 2s --max-share 100% --busy-share 100% --retention $rest >/tmp/report 2>&1 &
+  rampart watch --verbose --lifetime 2s --max-share 100% --busy-share 100% --retention $rest >/tmp/report 2>&1 &
   tester=$!
   # Its first line comes between a block that it only measures and the first that it tests.
   until grep -q '^watching' /tmp/report || ! kill -0 $tester; do sleep 0.1; done

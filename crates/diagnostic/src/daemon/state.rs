@@ -45,6 +45,12 @@ pub struct DaemonState {
     pub config: TestConfig,
     /// Frame tests in all; a frame counts each time that it is tested.
     pub tested: u64,
+    /// When frames were last tested; `None` if none were since the start.
+    #[serde(default)]
+    pub last_test: Option<Timestamp>,
+    /// Whether frames came due before they were tested again.
+    #[serde(default)]
+    pub overdue: bool,
     /// Frames tested per second since the last report.
     pub test_rate: f64,
     /// The cost of testing since the last report.

@@ -43,6 +43,8 @@ struct LastReport {
     busy: Duration,
     config: Option<TestConfig>,
     alarms: u64,
+    /// When `frames` last grew.
+    test: Option<Timestamp>,
     state: Option<DaemonState>,
 }
 
@@ -55,6 +57,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
             busy: Duration::ZERO,
             config: None,
             alarms: 0,
+            test: None,
             state: None,
         };
         let settings = shared.request.settings;
@@ -202,7 +205,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
 
     /// Returns the frames tested per second since the last call, and the cost.
     #[expect(clippy::cast_precision_loss, reason = "rates")]
-    fn rates(&mut self) -> (f64, TestingCost) {
+    fn rates(&mut self, now: Timestamp) -> (f64, TestingCost) {
         let elapsed = self.last.at.elapsed().as_secs_f64().max(1e-3);
         let sums = lock(&self.shared.sums);
         let (frames, traffic, busy) = (sums.frames, sums.traffic, sums.busy);
@@ -215,12 +218,15 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
             slowdown: 1.0 + memory_traffic / self.shared.prepared.limit.read,
         };
         let test_rate = (frames - self.last.frames) as f64 / elapsed;
+        if frames > self.last.frames {
+            self.last.test = Some(now);
+        }
         (self.last.frames, self.last.traffic, self.last.busy, self.last.at) = (frames, traffic, busy, Instant::now());
         (test_rate, cost)
     }
 
     fn state(&mut self, now: Timestamp) -> DaemonState {
-        let (test_rate, cost) = self.rates();
+        let (test_rate, cost) = self.rates(now);
         let bound = self.settings.control.lifetime;
         let diagnostic = lock(&self.shared.diagnostic);
         let pool = diagnostic.source();
@@ -249,6 +255,8 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
             demand: diagnostic.demand(),
             config: diagnostic.config(),
             tested: self.last.frames,
+            last_test: self.last.test,
+            overdue: pool.is_overdue(now),
             test_rate,
             cost,
             pressure: self.pressure,

@@ -54,10 +54,14 @@ impl Extent {
     }
 }
 
-/// In percent, rounded down to a tenth: a part is never shown as 100.
-fn percent(part: Bytes, whole: Bytes) -> String {
+/// In percent, rounded down to a tenth: a part is never shown as 100, and something never as 0.
+#[must_use]
+pub fn percent(part: Bytes, whole: Bytes) -> String {
     let tenths = u128::from(part.get()) * 1000 / u128::from(whole.get().max(1));
     let tenths = tenths.min(1000);
+    if tenths == 0 && part > Bytes::ZERO {
+        return "less than 0.1".to_owned();
+    }
     if tenths.is_multiple_of(10) { format!("{}", tenths / 10) } else { format!("{}.{}", tenths / 10, tenths % 10) }
 }
 
@@ -164,6 +168,9 @@ mod tests {
         let line = |mib| free(mib).line();
         assert_eq!(line(1000), "1000 MiB tested, 100 % of the request, 25 % of this machine's memory");
         assert_eq!(line(999), "999 MiB tested, 99.9 % of the request, 24.9 % of this machine's memory");
+        let little = Extent::new(MIB(8), Goal::Exactly(MIB(8)), MIB(24_000));
+        assert_eq!(little.line(), "8 MiB tested, 100 % of the request, less than 0.1 % of this machine's memory");
+        assert_eq!(percent(Bytes::ZERO, MIB(8)), "0");
         let more = Extent::new(MIB(1004), Goal::Free(MIB(1000)), MIB(4000));
         assert!(more.line().contains(" 100 % of the request, 25.1 % "), "{}", more.line());
     }

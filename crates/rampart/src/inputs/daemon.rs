@@ -8,7 +8,7 @@ use rampart_diagnostic::daemon::DaemonState;
 use rampart_memory::{Clock, Timestamp};
 use std::time::Duration;
 
-/// An older state means that the daemon hangs, or that another process has its number now.
+/// An older state means that the daemon hangs or died; another process may have its number now.
 const STALE: Duration = Duration::from_secs(10);
 
 /// The path of the state file: `/run/rampart/watch.json` for the store of the machine, else a file beside the store.
@@ -27,8 +27,26 @@ pub enum DaemonLiveness {
     NotRunning,
     /// A daemon runs, with this state.
     Running(Box<DaemonState>),
+    /// The process with this number runs, but has not written its state for this long: the daemon hangs.
+    Stuck(u32, Duration),
     /// The daemon with this process number ended without removing its state file.
-    Stale(u32),
+    Died(u32),
+}
+
+impl DaemonLiveness {
+    /// What is wrong with a daemon that should run, and what to do.
+    pub fn fault(&self) -> Option<String> {
+        match self {
+            Self::NotRunning | Self::Running(_) => None,
+            Self::Stuck(pid, silent) => Some(format!(
+                "process {pid} watches, but has not reported for {}: stop it, and start `rampart watch` again",
+                humantime::format_duration(Duration::from_secs(silent.as_secs()))
+            )),
+            Self::Died(pid) => {
+                Some(format!("process {pid} watched and ended unexpectedly: start `rampart watch` again"))
+            }
+        }
+    }
 }
 
 /// Reads a state file.
@@ -37,11 +55,18 @@ pub fn read(path: &Path, now: Timestamp) -> DaemonLiveness {
         return DaemonLiveness::NotRunning;
     };
     let alive = Path::new("/proc").join(state.pid.to_string()).exists();
-    if alive && now.since(state.at) <= STALE {
-        DaemonLiveness::Running(Box::new(state))
-    } else {
-        DaemonLiveness::Stale(state.pid)
+    let silent = now.since(state.at);
+    match alive {
+        true if silent <= STALE => DaemonLiveness::Running(Box::new(state)),
+        true if is_rampart(state.pid) => DaemonLiveness::Stuck(state.pid, silent),
+        _ => DaemonLiveness::Died(state.pid),
     }
+}
+
+/// Whether a process runs the same program as this one, by its name: a number may be that of another program now.
+fn is_rampart(pid: u32) -> bool {
+    let name = |process: &str| fs::read(Path::new("/proc").join(process).join("comm")).ok();
+    name("self").is_some_and(|own| name(&pid.to_string()) == Some(own))
 }
 
 /// The state file of a running daemon, removed when it is dropped.
@@ -91,6 +116,17 @@ pub(crate) mod tests {
     use rampart_diagnostic::daemon::{FrameCounts, TestingCost};
     use rampart_memory::{Bytes, Fidelity, TestConfig};
 
+    /// Between fork and exec, a child has its parent's name.
+    fn eventually_named(pid: u32, name: &str) -> bool {
+        let named = || fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name);
+        (0..1000).any(|_| {
+            named() || {
+                std::thread::sleep(Duration::from_millis(5));
+                false
+            }
+        })
+    }
+
     pub fn state(pid: u32, at: Timestamp) -> DaemonState {
         DaemonState {
             schema: rampart_diagnostic::daemon::STATE_SCHEMA.to_owned(),
@@ -108,6 +144,8 @@ pub(crate) mod tests {
             demand: 3.0,
             config: TestConfig { fidelity: Fidelity::MIN, threads: 1 },
             tested: 9,
+            last_test: Some(at),
+            overdue: false,
             test_rate: 4.0,
             cost: TestingCost::default(),
             pressure: 0,
@@ -132,9 +170,20 @@ pub(crate) mod tests {
         file.write(&own).unwrap();
         let DaemonLiveness::Running(seen) = read(&path, now) else { panic!("it is live") };
         assert_eq!(*seen, own);
-        assert!(matches!(read(&path, now.after(Duration::from_secs(11))), DaemonLiveness::Stale(_)));
+        let silent = read(&path, now.after(Duration::from_secs(11)));
+        assert!(matches!(silent, DaemonLiveness::Stuck(pid, _) if pid == own.pid), "{silent:?}");
+        assert!(silent.fault().is_some_and(|fault| fault.contains("has not reported for 11s")));
         file.write(&state(u32::MAX, now)).unwrap();
-        assert!(matches!(read(&path, now), DaemonLiveness::Stale(u32::MAX)));
+        assert!(matches!(read(&path, now), DaemonLiveness::Died(u32::MAX)));
+        // This number was the daemon's; another program has it now.
+        let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let its = eventually_named(other.id(), "sleep").then(|| {
+            file.write(&state(other.id(), now)).unwrap();
+            read(&path, now.after(Duration::from_secs(11)))
+        });
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert!(matches!(its, Some(DaemonLiveness::Died(_))), "{its:?}");
         drop(file);
         assert!(matches!(read(&path, now), DaemonLiveness::NotRunning));
     }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rampart_diagnostic::once::extent::percent;
 use rampart_memory::{Bytes, FRAME_BYTES, SuspectNode, Timestamp};
 use rampart_store::{Opened, Store, TestEnding, TestRecord};
 use serde_json::{Value, json};
@@ -54,8 +55,8 @@ fn suspicion_seen_from(here: Option<&str>, suspect: &SuspectNode) -> String {
     format!("node {node}: {errors} errors in {jobs} since {first}; test its memory, {place}: sudo rampart test")
 }
 
-/// A recorded test in one line, for people.
-pub fn describe(test: &TestRecord) -> String {
+/// A recorded test in one line, for people: how much was tested of what was asked for, and of all memory there is now.
+pub fn describe(test: &TestRecord, machine: Bytes) -> String {
     let when = text::moment(test.start.at);
     let notation = &test.start.notation;
     let Some(end) = &test.end else { return format!("{when} {notation}: interrupted, or still running") };
@@ -67,7 +68,19 @@ pub fn describe(test: &TestRecord) -> String {
         (TestEnding::Fail, _) => format!("FAIL: {} bad frames, {} emulated", end.bad_frames, end.emulated_frames),
         (TestEnding::Incomplete, why) => format!("INCOMPLETE: {}", why.as_deref().unwrap_or("unknown")),
     };
-    format!("{when} {notation}, {memory}{emulated}: {outcome}")
+    let extent = extent(memory, test.start.requested, machine);
+    format!("{when} {notation}, {extent}{emulated}: {outcome}")
+}
+
+/// What was tested, as a share of what was asked for and of the machine. `None`: all free memory was.
+fn extent(tested: Bytes, asked: Option<Bytes>, machine: Bytes) -> String {
+    let of_all = percent(tested, machine);
+    match asked {
+        Some(asked) => {
+            format!("{tested}, {} % of the request, {of_all} % of this machine's memory", percent(tested, asked))
+        }
+        None => format!("{tested} of what was free, {of_all} % of this machine's memory"),
+    }
 }
 
 /// A recorded test as JSON, for programs.
@@ -109,5 +122,13 @@ mod tests {
             "node n7: 1,200 errors in 2 jobs since 1970-01-01T00:00:00Z; test its memory, there: sudo rampart test";
         assert_eq!(suspicion_seen_from(Some("n8"), &suspect), expected);
         assert!(suspicion_seen_from(Some("n7"), &suspect).contains("memory, here: sudo"));
+    }
+
+    #[test]
+    fn a_past_test_says_what_its_memory_is_a_share_of() {
+        let [tested, asked, machine] = [64, 128, 24 << 10].map(Bytes::from_mib);
+        let of_request = "64 MiB, 50 % of the request, 0.2 % of this machine's memory";
+        assert_eq!(extent(tested, Some(asked), machine), of_request);
+        assert_eq!(extent(tested, None, machine), "64 MiB of what was free, 0.2 % of this machine's memory");
     }
 }

@@ -1,6 +1,7 @@
-//! Progress on a terminal while a command runs. In a pipe, only bad frames are shown.
+//! Progress on a terminal while a command runs. In a pipe, only bad frames are shown. `--quiet` shows none.
 
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,12 +9,27 @@ use rampart_diagnostic::once::report::BadFrame;
 use rampart_diagnostic::{TestObserver, TestProgress};
 use rampart_memory::Bytes;
 
-use crate::output::text;
+use crate::output::verbosity::{LiveFindings, Verbosity};
+use crate::output::{colour, text};
+
+/// Set for the whole process by `--quiet`.
+static HIDDEN: AtomicBool = AtomicBool::new(false);
+
+/// Shows no progress from now on (`--quiet`).
+pub fn hide() {
+    HIDDEN.store(true, Ordering::Relaxed);
+}
+
+/// Whether progress lines are shown: somebody watches them, and wants to.
+pub fn is_shown() -> bool {
+    std::io::stderr().is_terminal() && !HIDDEN.load(Ordering::Relaxed)
+}
 
 /// The progress of a test, in the last line of the terminal, and a line for each bad frame.
 pub struct TestProgressLine {
     bar: ProgressBar,
     messages: MessageTarget,
+    findings: LiveFindings,
 }
 
 /// Where messages of a test go.
@@ -23,26 +39,27 @@ enum MessageTarget {
     Output,
     /// The terminal, since standard output gets a JSON document.
     Terminal,
-    /// Nowhere: the document contains them, and nobody watches.
+    /// Nowhere: the document contains them, and nobody watches; or nobody wants them.
     Nowhere,
 }
 
 impl TestProgressLine {
     /// A line that is shown only if standard error is a terminal. `json`: standard output gets only the document.
-    pub fn new(json: bool) -> Self {
+    pub fn new(json: bool, verbosity: Verbosity) -> Self {
         let bar = ProgressBar::new(0);
-        let is_terminal = std::io::stderr().is_terminal();
-        if !is_terminal {
+        let is_shown = is_shown();
+        if !is_shown {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}").expect("a fixed template");
         bar.set_style(style);
-        let messages = match (json, is_terminal) {
+        let messages = match (json, is_shown) {
+            _ if verbosity.is_quiet() => MessageTarget::Nowhere,
             (false, _) => MessageTarget::Output,
             (true, true) => MessageTarget::Terminal,
             (true, false) => MessageTarget::Nowhere,
         };
-        Self { bar, messages }
+        Self { bar, messages, findings: LiveFindings::new(verbosity) }
     }
 
     /// Removes the line.
@@ -62,11 +79,13 @@ impl TestObserver for TestProgressLine {
     }
 
     fn warned(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("rampart: {text}"));
+        self.bar.suspend(|| eprintln!("{}", colour::warning(text)));
     }
 
     fn bad_frame(&self, bad: &BadFrame) {
-        self.said(&format!("found       {}", text::bad_frame(bad)));
+        if let Some(line) = self.findings.line(bad) {
+            self.said(&line);
+        }
     }
 
     fn progress(&self, seen: &TestProgress) {
@@ -117,7 +136,7 @@ impl StepProgress {
 
     fn of(step: &str, note: String) -> Self {
         let bar = ProgressBar::new(0);
-        if !std::io::stderr().is_terminal() {
+        if !is_shown() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         let template = format!("{{bar:30}} {step} {{pos}} of {{len}}{{msg}}");
@@ -147,7 +166,7 @@ impl WaitProgress {
     /// A line that is shown only if standard error is a terminal. `what` is being done.
     pub fn new(what: String) -> Self {
         let bar = ProgressBar::new_spinner();
-        if !std::io::stderr().is_terminal() {
+        if !is_shown() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         bar.set_style(ProgressStyle::with_template("{spinner} {msg}, {elapsed}").expect("a valid template"));

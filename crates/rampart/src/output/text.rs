@@ -1,18 +1,14 @@
-//! Text for people and JSON for programs: printing, common formats, and the report of a test.
+//! Text for people and JSON for programs: printing, and common formats.
 
-use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-use rampart_diagnostic::once::report::{BadFrame, KernelErrors, Report, TestVerdict};
-use rampart_memory::fault_map::{Cause, FrameUse, MapOrigin, Retirement};
-use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
+use rampart_diagnostic::once::report::BadFrame;
+use rampart_memory::Timestamp;
+use rampart_memory::fault_map::{Cause, Evidence, FrameUse, MapOrigin, Retirement};
 use rampart_scale::Time;
 use serde::Serialize;
 
 use crate::error::Error;
-
-/// The most bad frames that the text lists; the JSON has all.
-const FRAMES_SHOWN: usize = 20;
 
 /// Prints to standard output.
 ///
@@ -34,6 +30,12 @@ pub fn print_error(line: std::fmt::Arguments<'_>) {
 /// Prints one JSON document.
 pub fn print_json(value: &impl Serialize) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(value).expect("reports are plain data");
+    print(&format!("{text}\n"))
+}
+
+/// Prints one JSON document on one line.
+pub fn print_json_line(value: &impl Serialize) -> Result<(), Error> {
+    let text = serde_json::to_string(value).expect("reports are plain data");
     print(&format!("{text}\n"))
 }
 
@@ -60,146 +62,6 @@ pub fn count(number: u64) -> String {
 pub fn whole(number: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
     count(number.round() as u64)
-}
-
-/// The report of a test for people. Its last line is the verdict.
-pub fn report(report: &Report) -> String {
-    let mut text = String::new();
-    let memory = Bytes::new(report.frames_tested * FRAME_BYTES);
-    let unit = if report.frames_known { "frames" } else { "pages (frame numbers unknown: needs root)" };
-    let passes = if report.test.passes == 1 { "1 pass".to_owned() } else { format!("{} passes", report.test.passes) };
-    let _ = writeln!(
-        text,
-        "tested      {} {unit}, {memory}, {passes} in {:.1} s",
-        count(report.frames_tested),
-        report.seconds
-    );
-    for (i, untested) in report.not_tested.iter().enumerate() {
-        let label = if i == 0 { "not tested" } else { "" };
-        let _ = writeln!(text, "{label:<11} {} {}", Bytes::new(untested.frames * FRAME_BYTES), untested.why);
-    }
-    if let Some(chosen) = report.chosen.as_ref().filter(|chosen| chosen.moved > 0) {
-        let _ = writeln!(text, "moved       the content of {} frames, which programs used", count(chosen.moved));
-    }
-    for zone in &report.zones {
-        let (label, what) = if zone.only_programs {
-            ("user pool", "only programs get")
-        } else {
-            ("kernel core", "the kernel gets too")
-        };
-        let _ = writeln!(text, "{label:<11} {} of {} in memory blocks that {what}: tested", zone.tested, zone.online);
-    }
-    if let Some(skipped) = report.delayed_read.filter(|read| read.frames_skipped > 0) {
-        let memory = Bytes::new(skipped.frames_skipped * FRAME_BYTES);
-        let _ = writeln!(
-            text,
-            "delayed     read skipped for {memory}: given back or stopped before the rest was over; DRF not tested there"
-        );
-    }
-    if let Some(line) = speed(report) {
-        let _ = writeln!(text, "speed       {line}");
-    }
-    let _ = writeln!(text, "coverage    {}", coverage(report));
-    for condition in conditions(report) {
-        let _ = writeln!(text, "            {condition}");
-    }
-    let _ = writeln!(text, "kernel      {}", kernel_errors(&report.kernel_errors));
-    emulation(&mut text, report);
-    bad_frames(&mut text, &report.bad_frames);
-    if report.facts_not_stored > 0 {
-        let _ = writeln!(text, "store       {} facts could not be written", report.facts_not_stored);
-    }
-    let _ = writeln!(text, "{}", verdict(report));
-    text
-}
-
-/// The verdict of a test in one line.
-pub fn verdict(report: &Report) -> String {
-    let emulated = report.bad_frames.iter().filter(|bad| bad.origin == MapOrigin::Emulated).count();
-    let real = report.bad_frames.len() - emulated;
-    let plural = |n: usize| if n == 1 { "" } else { "s" };
-    let and = report.incomplete.as_ref().map_or_else(String::new, |why| format!("; INCOMPLETE: {why}"));
-    let extent = report.extent.line();
-    match report.verdict {
-        TestVerdict::Pass => format!("PASS: {extent}"),
-        TestVerdict::Incomplete => {
-            format!("INCOMPLETE: {}; {extent}", report.incomplete.as_deref().unwrap_or("unknown"))
-        }
-        TestVerdict::Fail if emulated == 0 => format!("FAIL: {real} bad frame{}{and}; {extent}", plural(real)),
-        TestVerdict::Fail if real == 0 => {
-            format!("FAIL: {emulated} bad frame{}, all emulated{and}; {extent}", plural(emulated))
-        }
-        TestVerdict::Fail => {
-            format!("FAIL: {} bad frames, {real} REAL and {emulated} emulated{and}; {extent}", report.bad_frames.len())
-        }
-    }
-}
-
-fn speed(report: &Report) -> Option<String> {
-    let limit = report.limit?;
-    let fraction = report.fraction_of_limit?;
-    let gb = |rate: f64| rate / 1e9;
-    Some(format!(
-        "{:.2} GB/s of memory tested, {:.0} % of this machine's limit for this test ({:.2}; write {:.1}, read {:.1} GB/s)",
-        gb(report.bytes_per_second),
-        100.0 * fraction,
-        gb(limit.of_this_test),
-        gb(limit.write),
-        gb(limit.read)
-    ))
-}
-
-/// The kinds of faults that the text shows; the JSON has all.
-const KINDS_SHOWN: [&str; 8] = ["SAF", "TF", "AF", "SOF", "DRF", "CFin", "CFid", "CFst"];
-
-fn coverage(report: &Report) -> String {
-    let scope = |scope: &str| {
-        let kinds = report.coverage.iter().filter(|kind| kind.scope == scope && KINDS_SHOWN.contains(&&*kind.fault));
-        kinds.map(|kind| format!("{} {:.0} %", kind.fault, kind.percent)).collect::<Vec<_>>().join(", ")
-    };
-    let within = scope("within-line");
-    let within = if within.is_empty() { String::new() } else { format!("; inside a line: {within}") };
-    format!("{}{within}", scope("between-lines"))
-}
-
-/// The conditions of the coverage, or how to find more: a line for each kind that is not found completely.
-fn conditions(report: &Report) -> impl Iterator<Item = String> {
-    let shown = report.coverage.iter().filter(|kind| kind.scope == "between-lines" && kind.percent < 100.0);
-    let shown = shown.filter(|kind| KINDS_SHOWN.contains(&&*kind.fault));
-    shown.filter_map(|kind| kind.note.map(|note| format!("{}: {note}", kind.fault)))
-}
-
-fn kernel_errors(errors: &KernelErrors) -> String {
-    match errors {
-        KernelErrors::Counted { corrected, uncorrected } => {
-            format!("{corrected} corrected and {uncorrected} uncorrected errors logged during the test")
-        }
-        KernelErrors::Absent(why) => format!("error counts absent: {why}"),
-    }
-}
-
-fn emulation(text: &mut String, report: &Report) {
-    let Some(emulation) = &report.emulation else { return };
-    let _ = writeln!(
-        text,
-        "emulated    {} faults injected, {} found; the test guarantees to find {} of them, {} missed",
-        emulation.injected,
-        emulation.found,
-        emulation.guaranteed,
-        emulation.missed.len()
-    );
-    for missed in emulation.missed.iter().take(FRAMES_SHOWN) {
-        let _ = writeln!(text, "            MISSED: {missed}");
-    }
-}
-
-fn bad_frames(text: &mut String, bad: &[BadFrame]) {
-    for frame in bad.iter().take(FRAMES_SHOWN) {
-        let _ = writeln!(text, "bad         {}", bad_frame(frame));
-    }
-    if bad.len() > FRAMES_SHOWN {
-        let _ = writeln!(text, "            and {} more (--json lists all)", bad.len() - FRAMES_SHOWN);
-    }
 }
 
 /// A count and its noun, with the ending `more` for the plural.
@@ -231,6 +93,21 @@ pub fn known_frame(bad: &BadFrame, now: FrameUse) -> String {
         (FrameUse::Unknown, _) => "whether it is retired now is unknown: needs root".to_owned(),
     };
     format!("{}; {now}", evidence(bad))
+}
+
+/// A mismatch in one line, with all that was kept of it.
+pub fn mismatch(seen: &Evidence) -> String {
+    let bits: Vec<_> = seen.bits().iter().map(|bit| bit.index().to_string()).collect();
+    let again = if seen.reread == seen.expected { "right when read again" } else { "wrong again when read again" };
+    format!(
+        "{} line {} bit {}: {again}, element {} of {}, background {}",
+        moment(seen.at),
+        seen.line,
+        bits.join(", "),
+        seen.element,
+        seen.test,
+        seen.background
+    )
 }
 
 /// The frame, and the evidence against it.

@@ -19,7 +19,8 @@ use serde::Serialize;
 use self::arguments::{ExportFormat, MapCommand};
 use crate::error::Error;
 use crate::inputs::store;
-use crate::output::text;
+use crate::output::verbosity::Verbosity;
+use crate::output::{colour, text};
 
 #[derive(Serialize)]
 struct Map {
@@ -54,41 +55,73 @@ impl KnownFrame {
 }
 
 /// Runs one of the commands. `show` returns 1 if there are bad frames, `restore` 2 if one is still in use.
-pub fn run(command: &MapCommand, path: Option<PathBuf>) -> Result<u8, Error> {
+pub fn run(command: &MapCommand, path: Option<PathBuf>, verbosity: Verbosity) -> Result<u8, Error> {
     let machine = MachineUnderTest::this();
     let now = machine.clock.now();
     match *command {
         MapCommand::Show { emulated, json } => {
             let origin = if emulated { MapOrigin::Emulated } else { MapOrigin::Real };
-            show_map(&store::open_to_read(path, now)?, &machine, origin, json)
+            show_map(&store::open_to_read(path, now)?, &machine, origin, format(json, verbosity))
         }
         MapCommand::Export { format, ranges } => {
             export_map(&store::open_to_read(path, now)?, &machine, format, ranges).map(|()| 0)
         }
-        MapCommand::Restore { json } => restore(&mut store::open_to_read(path, now)?, &machine, json),
-        MapCommand::Add { frame, json } => add(&mut store::open(path, now)?, &machine, frame, json),
-        MapCommand::Forget { frame, json } => forget(&mut store::open(path, now)?, &machine, frame, json),
+        MapCommand::Restore { json } => {
+            restore(&mut store::open_to_read(path, now)?, &machine, format(json, verbosity))
+        }
+        MapCommand::Add { frame, json } => add(&mut store::open(path, now)?, &machine, frame, format(json, verbosity)),
+        MapCommand::Forget { frame, json } => {
+            forget(&mut store::open(path, now)?, &machine, frame, format(json, verbosity))
+        }
     }
 }
 
-fn show_map(store: &Store, machine: &MachineUnderTest, origin: MapOrigin, json: bool) -> Result<u8, Error> {
+/// How a command prints its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ResultFormat {
+    Json,
+    Text(Verbosity),
+}
+
+const fn format(json: bool, verbosity: Verbosity) -> ResultFormat {
+    if json { ResultFormat::Json } else { ResultFormat::Text(verbosity) }
+}
+
+/// Prints all frames; how many there are, with `--quiet`; all that is known of each, with `--verbose`.
+fn show_map(store: &Store, machine: &MachineUnderTest, origin: MapOrigin, format: ResultFormat) -> Result<u8, Error> {
     let (map, uses) = (store.failures(origin)?, machine.frame_uses());
     let frames: Vec<KnownFrame> =
         map.iter().map(|failed| KnownFrame::of(BadFrame::of_frame(origin, failed), &uses)).collect();
     let code = u8::from(!frames.is_empty() && origin == MapOrigin::Real);
-    if json {
-        text::print_json(&Map { schema: "rampart.map/1", origin, frames })?;
-        return Ok(code);
+    match format {
+        ResultFormat::Json => text::print_json(&Map { schema: "rampart.map/1", origin, frames })?,
+        ResultFormat::Text(verbosity) => text::print(&shown(&frames, verbosity))?,
+    }
+    Ok(code)
+}
+
+fn shown(frames: &[KnownFrame], verbosity: Verbosity) -> String {
+    if frames.is_empty() {
+        return "no bad frames are known\n".to_owned();
+    }
+    if verbosity.is_quiet() {
+        let out_of_use = frames.iter().filter(|known| known.is_out_of_use()).count();
+        let known =
+            if frames.len() == 1 { "1 bad frame is".to_owned() } else { format!("{} bad frames are", frames.len()) };
+        return match frames.iter().any(|known| known.bad.origin == MapOrigin::Real) {
+            true => format!("{known} known, {out_of_use} of them known to be out of use\n"),
+            false => format!("{known} known, all emulated\n"),
+        };
     }
     let mut text = String::new();
-    if frames.is_empty() {
-        text.push_str("no bad frames are known\n");
-    }
-    for known in &frames {
+    for known in frames {
         let _ = writeln!(text, "{}, last seen {}", known.line(), text::moment(known.bad.last_seen));
+        if verbosity.is_verbose() {
+            let _ = writeln!(text, "    first seen {}", text::moment(known.bad.first_seen));
+            known.bad.evidence.iter().for_each(|seen| text.push_str(&format!("    {}\n", text::mismatch(seen))));
+        }
     }
-    text::print(&text)?;
-    Ok(code)
+    text
 }
 
 /// Prints the lines to standard output, and obstacles to standard error.
@@ -153,7 +186,7 @@ fn lines(lines: &[String]) -> String {
 }
 
 /// Retires each frame of the map that is in use again: a kernel forgets retired frames at each boot.
-fn restore(store: &mut Store, machine: &MachineUnderTest, json: bool) -> Result<u8, Error> {
+fn restore(store: &mut Store, machine: &MachineUnderTest, format: ResultFormat) -> Result<u8, Error> {
     if let Some(why) = store.read_only() {
         eprintln!("rampart: the results cannot be recorded on the map: {why}");
     }
@@ -174,12 +207,17 @@ fn restore(store: &mut Store, machine: &MachineUnderTest, json: bool) -> Result<
         restored.push(known);
     }
     let refused = restored.iter().filter(|known| !known.is_out_of_use()).count();
-    let mut text: String = restored.iter().map(|known| format!("{}\n", known.line())).collect();
-    let _ = writeln!(text, "{} of {} bad frames are out of use", restored.len() - refused, restored.len());
-    if json {
-        text::print_json(&Map { schema: "rampart.map/1", origin: MapOrigin::Real, frames: restored })?;
-    } else {
-        text::print(&text)?;
+    match format {
+        ResultFormat::Json => {
+            text::print_json(&Map { schema: "rampart.map/1", origin: MapOrigin::Real, frames: restored })?;
+        }
+        ResultFormat::Text(verbosity) => {
+            let lines = restored.iter().filter(|_| !verbosity.is_quiet()).map(|known| format!("{}\n", known.line()));
+            let mut text: String = lines.collect();
+            let end = format!("{} of {} bad frames are out of use", restored.len() - refused, restored.len());
+            let _ = writeln!(text, "{}", colour::outcome(&end, refused == 0));
+            text::print(&text)?;
+        }
     }
     Ok(if refused == 0 { 0 } else { 2 })
 }
@@ -195,32 +233,34 @@ fn record(store: &mut Store, failed: &FailedFrame, tried: Option<&Retirement>) -
     }
 }
 
-fn add(store: &mut Store, machine: &MachineUnderTest, frame: Frame, json: bool) -> Result<u8, Error> {
+fn add(store: &mut Store, machine: &MachineUnderTest, frame: Frame, format: ResultFormat) -> Result<u8, Error> {
     if machine.is_zero_page(frame) {
         return Err(Error::ZeroPage(frame));
     }
     store.keep_failure(None, MapOrigin::Real, &FailedFrame::condemned(frame, machine.clock.now()))?;
     let known = store.failures(MapOrigin::Real)?;
     let known = BadFrame::of_frame(MapOrigin::Real, known.get(frame).ok_or(Error::NotOnTheMap(frame))?);
-    if json {
-        text::print_json(&known)?;
-    } else {
-        text::print(&format!("{}\n`rampart map restore` retires it\n", text::bad_frame(&known)))?;
+    match format {
+        ResultFormat::Json => text::print_json(&known)?,
+        ResultFormat::Text(Verbosity::Quiet) => {}
+        ResultFormat::Text(_) => {
+            text::print(&format!("{}\n`rampart map restore` retires it\n", text::bad_frame(&known)))?;
+        }
     }
     Ok(0)
 }
 
-fn forget(store: &mut Store, machine: &MachineUnderTest, frame: Frame, json: bool) -> Result<u8, Error> {
+fn forget(store: &mut Store, machine: &MachineUnderTest, frame: Frame, format: ResultFormat) -> Result<u8, Error> {
     let known = store.forget(frame, machine.clock.now())?.ok_or(Error::NotOnTheMap(frame))?;
     let known = BadFrame::of_frame(MapOrigin::Real, &known);
-    if json {
-        text::print_json(&known)?;
-    } else {
-        let until = match known.retirement {
-            Retirement::Offlined => "; the kernel uses it again from the next boot on",
-            Retirement::Pending | Retirement::Refused(_) => "",
-        };
-        text::print(&format!("frame {frame} is off the map{until}\n"))?;
+    let until = match known.retirement {
+        Retirement::Offlined => "; the kernel uses it again from the next boot on",
+        Retirement::Pending | Retirement::Refused(_) => "",
+    };
+    match format {
+        ResultFormat::Json => text::print_json(&known)?,
+        ResultFormat::Text(Verbosity::Quiet) => {}
+        ResultFormat::Text(_) => text::print(&format!("frame {frame} is off the map{until}\n"))?,
     }
     Ok(0)
 }

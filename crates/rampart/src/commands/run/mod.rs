@@ -33,6 +33,7 @@ use crate::guards::journals::GuardJournals;
 use crate::guards::report::RunReport;
 use crate::inputs::store;
 use crate::output::file::Output;
+use crate::output::verbosity::Verbosity;
 use crate::process::program::{ChildProgram, describe_end, exit_code};
 use crate::process::signals::catch_file_limit_signal;
 
@@ -44,7 +45,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const OPEN_FILES: usize = 16;
 
 /// Runs the program and returns its exit code, or 128 plus the signal that ended it, as shells do.
-pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error> {
+pub fn run(arguments: &RunArguments, path: Option<PathBuf>, verbosity: Verbosity) -> Result<u8, Error> {
     // Checked before the program starts, since it could not be followed.
     if !may_open(OPEN_FILES) {
         return Err(Error::FewFiles);
@@ -57,7 +58,7 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     let settings = arguments.settings(engine.method, has_huge_pages)?;
     let mut server = GuardServer::start(store_of_bad_frames(path.as_ref(), settings.method)?)?;
     let library = library::find(server.folder())?;
-    let command = guarded_command(arguments, &settings, &library, unguardable, server.folder())?;
+    let command = guarded_command(arguments, &settings, &library, unguardable, server.folder(), verbosity)?;
     let (_, checkpoint_command) = arguments.on_error()?;
     let injected = matches!(arguments.inject, Some(Faults::InPages(_)));
     let mut follower = Follower::new(server.folder(), path, injected, checkpoint_command)?;
@@ -69,8 +70,9 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     let program = ChildProgram::start(command)?;
     let of_shared = || engine_choice::notice_of_shared(settings.unit_pages, has_huge_pages);
     let notice = engine.notice.or_else(|| (settings.method == EngineKind::Minor).then(of_shared));
-    if let Some(notice) = notice {
-        eprintln!("rampart: {notice}");
+    print_notice(notice, verbosity);
+    if verbosity.is_verbose() {
+        eprintln!("rampart: guards {} with {settings}", command_line(&arguments.program));
     }
     let status = program.wait(POLL_INTERVAL, || {
         follower.poll();
@@ -151,6 +153,7 @@ fn guarded_command(
     library: &Path,
     unguardable: Option<LeftAlone>,
     folder: &Path,
+    verbosity: Verbosity,
 ) -> Result<Command, Error> {
     let (name, rest) = arguments.program.split_first().expect("a program is required");
     let mut command = Command::new(name);
@@ -159,7 +162,9 @@ fn guarded_command(
     if arguments.require_server {
         command.env(liveness::VARIABLE, liveness::REQUIRED);
     }
-    if let Some(frames) = arguments.frame_settings(settings.method, || test_method(arguments.asks_for_tests()))? {
+    if let Some(frames) =
+        arguments.frame_settings(settings.method, || test_method(arguments.asks_for_tests(), verbosity))?
+    {
         command.env("RAMPART_GUARD_FRAMES", frames.to_string());
     }
     let mut preload = library::preloaded(library);
@@ -200,11 +205,18 @@ fn why_unusable(method: EngineKind) -> Option<String> {
 }
 
 /// How tests of frames reach the DRAM, if they do. Without tests, a user who did not ask for them gets a notice.
-fn test_method(asked: bool) -> Result<Option<execute::Method>, Error> {
+fn test_method(asked: bool, verbosity: Verbosity) -> Result<Option<execute::Method>, Error> {
     let chosen = engine_choice::choose_tests(asked, measured_test_method());
     let ChosenTests { method, notice } = chosen.map_err(Error::NoTestOfFrames)?;
-    notice.into_iter().for_each(|notice| eprintln!("rampart: {notice}"));
+    print_notice(notice, verbosity);
     Ok(method)
+}
+
+/// Prints what the user should know about the guard, unless only the verdict is wanted.
+fn print_notice(notice: Option<impl std::fmt::Display>, verbosity: Verbosity) {
+    if let Some(notice) = notice.filter(|_| !verbosity.is_quiet()) {
+        eprintln!("rampart: {notice}");
+    }
 }
 
 /// Measures how tests reach the DRAM on this machine: once for all processes of the program, in some milliseconds.

@@ -12,24 +12,25 @@ use crate::error::Error;
 use crate::inputs::pools::machine_beside_pools;
 use crate::inputs::{dimm_map, store};
 use crate::output::progress::TestProgressLine;
-use crate::output::text;
+use crate::output::verbosity::Verbosity;
+use crate::output::{colour, report as report_text, text};
 use crate::process::signals::stop_flag;
 
 /// Tests memory. Returns 0 if all requested memory is good, 1 if bad frames were found, 2 if not all could be tested.
-pub fn run(arguments: &TestArguments, path: Option<PathBuf>) -> Result<u8, Error> {
+pub fn run(arguments: &TestArguments, path: Option<PathBuf>, verbosity: Verbosity) -> Result<u8, Error> {
     let machine = machine_beside_pools();
     let request = request(arguments, &machine)?;
     let began = machine.clock.now();
     let store = store::open(path.clone(), began)?;
     let stop = stop_flag()?;
-    let line = TestProgressLine::new(arguments.json);
+    let line = TestProgressLine::new(arguments.json, verbosity);
     let report = once::run(&request, &machine, store, &stop, &line);
     line.end();
     let report = report?;
     if arguments.json {
         text::print_json(&report)?;
     } else {
-        text::print(&text::report(&report))?;
+        text::print(&colour::verdicts(&report_text::report(&report, verbosity)))?;
     }
     let is_of_all = arguments.memory.is_none() && arguments.inject.is_none() && !is_chosen(arguments);
     if is_of_all && report.incomplete.is_none() {

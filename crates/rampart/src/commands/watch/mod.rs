@@ -17,11 +17,12 @@ use crate::error::Error;
 use crate::inputs::daemon::{self, DaemonLiveness, StateFile};
 use crate::inputs::pools::machine_beside_pools;
 use crate::inputs::store;
-use crate::output::{daemon as daemon_text, text};
+use crate::output::verbosity::Verbosity;
+use crate::output::{colour, daemon as daemon_text, text};
 use crate::process::signals::{reload_flag, stop_flag};
 
 /// Watches until it is stopped. Returns 0 if no bad frame was found, 1 if one was, 2 if the tests were incomplete.
-pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Error> {
+pub fn run(arguments: &WatchArguments, path: Option<PathBuf>, verbosity: Verbosity) -> Result<u8, Error> {
     let machine = machine_beside_pools();
     let cpus = u32::try_from(machine.cpus().len()).unwrap_or(u32::MAX);
     let settings = config::settings(arguments, cpus)?;
@@ -36,7 +37,7 @@ pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Erro
         None => None,
     };
     let (stop, reload) = (stop_flag()?, reload_flag()?);
-    let observer = WatchObserver::new(arguments, cpus, reload, state_file, metrics)
+    let observer = WatchObserver::new(arguments, verbosity, cpus, reload, state_file, metrics)
         .map_err(|error| Error::Events(arguments.events.clone().unwrap_or_default(), error))?;
     let summary = diagnostic::run(&request(arguments, settings), &machine, store, &stop, &observer);
     observer.end();
@@ -45,7 +46,7 @@ pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Erro
     if arguments.json {
         text::print_json(&summary)?;
     } else {
-        text::print(&daemon_text::summary(&summary))?;
+        text::print(&colour::verdicts(&daemon_text::summary(&summary, verbosity)))?;
     }
     Ok(summary.verdict.exit_code())
 }

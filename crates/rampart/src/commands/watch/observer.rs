@@ -1,7 +1,7 @@
 //! Reports the events and the state of the daemon: terminal, event log, state file, metrics.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal, Write as _};
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,8 @@ use super::arguments::WatchArguments;
 use super::config;
 use super::metrics::Metrics;
 use crate::inputs::daemon::StateFile;
-use crate::output::daemon as daemon_text;
+use crate::output::verbosity::{LiveFindings, Verbosity};
+use crate::output::{colour, daemon as daemon_text, progress};
 
 /// The observer of a running daemon.
 pub struct WatchObserver<'a> {
@@ -24,6 +25,8 @@ pub struct WatchObserver<'a> {
     cpus: u32,
     reload: Arc<AtomicBool>,
     bar: ProgressBar,
+    verbosity: Verbosity,
+    findings: LiveFindings,
     /// `None` without `--events`.
     events: Option<Mutex<EventLog>>,
     state_file: StateFile,
@@ -45,19 +48,21 @@ impl<'a> WatchObserver<'a> {
     /// If the event log cannot be opened.
     pub fn new(
         arguments: &'a WatchArguments,
+        verbosity: Verbosity,
         cpus: u32,
         reload: Arc<AtomicBool>,
         state_file: StateFile,
         metrics: Option<Metrics>,
     ) -> io::Result<Self> {
         let bar = ProgressBar::new_spinner();
-        if !io::stderr().is_terminal() {
+        if !progress::is_shown() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a fixed template"));
         let events = arguments.events.as_deref().map(open).transpose()?;
         let write_failed = AtomicBool::new(false);
-        Ok(Self { arguments, cpus, reload, bar, events, state_file, metrics, write_failed })
+        let findings = LiveFindings::new(verbosity);
+        Ok(Self { arguments, verbosity, findings, cpus, reload, bar, events, state_file, metrics, write_failed })
     }
 
     /// Removes the progress line.
@@ -96,17 +101,21 @@ impl Drop for EventLog {
 
 impl TestObserver for WatchObserver<'_> {
     fn said(&self, text: &str) {
-        let print = || if self.arguments.json { Ok(()) } else { crate::output::text::print(&format!("{text}\n")) };
+        if self.arguments.json || self.verbosity.is_quiet() {
+            return;
+        }
         // A closed output is noticed when the summary is printed.
-        self.bar.suspend(|| drop(print()));
+        self.bar.suspend(|| drop(crate::output::text::print(&format!("{text}\n"))));
     }
 
     fn warned(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("rampart: {text}"));
+        self.bar.suspend(|| eprintln!("{}", colour::warning(text)));
     }
 
     fn bad_frame(&self, bad: &BadFrame) {
-        self.said(&format!("found       {}", crate::output::text::bad_frame(bad)));
+        if let Some(line) = self.findings.line(bad) {
+            self.said(&line);
+        }
     }
 
     /// Shows nothing: a daemon has no end to approach.
