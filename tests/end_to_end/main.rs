@@ -18,6 +18,7 @@ mod hostile;
 mod interrupted;
 mod kernel;
 mod kill;
+mod launch_refusals;
 mod limits;
 mod map;
 mod march;
