@@ -9,6 +9,7 @@ mod dimms;
 mod dumps;
 mod emulated;
 mod errors;
+mod examples;
 mod given_up;
 mod guard;
 mod guarded;
