@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_plan_says_what_when_where_and_what_is_absent_in_a_line_each() {
-        let absence = |what: &str| Absence::new(format!("no {what}"), format!("get {what}"));
+        let absence = |what: &str| Absence { reason: format!("no {what}"), remedy: format!("get {what}") };
         let plan = InjectionPlan {
             every: Duration::from_secs(20),
             errors: 14,
