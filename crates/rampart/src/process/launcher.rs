@@ -177,7 +177,11 @@ mod tests {
     fn nobody_who_keeps_the_pipe_open_is_waited_for() {
         let slots = "echo There are not enough slots available >&2";
         assert_eq!(refusal(slots), Some(LaunchRefusal::Slots));
-        assert_eq!(refusal(&format!("(sleep 5) & {slots}; exit 1")), Some(LaunchRefusal::Slots));
+        let folder = tempfile::tempdir().unwrap();
+        let late = folder.path().join("late");
+        let script = format!("(sleep 20; touch {} 2>&-) & {slots}; exit 1", late.display());
+        assert_eq!(refusal(&script), Some(LaunchRefusal::Slots));
+        assert!(!late.exists(), "it was waited for");
         assert_eq!(refusal("echo all is well >&2"), None);
     }
 }
