@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::harness::{Rampart, end, signal, wait_until_it_catches_interrupts};
+use crate::harness::{Rampart, end, is_root, signal, wait_until_it_catches_interrupts};
 
 /// Whether detours can be measured here; if not, the output says why.
 fn measurable(rampart: &Rampart) -> bool {
@@ -78,6 +78,39 @@ fn a_machine_that_makes_no_errors_says_what_it_lacks() {
     assert!(output.err.contains("no error can be injected here") && output.err.contains("; "), "{output:?}");
 }
 
+/// What a dry run shows: no firmware is needed, no privilege, and no counter.
+#[test]
+fn a_dry_run_shows_what_when_and_where_on_any_machine() {
+    let rampart = Rampart::new();
+    let output = rampart.run_unprivileged(&["noise", "--for", "1s", "--errors-every", "300ms", "--dry-run"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{output:?}");
+    let line = |name: &str| {
+        let lines: Vec<&str> = output.out.lines().filter(|line| line.split("  ").next() == Some(name)).collect();
+        assert_eq!(lines.len(), 1, "{name}: {output:?}");
+        lines[0]
+    };
+    assert!(line("what").ends_with("3 corrected memory errors (type 0x8 of EINJ)"), "{output:?}");
+    assert!(line("when").ends_with("one every 300ms, the first after 300ms, the last after 900ms"), "{output:?}");
+    assert!(line("where").contains("a page of this process, whose physical address is unknown"), "{output:?}");
+    assert!(line("absent").contains("for the real run: ") && line("absent").contains("; "), "{output:?}");
+    let json = rampart.json(&["noise", "--for", "20ms", "--dry-run", "--json"]);
+    let plan = &json["plan"];
+    assert_eq!((&plan["errors"], &plan["every_ns"]), (&9.into(), &2_000_000.into()), "a tenth of --for: {json}");
+    assert!(plan["address"].is_null() || is_root(), "only root knows an address: {json}");
+    if !measurable(&rampart) {
+        assert_eq!(json["schema"], "rampart.noise.plan/1");
+        return;
+    }
+    assert!(output.out.contains("\nerrors      ") && output.out.contains("not"), "it measures too: {output:?}");
+    assert_eq!((&json["schema"], &json["errors"]["dry_run"]), (&"rampart.noise/1".into(), &true.into()), "{json}");
+    if plan["absent"].as_array().unwrap().is_empty() {
+        println!("skipped: this machine injects errors, so nothing is absent");
+        return;
+    }
+    assert_eq!(json["errors"]["prepared"], false, "{json}");
+    assert!(output.out.contains("neither prepared nor injected"), "{output:?}");
+}
+
 #[test]
 fn what_cannot_be_measured_is_refused_in_one_line() {
     let rampart = Rampart::new();
@@ -85,7 +118,7 @@ fn what_cannot_be_measured_is_refused_in_one_line() {
     fs::write(&nothing, "cpu,start_ns,length_ns\n").unwrap();
     let refused: [(&[&str], &str); 7] = [
         (&["noise", "--for", "1s", "--errors-every", "1s"], "--errors-every must be less than --for"),
-        (&["noise", "--dry-run"], "--errors-every"),
+        (&["noise", "--for", "1s", "--errors-every", "2s", "--dry-run"], "--errors-every must be less than --for"),
         (&["noise", "--cores", "1-0"], "such as 0-3,8"),
         (&["noise", "--cores", "8191"], "CPU 8191"),
         (&["noise", "--for", "0s"], "the time is 0"),

@@ -88,7 +88,7 @@ pub use boot_table::boot_table;
 pub use capabilities::{Capability, CapabilityState, Feature};
 pub use cpu::{CpuNumber, SteadyClock, SystemClock};
 pub use error::Error;
-pub use errors::{EdacDimm, EinjInjector, ErrorCounts, ErrorFeed};
+pub use errors::{EdacDimm, EinjInjector, ErrorCounts, ErrorFeed, InjectionTarget};
 pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags, PageUnit};
 pub use frame_use::FrameUses;
 pub use hotplug::{HotplugRefusal, OnlineUse, Patience};

@@ -38,6 +38,12 @@ impl Compiler {
         found.map(Self).ok_or_else(|| Error::NoCompiler(COMPILER.into()))
     }
 
+    /// Returns the launcher in a command line, by which [`Compiler::find`] finds the compiler.
+    #[must_use]
+    pub fn launcher(program: &[OsString]) -> Option<&OsStr> {
+        program.iter().map(OsString::as_os_str).find(|word| beside(Path::new(word)).is_some())
+    }
+
     /// Returns the one beside it that builds for the standard ABI of MPI 5, if it can be run; else this one.
     #[must_use]
     pub fn for_standard_abi(self) -> Self {
@@ -79,6 +85,9 @@ mod tests {
         assert_eq!(beside("mpirun.mpich").as_deref(), Some("mpicc.mpich"));
         assert_eq!(beside("/opt/mpi/bin/mpiexec").as_deref(), Some("/opt/mpi/bin/mpicc"));
         assert_eq!(beside("lmp"), None);
+        let words = ["timeout", "60", "mpirun.mpich", "-n", "2", "lmp"].map(OsString::from);
+        assert_eq!(Compiler::launcher(&words), Some(OsStr::new("mpirun.mpich")));
+        assert_eq!(Compiler::launcher(&words[3..]), None);
     }
 
     #[test]

@@ -229,6 +229,24 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
+    /// {name} failed ({end}), and nothing was recorded: {why}
+    TracedFailed {
+        /// The program as it was named.
+        name: String,
+        /// How it ended.
+        end: String,
+        /// The reason, and what to do.
+        why: String,
+    },
+    /// {name} failed ({end}), and the program did not begin: {why}
+    NotLaunched {
+        /// The launcher.
+        name: String,
+        /// How it ended.
+        end: String,
+        /// The reason, and what to do.
+        why: String,
+    },
     /// nothing was recorded: the program never called MPI_Init, or its MPI is not that of {0:?}: name its compiler by
     /// --mpicc
     NothingTraced(std::ffi::OsString),

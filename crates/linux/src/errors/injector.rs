@@ -33,12 +33,48 @@ pub(crate) fn types(roots: &Roots) -> Result<String, Absence> {
     text(&path).map_err(|cause| Absence::of_file(&path, &cause, KERNEL))
 }
 
+/// The page of this process into which errors are injected.
+#[derive(Debug)]
+pub struct InjectionTarget {
+    pagemap: Pagemap,
+    block: Block,
+}
+
+impl InjectionTarget {
+    /// The type of the injected errors, as the firmware numbers them.
+    pub const ERROR_TYPE: u64 = CORRECTED;
+
+    /// Claims the page, and injects nothing.
+    ///
+    /// # Errors
+    /// Why this process cannot have one whose address it knows.
+    pub fn claim(roots: &Roots) -> Result<Self, Absence> {
+        let mut block = Block::claim(Bytes::new(FRAME_BYTES), PageKind::Base).map_err(absence)?;
+        // A weak pin is enough: the frame is looked up anew each time.
+        let _held = block.pin();
+        let pagemap = Pagemap::open(roots).map_err(absence)?;
+        let target = Self { pagemap, block };
+        target.address()?;
+        Ok(target)
+    }
+
+    /// Its physical address now.
+    ///
+    /// # Errors
+    /// If this process may not know it.
+    pub fn address(&self) -> Result<u64, Absence> {
+        let frame = self.block.frame_of(0, &self.pagemap).map_err(absence)?;
+        frame.map(Frame::address).ok_or_else(|| {
+            Absence::new("this process may not know where its memory is", "run as root, outside of a container")
+        })
+    }
+}
+
 /// Injects corrected errors into a page of its own.
 #[derive(Debug)]
 pub struct EinjInjector {
     folder: PathBuf,
-    pagemap: Pagemap,
-    block: Block,
+    target: InjectionTarget,
 }
 
 impl EinjInjector {
@@ -58,13 +94,7 @@ impl EinjInjector {
                 "use a machine whose firmware does",
             ));
         }
-        let mut block = Block::claim(Bytes::new(FRAME_BYTES), PageKind::Base).map_err(absence)?;
-        // A weak pin is enough: the frame is looked up anew each time.
-        let _held = block.pin();
-        let pagemap = Pagemap::open(roots).map_err(absence)?;
-        let injector = Self { folder: roots.sys(FOLDER), pagemap, block };
-        injector.address().map_err(absence)?;
-        Ok(injector)
+        Ok(Self { folder: roots.sys(FOLDER), target: InjectionTarget::claim(roots)? })
     }
 
     /// Passes the error's parameters to the firmware, which injects nothing yet.
@@ -72,7 +102,7 @@ impl EinjInjector {
     /// # Errors
     /// [`Error::Make`] if the kernel or the firmware refuses.
     pub fn prepare(&self) -> Result<(), Error> {
-        let address = self.address()?;
+        let address = self.target.address().map_err(Error::Absent)?;
         self.write("error_type", CORRECTED)?;
         self.write("flags", AT_ADDRESS)?;
         self.write("param1", address)?;
@@ -86,17 +116,6 @@ impl EinjInjector {
     /// [`Error::Make`] if the kernel or the firmware refuses.
     pub fn make(&self) -> Result<(), Error> {
         self.write("error_inject", 1)
-    }
-
-    /// The physical address of the errors.
-    fn address(&self) -> Result<u64, Error> {
-        let frame = self.block.frame_of(0, &self.pagemap)?;
-        frame.map(Frame::address).ok_or_else(|| {
-            Error::Absent(Absence::new(
-                "this process may not know where its memory is",
-                "run as root, outside of a container",
-            ))
-        })
     }
 
     fn write(&self, name: &str, value: u64) -> Result<(), Error> {
@@ -142,7 +161,7 @@ mod tests {
         };
         let read = |name: &str| fs::read_to_string(injector.folder.join(name)).unwrap();
         injector.prepare().unwrap();
-        let frame = injector.block.frame_of(0, &injector.pagemap).unwrap().unwrap();
+        let frame = injector.target.block.frame_of(0, &injector.target.pagemap).unwrap().unwrap();
         let written = ["error_type", "flags", "param1", "param2"].map(|name| hexadecimal(read(name).trim()).unwrap());
         assert_eq!(written, [8, 2, frame.address(), 0xffff_ffff_ffff_f000]);
         assert!(!injector.folder.join("error_inject").exists(), "configuring injects nothing");

@@ -26,8 +26,8 @@ pub use self::dimms::EdacDimm;
 pub use self::events::EventFeed;
 pub(crate) use self::events::probe as probe_events;
 pub use self::file::{FileFeed, parse_line};
-pub use self::injector::EinjInjector;
 pub(crate) use self::injector::types as injectable_types;
+pub use self::injector::{EinjInjector, InjectionTarget};
 pub use self::trace_line::TraceLine;
 use crate::{Absence, Error, Roots};
 

@@ -1,8 +1,12 @@
 //! A program that a command runs.
 
+use std::ffi::OsStr;
+use std::io;
 use std::ops::ControlFlow;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, Command, ExitStatus};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rampart_linux::process::{Process, ignore_in_program};
@@ -36,6 +40,11 @@ impl ChildProgram {
         let name = command.get_program().to_string_lossy().into_owned();
         let child = command.spawn().map_err(|cause| Error::Program { name, cause })?;
         Ok(Self { process: Process::find(child.id())?, child, signals })
+    }
+
+    /// Its standard error, where that is piped.
+    pub fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
     }
 
     /// Its process id.
@@ -76,6 +85,31 @@ impl ChildProgram {
         was_asked |= self.signals.pending(|_| ());
         Ok(ProgramEnd { status: self.child.wait().map_err(Error::Waiting)?, was_asked })
     }
+}
+
+/// Refuses a program that is not there or cannot be executed, as [`ChildProgram::start`] would, before there is work
+/// for it.
+pub fn check_runnable(name: &OsStr) -> Result<(), Error> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    runnable(name, &folders).map_err(|cause| Error::Program { name: name.to_string_lossy().into_owned(), cause })
+}
+
+/// Whether one of these files is executable: the named one, or one in the folders of a search path (execvp(3)).
+fn runnable(name: &OsStr, folders: &OsStr) -> io::Result<()> {
+    const NOT_FOUND: i32 = 2;
+    const PERMISSION_DENIED: i32 = 13;
+    let named = Path::new(name);
+    let places: Vec<PathBuf> = if name.as_encoded_bytes().contains(&b'/') {
+        vec![named.to_owned()]
+    } else {
+        std::env::split_paths(folders).map(|folder| folder.join(named)).collect()
+    };
+    let files: Vec<_> = places.iter().filter_map(|place| place.metadata().ok()).collect();
+    let is_executable = |file: &std::fs::Metadata| file.is_file() && file.permissions().mode() & 0o111 != 0;
+    if files.iter().any(is_executable) {
+        return Ok(());
+    }
+    Err(io::Error::from_raw_os_error(if files.is_empty() { NOT_FOUND } else { PERMISSION_DENIED }))
 }
 
 /// How a program ended.
@@ -119,6 +153,20 @@ mod tests {
         let (killed, polls) = run("sleep 0.1; kill -9 $$", Duration::from_millis(1));
         assert_eq!(killed, 137);
         assert!(polls > 1, "{polls}");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_or_not_executable_is_refused_as_the_kernel_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        std::fs::write(&path, "").unwrap();
+        let kind = |name: &str| runnable(OsStr::new(name), folder.path().as_os_str()).err().map(|error| error.kind());
+        let whole = path.to_str().unwrap();
+        assert_eq!(kind("none"), Some(io::ErrorKind::NotFound));
+        assert_eq!([kind("program"), kind(whole)], [Some(io::ErrorKind::PermissionDenied); 2]);
+        assert_eq!(kind("./program"), Some(io::ErrorKind::NotFound), "only a name alone is searched for");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!([kind("program"), kind(whole)], [None; 2]);
     }
 
     #[test]

@@ -61,7 +61,8 @@ pub struct MpirunArguments {
     /// else `mpirun`]
     #[arg(long, value_name = "NAME")]
     pub launcher: Option<OsString>,
-    /// Pass one argument to the launcher, as `--launcher-option=--hostfile=hosts`; repeat it for more
+    /// Pass one argument to the launcher; repeat it for more, as in `--launcher-option=--hostfile
+    /// --launcher-option=hosts`
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub launcher_option: Vec<OsString>,
     /// Which process is which replica: a line for each process as the launcher numbers them, with its rank and its

@@ -100,6 +100,7 @@ impl Injection {
 }
 
 /// The X of a rate of 1/X, such as `1/5e6` [Fiala15, 3.7.2] or `0.001`, rounded.
+#[expect(clippy::cast_possible_truncation, reason = "at most 1e18")]
 fn odds(rate: &str) -> Result<u64, String> {
     let (share, whole) = rate.split_once('/').unwrap_or((rate, "1"));
     let share = share.parse::<f64>().ok().zip(whole.parse::<f64>().ok()).map(|(share, whole)| share / whole);

@@ -50,7 +50,8 @@ use self::study::PropagationStudy;
 use self::waits::Standstill;
 use crate::error::Error;
 use crate::output::text::count;
-use crate::process::program::{ChildProgram, ProgramEnd, exit_code};
+use crate::process::launcher::{LaunchRefusal, LauncherErrors, LauncherOption};
+use crate::process::program::{ChildProgram, ProgramEnd, describe_end, exit_code};
 use crate::process::signals::{Flag, interruption_flag};
 
 /// What tells a process its rank (`mpi/redmpi/process.c`).
@@ -79,12 +80,13 @@ pub fn run(arguments: &MpirunArguments, store: Option<PathBuf>) -> Result<u8, Er
     let command = prepared?;
     let undecided = if arguments.wish().is_none() { Undecided::Nothing } else { Undecided::First };
     let mut output = JobOutput::of(&path, arguments.n.get(), arguments.replicas, undecided);
-    let job = ChildProgram::start(command)?;
+    let (job, errors) = LauncherErrors::start(command)?;
     // Whatever happens now: what the replicas write is kept until it is in place.
     folder.disable_cleanup(true);
     let mut standstill = Standstill::of(&path, arguments.n.get(), arguments.replicas, arguments.patience);
     let mut drops = DropWatch::of(&path, arguments);
     let (ProgramEnd { status, was_asked }, printed) = wait(job, &mut output, undecided, &mut standstill, &mut drops)?;
+    let refusal = errors.refusal();
     let mut report = JobReport::read(&path, arguments.replicas)?;
     let own_end = report.own_end().filter(|_| arguments.on_death == OnDeath::Drop);
     if own_end.is_some() {
@@ -109,16 +111,27 @@ pub fn run(arguments: &MpirunArguments, store: Option<PathBuf>) -> Result<u8, Er
     })?;
     folder.disable_cleanup(false);
     printed.and_then(|()| output.finish(end)).map_err(Error::Unprinted)?;
+    if let Some(refusal) = refusal.filter(|_| report.began == 0 && !status.success()) {
+        return Err(not_launched(&launcher, status, &refusal));
+    }
     report.stop_for_output(stop_for(&output));
     report.outputs = output.mismatches().to_vec();
     let study = arguments.propagation.as_ref().map(|_| PropagationStudy::of(&report, arguments.counted()));
     let accusations = Accusations::of(&report, arguments.inject.as_ref(), store, began, SystemClock.now());
+    if report.began == 0 && !status.success() && !arguments.json {
+        eprintln!("rampart: {} failed ({})", launcher.to_string_lossy(), describe_end(status));
+    }
     show(arguments, &report, study.as_ref(), &accusations);
     pages.write(arguments, &report, study.as_ref(), status)?;
     Ok(study.map_or_else(
         || code_of(&report, undecided, own_end.unwrap_or_else(|| exit_code(status))),
         |study| u8::from(study.has_failed(&report)),
     ))
+}
+
+fn not_launched(launcher: &OsStr, status: ExitStatus, refusal: &LaunchRefusal) -> Error {
+    let (name, end) = (launcher.to_string_lossy().into_owned(), describe_end(status));
+    Error::NotLaunched { name, end, why: refusal.explained(LauncherOption::HandedOn) }
 }
 
 /// The MPI of the program and its launcher, if they can do what the user wants.

@@ -21,11 +21,13 @@ pub struct NoiseArguments {
     /// The CPUs to watch, such as 0-1,4; watching keeps them busy [default: all that this process may use]
     #[arg(long, value_name = "CPUS", value_parser = parse_cpu_list)]
     pub cores: Option<Cpus>,
-    /// Have the firmware inject a corrected memory error so often (EINJ), and report how long each takes
+    /// Have the firmware inject a corrected memory error so often (EINJ), and report how long each takes; with
+    /// --dry-run, the default is a tenth of --for
     #[arg(long, value_name = "TIME", value_parser = simulated_time)]
     pub errors_every: Option<Duration>,
-    /// Prepare each of these errors, but inject none: shows what the preparation itself takes
-    #[arg(long, requires = "errors_every")]
+    /// Show which errors would be injected, when and where, and what that takes here; inject none. Where the firmware
+    /// can inject errors, each is prepared, which shows how long the preparation itself takes
+    #[arg(long)]
     pub dry_run: bool,
     /// Draw the detours as an HTML page
     #[arg(long, value_name = "FILE")]
@@ -36,6 +38,14 @@ pub struct NoiseArguments {
     /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+impl NoiseArguments {
+    /// How often errors are injected, or would be, if at all.
+    pub fn errors_every(&self) -> Option<Duration> {
+        let tenth = || (self.duration / 10).max(Duration::from_nanos(1));
+        self.errors_every.or_else(|| self.dry_run.then(tenth))
+    }
 }
 
 /// A list of CPUs, at least one.

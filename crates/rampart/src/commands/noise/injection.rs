@@ -1,20 +1,21 @@
 //! Measures the detours of corrected errors, which the firmware injects while the CPUs are watched.
 //!
 //! As in [Ferreira21, IV-B]: errors are injected at an interval; in a dry run each is prepared and none is injected,
-//! which shows the detours of the preparation.
+//! which shows the detours of the preparation. Where no error can be injected, a dry run prepares none either.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rampart_linux::cpu::Tsc;
-use rampart_linux::{EinjInjector, Roots};
+use rampart_linux::{Absence, EinjInjector, InjectionTarget, Roots};
 use rampart_scale::attribution::Attribution;
 use rampart_scale::noise::Noise;
 use rampart_scale::time::Time;
 use serde_json::{Value, json};
 
 use super::arguments::NoiseArguments;
+use super::plan::{InjectionPlan, errors_within};
 use crate::error::Error;
 use crate::parsing::time;
 
@@ -24,8 +25,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Injects errors at an interval while other threads watch the CPUs.
 #[derive(Debug)]
 pub struct ErrorInjection {
-    injector: EinjInjector,
+    /// Absent only in a dry run.
+    injector: Result<EinjInjector, Absence>,
     every: Duration,
+    errors: u64,
     dry_run: bool,
 }
 
@@ -33,32 +36,50 @@ impl ErrorInjection {
     /// The injection that the arguments ask for, if any.
     ///
     /// # Errors
-    /// If no error would be injected in time, or errors cannot be injected on this machine.
+    /// If no error would be injected in time, or errors cannot be injected on this machine, which matters to no dry
+    /// run.
     pub fn requested(arguments: &NoiseArguments, roots: &Roots) -> Result<Option<Self>, Error> {
-        let NoiseArguments { errors_every, dry_run, duration, .. } = *arguments;
-        let Some(every) = errors_every else { return Ok(None) };
+        let NoiseArguments { dry_run, duration, .. } = *arguments;
+        let Some(every) = arguments.errors_every() else { return Ok(None) };
         if every >= duration {
             return Err(Error::NoErrorInTime);
         }
-        let injector = EinjInjector::open(roots).map_err(Error::NoErrors)?;
-        Ok(Some(Self { injector, every, dry_run }))
+        let injector = match EinjInjector::open(roots) {
+            Err(absence) if !dry_run => return Err(Error::NoErrors(absence)),
+            any => any,
+        };
+        Ok(Some(Self { injector, every, errors: errors_within(duration, every), dry_run }))
     }
 
-    /// Injects errors until the measurement is `over`.
+    /// The plan of a dry run; `None` if this is none. A real run may lack something else too.
+    pub fn plan(&self, roots: &Roots, lacks: Option<&Absence>) -> Option<InjectionPlan> {
+        let address = || InjectionTarget::claim(roots)?.address();
+        self.dry_run.then(|| InjectionPlan {
+            every: self.every,
+            errors: self.errors,
+            address: address(),
+            absent: self.injector.as_ref().err().into_iter().chain(lacks).cloned().collect(),
+        })
+    }
+
+    /// Injects all errors, or as many as there are until the measurement is `over`.
     pub fn run(self, tsc: &Tsc, over: &AtomicBool) -> Result<InjectionLog, Error> {
-        let mut log = InjectionLog { every: self.every, dry_run: self.dry_run, moments: Vec::new() };
+        let (every, dry_run, is_prepared) = (self.every, self.dry_run, self.injector.is_ok());
+        let mut log = InjectionLog { every, dry_run, is_prepared, moments: Vec::new() };
         let mut due = Instant::now() + self.every;
-        while !over.load(Ordering::Relaxed) {
+        while !over.load(Ordering::Relaxed) && (log.moments.len() as u64) < self.errors {
             let wait = due.saturating_duration_since(Instant::now());
             if wait > Duration::ZERO {
                 thread::sleep(wait.min(POLL_INTERVAL));
                 continue;
             }
             due += self.every;
-            self.injector.prepare()?;
+            if let Ok(injector) = &self.injector {
+                injector.prepare()?;
+            }
             log.moments.push(tsc.now());
-            if !self.dry_run {
-                self.injector.make()?;
+            if let (Ok(injector), false) = (&self.injector, dry_run) {
+                injector.make()?;
             }
         }
         Ok(log)
@@ -70,6 +91,7 @@ impl ErrorInjection {
 pub struct InjectionLog {
     every: Duration,
     dry_run: bool,
+    is_prepared: bool,
     /// The time of each, on the clock of the recorded detours.
     moments: Vec<Duration>,
 }
@@ -87,7 +109,11 @@ impl InjectionLog {
     /// Lines of the answer, for people.
     pub fn lines(&self, noise: &Noise) -> Vec<String> {
         let (count, every) = (self.moments.len(), humantime::format_duration(self.every));
-        let action = if self.dry_run { "prepared and not injected" } else { "injected" };
+        let action = match (self.dry_run, self.is_prepared) {
+            (false, _) => "injected",
+            (true, true) => "prepared and not injected",
+            (true, false) => "due, neither prepared nor injected",
+        };
         let head = format!("errors      {count} {action}, one every {every}");
         let found = self.attribution(noise);
         let (Some(median), Some(longest), Some(before)) =
@@ -109,7 +135,7 @@ impl InjectionLog {
     pub fn document(&self, noise: &Noise) -> Value {
         let found = self.attribution(noise);
         json!({
-            "every_ns": time(self.every).nanos(), "dry_run": self.dry_run,
+            "every_ns": time(self.every).nanos(), "dry_run": self.dry_run, "prepared": self.is_prepared,
             "at_ns": self.moments().map(Time::nanos).collect::<Vec<_>>(),
             "within_ns": found.within.nanos(),
             "median_ns": found.median_after().map(Time::nanos),
@@ -138,7 +164,7 @@ mod tests {
         };
         let moments = [10, 20, 30, 40, 50].map(Duration::from_secs).to_vec();
         (
-            InjectionLog { every: Duration::from_secs(10), dry_run, moments },
+            InjectionLog { every: Duration::from_secs(10), dry_run, is_prepared: true, moments },
             Noise { cpus: vec![of], ..Noise::default() },
         )
     }
@@ -164,6 +190,8 @@ mod tests {
         let (log, noise) = injected(true);
         let lines = log.lines(&noise);
         assert!(lines.len() == 1 && lines[0].contains("5 prepared and not injected"), "{lines:?}");
+        let lines = InjectionLog { is_prepared: false, ..log }.lines(&noise);
+        assert!(lines.len() == 1 && lines[0].contains("5 due, neither prepared nor injected"), "{lines:?}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::chart;
 use super::injection::InjectionLog;
+use super::plan::InjectionPlan;
 use crate::output::html;
 use crate::output::text;
 
@@ -24,6 +25,8 @@ pub struct NoiseMeasurement {
     pub injection: CapabilityState,
     /// The errors that were injected meanwhile, if requested.
     pub injected: Option<InjectionLog>,
+    /// The plan of a dry run.
+    pub plan: Option<InjectionPlan>,
     /// Whether the measurement was stopped early.
     pub stopped: bool,
 }
@@ -112,6 +115,7 @@ impl NoiseMeasurement {
             "stopped": self.stopped,
             "counter": { "ticks_per_second": self.ticks_per_second, "invariant": true, "source": self.source },
             "injection": self.injection,
+            "plan": self.plan.as_ref().map(InjectionPlan::document),
             "errors": self.injected.as_ref().map(|injected| injected.document(&self.noise)),
             "cpus": rows(&self.noise).iter().map(of).collect::<Vec<_>>(),
         })

@@ -4,6 +4,7 @@ pub mod arguments;
 mod chart;
 mod injection;
 mod measurement;
+mod plan;
 
 use std::fs;
 use std::io::IsTerminal;
@@ -17,10 +18,12 @@ use rampart_linux::cpu::Tsc;
 use rampart_linux::cpu::detours::{self, Watched};
 use rampart_linux::{CpuNumber, Roots, Topology};
 use rampart_scale::noise::{Detour, Noise, OfCpu};
+use serde_json::json;
 
 use self::arguments::NoiseArguments;
 use self::injection::{ErrorInjection, InjectionLog};
 use self::measurement::NoiseMeasurement;
+use self::plan::InjectionPlan;
 use crate::error::Error;
 use crate::output::progress::StepProgress;
 use crate::output::text;
@@ -35,7 +38,17 @@ pub fn run(arguments: &NoiseArguments) -> Result<u8, Error> {
     let roots = Roots::default();
     let cpus = cpus(arguments, &Topology::read(&roots).allowed)?;
     let injection = ErrorInjection::requested(arguments, &roots)?;
-    let tsc = Tsc::measured().map_err(Error::NoCounter)?;
+    let tsc = Tsc::measured();
+    let plan = injection.as_ref().and_then(|injection| injection.plan(&roots, tsc.as_ref().err()));
+    if let Some(plan) = plan.as_ref().filter(|_| !arguments.json) {
+        text::print(&plan.text())?;
+    }
+    let tsc = match (tsc, &plan) {
+        (Ok(tsc), _) => tsc,
+        // A dry run shows its plan on any machine, unless a file of detours is to be written.
+        (Err(_), Some(plan)) if arguments.csv.is_none() && arguments.html.is_none() => return planned(arguments, plan),
+        (Err(absence), _) => return Err(Error::NoCounter(absence)),
+    };
     let stop = signals::stop_flag()?;
     let (watched, injected) = watch(&cpus, &tsc, arguments, injection, &stop)?;
     let noise = Noise {
@@ -48,6 +61,7 @@ pub fn run(arguments: &NoiseArguments) -> Result<u8, Error> {
         source: Tsc::SOURCE,
         injection: capabilities::of(Feature::ErrorInjection, &roots).state,
         injected,
+        plan,
         stopped: stop.load(Ordering::Relaxed),
     };
     // The figures are printed first, so that they are not lost if a file cannot be written.
@@ -61,6 +75,14 @@ pub fn run(arguments: &NoiseArguments) -> Result<u8, Error> {
     };
     arguments.csv.as_ref().map(|path| write(path, measurement.noise.csv())).transpose()?;
     arguments.html.as_ref().map(|path| write(path, measurement.page())).transpose()?;
+    Ok(0)
+}
+
+/// Ends a dry run where detours cannot be measured. People have read the plan.
+fn planned(arguments: &NoiseArguments, plan: &InjectionPlan) -> Result<u8, Error> {
+    if arguments.json {
+        text::print_json(&json!({ "schema": "rampart.noise.plan/1", "plan": plan.document() }))?;
+    }
     Ok(0)
 }
 

@@ -15,6 +15,7 @@ use super::arguments::CalibrateArguments;
 use crate::error::Error;
 use crate::inputs::network::NetworkParameters;
 use crate::output::text;
+use crate::process::launcher::{LaunchRefusal, LauncherOption};
 
 /// The most output of a launcher and its ranks that is read: about ten times that of a measurement.
 const MAX_OUTPUT: Bytes = Bytes::new(1 << 20);
@@ -49,6 +50,9 @@ fn measure(compiler: &Compiler, launcher: &[OsString]) -> Result<Calibration, Er
     };
     if !status.success() {
         let message = String::from_utf8_lossy(&output.err).into_owned();
+        if let Some(refusal) = LaunchRefusal::of(&message) {
+            return Err(refused(refusal.explained(LauncherOption::Direct)));
+        }
         let line = message
             .lines()
             .map(str::trim)
