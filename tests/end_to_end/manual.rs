@@ -45,7 +45,8 @@ fn shells_complete_each_command() {
     // What bash itself offers after `rampart mp`.
     let script = rampart.folder().join("completions");
     std::fs::write(&script, rampart.run(&["completions", "bash"]).out).unwrap();
-    let ask = "source \"$1\"; COMP_WORDS=(rampart mp); COMP_CWORD=1; _rampart rampart mp rampart; echo \"${COMPREPLY[@]}\"";
+    let ask =
+        "source \"$1\"; COMP_WORDS=(rampart mp); COMP_CWORD=1; _rampart rampart mp rampart; echo \"${COMPREPLY[@]}\"";
     let output = CommandOutput::from(Command::new("bash").args(["-c", ask, "-"]).arg(&script).output().unwrap());
     assert_eq!((output.code, output.out.trim()), (Some(0), "mpirun"), "{output:?}");
     assert_eq!(rampart.run(&["completions", "cmd"]).code, Some(2));
