@@ -56,6 +56,8 @@ pub enum Error {
     NoArchive(&'static str),
     /// cannot read what cargo says of the packages: {0}
     Metadata(serde_json::Error),
+    /// .ci/required-features: no feature is called `{0}`: tests/skips/src/feature.rs names them
+    NoFeature(String),
     /// no fuzz target `{0}`: `cargo xtask fuzz` lists them
     NoFuzzTarget(String),
 }

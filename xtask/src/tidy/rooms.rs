@@ -203,10 +203,24 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("tests/freestanding/src", &["drive"]),
     ("tests/qemu/badram/src", &["injector", "effect", "rests", "spec"]),
     ("tests/redmpi/src", &["spare", "succession", "lib.rs"]),
+    ("tests/skips/src", &["machine", "record", "feature"]),
     ("tests/trials/src", &["corruption", "hostile", "program", "error"]),
     (
         "xtask/src",
-        &["stages", "scenarios", "bare", "package", "freestanding", "fuzz", "tidy", "tally", "tree", "process", "error"],
+        &[
+            "stages",
+            "scenarios",
+            "bare",
+            "package",
+            "freestanding",
+            "skips",
+            "fuzz",
+            "tidy",
+            "tally",
+            "tree",
+            "process",
+            "error",
+        ],
     ),
 ];
 
