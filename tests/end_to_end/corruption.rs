@@ -5,15 +5,15 @@ use rampart_trials::Programs;
 use rampart_trials::corruption::{Class, Fates, attack};
 
 use crate::guarded::{engines, installed, library};
-use crate::harness::{Rampart, is_root};
+use crate::harness::Rampart;
 
 /// Pages per class and engine.
 const PAGES: u64 = 2;
 
 /// The fates of pages of a class, under all engines that work here. Only root can open another process' memory.
 fn fates(class: Class) -> Vec<(&'static str, Fates)> {
-    if !is_root() || !installed("cc") || !installed("setpriv") {
-        println!("skipped: wants root, a C compiler and setpriv");
+    let root = rampart_skips::root("only root opens the memory of another process");
+    if !root || !installed("cc") || !installed("setpriv") {
         return Vec::new();
     }
     let rampart = Rampart::new();

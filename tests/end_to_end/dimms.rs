@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rampart_skips::{Feature, skip};
+
 use crate::harness::{CommandOutput, Rampart, is_root};
 
 /// What is said once the frames are known, on a machine without the module.
@@ -26,7 +28,7 @@ fn map(rampart: &Rampart, text: &str) -> String {
 fn has_module() -> bool {
     let has = Path::new("/dev/rampart").exists();
     if has {
-        println!("skipped: the module is loaded");
+        skip(Feature::KernelModuleAbsent, "the module is loaded");
     }
     has
 }
@@ -101,11 +103,11 @@ fn run_with_table(rampart: &Rampart, table: &[u8], name: &str) -> Option<Command
     let command = rampart.command(&["test", "--source", "kernel", "--dimm", name]);
     let mut inside = Command::new("unshare");
     inside.args(["-m", "sh", "-c", SCRIPT, "sh"]).arg(path).arg(command.get_program()).args(command.get_args());
-    let output = inside.env("RAMPART_STORE", rampart.store()).stdin(Stdio::null()).output().ok()?;
-    let output = CommandOutput::from(output);
+    let output = inside.env("RAMPART_STORE", rampart.store()).stdin(Stdio::null()).output();
+    let output = CommandOutput::from(output.expect("unshare runs"));
     let mounted = is_root() && output.code != Some(77) && !output.err.starts_with("unshare: ");
     if !mounted {
-        println!("skipped: wants root, and a mount namespace");
+        skip(Feature::MountNamespace, "only root mounts, in a namespace of its own");
     }
     mounted.then_some(output)
 }

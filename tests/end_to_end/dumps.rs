@@ -5,6 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use rampart_skips::{Feature, skip};
+
 use crate::guarded::{engines, installed, library, victim};
 use crate::harness::{CommandOutput, Rampart};
 
@@ -39,7 +41,7 @@ fn has_dumps() -> bool {
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
     let is_here = !pattern.starts_with('|') && !pattern.contains('/');
     if !is_here {
-        println!("skipped: core dumps go elsewhere: {pattern}");
+        skip(Feature::CoreDumps, format!("core dumps go elsewhere: {pattern}"));
     }
     is_here && installed("bash")
 }
@@ -67,8 +69,7 @@ fn a_core_dump_has_what_is_locked_and_nothing_that_is_only_reserved() {
             let signal = if way == "aborts" { 6 } else { 11 };
             assert_eq!(output.code, Some(128 + signal), "{engine} {way}: {}", output.err);
             let Some(path) = dump(&rampart) else {
-                println!("skipped: no core dump may be written here");
-                return;
+                return skip(Feature::CoreDumps, "no core dump may be written here");
             };
             let bytes = fs::metadata(&path).expect("it is there").len();
             assert!(bytes < MOST_BYTES, "{engine} {way}: {bytes}");

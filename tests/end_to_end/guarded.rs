@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use rampart_skips::{Feature, granted};
 use serde_json::Value;
 
 use crate::harness::{CommandOutput, Rampart};
@@ -18,14 +19,17 @@ pub fn library() -> PathBuf {
 /// All engines.
 pub const ENGINES: [&str; 3] = ["move", "minor", "mprotect"];
 
-/// Whether an engine can guard on this machine; if not, the output says why.
+/// Whether an engine can guard on this machine; if not, the test is skipped. What it says of itself is no excuse: where
+/// the kernel has what it needs, it works.
 pub fn works(rampart: &Rampart, engine: &str) -> bool {
+    let needs: &[Feature] = match engine {
+        "move" => &[Feature::UserfaultfdMove, Feature::UserfaultfdKernelFaults],
+        "minor" => &[Feature::UserfaultfdMinor, Feature::UserfaultfdKernelFaults],
+        _ => &[],
+    };
     let output = run(rampart, &["--engine", engine, "--", "true"]);
     let works = output.code == Some(0) && !output.err.contains("is not guarded");
-    if !works {
-        println!("skipped: {}", output.err);
-    }
-    works
+    granted(needs, if works { Ok(()) } else { Err(output.err) }).is_some()
 }
 
 /// The engines that work here.
@@ -35,7 +39,7 @@ pub fn engines(rampart: &Rampart) -> impl Iterator<Item = &'static str> {
 
 /// Whether any engine can guard on this machine.
 pub fn can_guard(rampart: &Rampart) -> bool {
-    engines(rampart).next().is_some()
+    works(rampart, "mprotect")
 }
 
 /// Seconds after which a program and its guard are killed: a program whose faults nobody serves would wait for ever.
@@ -49,12 +53,7 @@ pub fn run(rampart: &Rampart, arguments: &[&str]) -> CommandOutput {
 }
 
 pub fn installed(program: &str) -> bool {
-    let asked = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let there = asked.is_ok();
-    if !there {
-        println!("skipped: {program} is not installed");
-    }
-    there
+    rampart_skips::installed(program, Feature::of_program(program))
 }
 
 /// If set (at night), each trap runs in each kind of memory, with 64 MiB of it; otherwise in one kind, with 16 MiB.
@@ -101,6 +100,12 @@ pub fn report(rampart: &Rampart) -> Value {
 
 pub fn count(report: &Value, name: &str) -> u64 {
     report["counts"][name].as_u64().expect("a count")
+}
+
+/// Whether the kernel stopped the first writes to pages that were only read; if it cannot, the test is skipped.
+pub fn stops_writes(report: &Value, output: &CommandOutput) -> bool {
+    let stopped = if count(report, "unwritten") > 0 { Ok(()) } else { Err(&output.err) };
+    granted(&[Feature::UserfaultfdProtectedContinue], stopped).is_some()
 }
 
 /// Runs a trap of the victim: it ends well, was guarded, and no page counted as wrong.

@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use rampart_skips::{Feature, skip};
+
 use crate::guarded::{can_guard, count, engines, installed, library, report, run, victim};
-use crate::harness::{CommandOutput, Rampart, end, is_root, signal};
+use crate::harness::{CommandOutput, Rampart, end, signal};
 
 /// The files that a run leaves in the folder for temporary files.
 struct Temporary(PathBuf);
@@ -66,8 +68,7 @@ fn the_folder_of_a_run_is_its_users_alone_whatever_the_umask() {
         assert!(rights.len() > 3 && rights[1..].iter().all(|&rights| rights == "600"), "umask {umask}: {output:?}");
         assert!(temporary.is_empty(), "umask {umask}");
     }
-    if !is_root() || !installed("setpriv") {
-        println!("skipped: only root becomes another user");
+    if !rampart_skips::root("only root becomes another user") || !installed("setpriv") {
         return;
     }
     let nobody = "env -u LD_PRELOAD setpriv --reuid 65534 --regid 65534 --clear-groups";
@@ -89,8 +90,7 @@ fn the_folder_of_a_run_is_its_users_alone_whatever_the_umask() {
 #[test]
 fn what_another_user_or_a_link_says_condemns_no_frame() {
     let rampart = Rampart::new();
-    if !is_root() || !can_guard(&rampart) {
-        println!("skipped: only root gives a file away");
+    if !rampart_skips::root("only root gives a file away") || !can_guard(&rampart) {
         return;
     }
     let temporary = Temporary::new(&rampart);
@@ -146,7 +146,7 @@ print('right', flush=True)
 #[test]
 fn a_program_that_gives_up_root_stays_under_guard_and_is_not_believed() {
     let rampart = Rampart::new();
-    if !is_root() || !installed("/usr/bin/python3") {
+    if !rampart_skips::root("only root becomes another user") || !installed("/usr/bin/python3") {
         return;
     }
     let events = |name: &str| {
@@ -180,7 +180,7 @@ os.execv('/bin/sh', ['sh', '-c', 'for n in 1 2 3; do /bin/echo $n; done'])
 #[test]
 fn a_program_of_another_user_is_told_of_in_one_line() {
     let rampart = Rampart::new();
-    if !is_root() || !installed("/usr/bin/python3") {
+    if !rampart_skips::root("only root becomes another user") || !installed("/usr/bin/python3") {
         return;
     }
     // The library must be where another user can read it.
@@ -288,7 +288,7 @@ fn signals_reach_the_program_and_the_folder_goes() {
     for (name, number) in [("HUP", 1), ("INT", 2), ("QUIT", 3), ("TERM", 15), ("USR1", 10)] {
         // A shell cannot catch a signal that was ignored when it started.
         if ignored_here() & 1 << (number - 1) != 0 {
-            println!("skipped: SIG{name} is ignored here, as under nohup");
+            skip(Feature::DefaultSignals, format!("SIG{name} is ignored here, as under nohup"));
             continue;
         }
         let caught = format!("trap 'exit 9' {name}; touch ready; while :; do sleep 0.02; done");
@@ -331,7 +331,7 @@ fn a_report_that_cannot_be_written_is_refused_at_the_start_and_is_never_the_exit
         let output = run(&[option, "/dev/full", "--", "sh", "-c", "exit 7"]);
         assert_eq!(output.code, Some(7), "{output:?}");
     }
-    if is_root() {
+    if rampart_skips::root("only root gives a file away") {
         // As another user, in a folder of everybody's, where a link to root's file waits.
         let (link, target) = (rampart.folder().join("report"), rampart.folder().join("target"));
         fs::write(&target, "precious").expect("a file");
@@ -405,7 +405,12 @@ fn built(rampart: &Rampart, name: &str, compiler: &str, options: &[&str]) -> Opt
     if done.is_ok_and(|done| done.status.success()) && runs() {
         return Some(program.to_str().expect("a plain name").to_owned());
     }
-    println!("skipped: {compiler} {options:?} builds nothing that runs here");
+    let feature = match options {
+        [] => Feature::of_program(compiler),
+        ["-static"] => Feature::StaticLibc,
+        _ => Feature::Sanitizers,
+    };
+    skip(feature, format!("{compiler} {options:?} builds nothing that runs here"));
     None
 }
 

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use rampart_skips::{Feature, skip};
+
 use crate::guarded::{all_right, count, engines, library, passes_trap, run, victim, victim_with};
 use crate::harness::{CommandOutput, Rampart};
 
@@ -149,8 +151,7 @@ fn a_program_has_room_where_its_group_may_have_a_quarter_more_memory_than_it_use
     let rampart = Rampart::new();
     let Some(limits) = victim_with(&rampart, "limits", &[]) else { return };
     let Some(group) = Group::new(PLAIN + PLAIN / 4) else {
-        println!("skipped: no control group can be made");
-        return;
+        return skip(Feature::ControlGroup, "no control group can be made");
     };
     for engine in engines(&rampart) {
         let enter = format!("echo $$ > {}", group.0.join("cgroup.procs").display());

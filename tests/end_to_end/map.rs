@@ -71,8 +71,7 @@ fn the_kernels_page_of_zeros_does_not_go_on_the_map() {
     use std::os::unix::fs::FileExt;
 
     let rampart = Rampart::new();
-    if !crate::harness::is_root() {
-        println!("skipped: frame numbers are hidden from an ordinary user");
+    if !rampart_skips::root("frame numbers are hidden from an ordinary user") {
         return;
     }
     let memory = vec![0_u8; 64 << 20];

@@ -281,10 +281,7 @@ export RAMPART_NODE=node-$1; shift; exec sh -c \"$*\"
 /// [Fiala15, 3.3.1]: so an error of one node hits one replica of a rank only.
 #[test]
 fn replicas_of_a_rank_are_on_different_nodes_where_there_is_a_choice() {
-    let Some(job) = Job::built("mpicc.mpich", "program.c", PROGRAM) else {
-        println!("skipped: no MPI (mpicc.mpich)");
-        return;
-    };
+    let Some(job) = Job::built("mpicc.mpich", "program.c", PROGRAM) else { return };
     let agent = job.rampart.folder().join("agent");
     std::fs::write(&agent, AGENT).unwrap();
     std::fs::set_permissions(&agent, Permissions::from_mode(0o755)).unwrap();

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rampart_banks::{PageChange, PageEvent, read_page_trace, warm_start};
+use rampart_skips::{Feature, is_root, skip};
 use serde_json::Value;
 
-use crate::harness::{CommandOutput, Rampart, end, is_root, signal};
+use crate::harness::{CommandOutput, Rampart, end, signal};
 
 /// What mounts tracefs, if it is not mounted, for one command only.
 const WITH_TRACEFS: &str = "test -e /sys/kernel/tracing/events || mount -t tracefs tracefs /sys/kernel/tracing \
@@ -24,9 +25,10 @@ fn with_tracefs(command: &Command) -> Command {
 
 /// Whether this machine can trace.
 fn can_trace() -> bool {
-    let can = is_root() && with_tracefs(&Command::new("true")).status().is_ok_and(|status| status.success());
-    if !can {
-        println!("skipped: wants root, and a kernel with tracefs");
+    let can = rampart_skips::root("only root traces")
+        && with_tracefs(&Command::new("true")).status().is_ok_and(|status| status.success());
+    if !can && is_root() {
+        skip(Feature::Tracefs, "tracefs is neither mounted nor can it be");
     }
     can
 }

@@ -7,8 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rampart_skips::{Feature, skip};
+
 use crate::guarded::{engines, library, victim_with};
-use crate::harness::{CommandOutput, Rampart, is_root};
+use crate::harness::{CommandOutput, Rampart};
 
 /// The number of further attempts where the kernel kills a process instead of swapping.
 const TURNS: usize = 5;
@@ -68,14 +70,11 @@ fn swapped_out() -> u64 {
 fn what_is_swapped_out_comes_back_as_it_was_locked_or_not() {
     let rampart = Rampart::new();
     let Some(traps) = victim_with(&rampart, "traps", &[]) else { return };
-    if !is_root() {
-        println!("skipped: to swap wants root");
+    if !rampart_skips::root("only root adds swap") {
         return;
     }
-    let (Some(_swap), Some(group)) = (Swap::on(rampart.folder()), Group::of(60)) else {
-        println!("skipped: no swap or no limit of memory can be had here");
-        return;
-    };
+    let Some(_swap) = Swap::on(rampart.folder()) else { return skip(Feature::Swap, "mkswap or swapon fails") };
+    let Some(group) = Group::of(60) else { return skip(Feature::ControlGroup, "no limit of memory can be had") };
     for engine in engines(&rampart) {
         let is_swapped = |memory: &str| {
             let before = swapped_out();

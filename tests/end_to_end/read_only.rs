@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::harness::{CommandOutput, Rampart, copy_of_the_binary, is_root};
+use rampart_skips::{Feature, skip};
+
+use crate::harness::{CommandOutput, Rampart, copy_of_the_binary};
 
 /// Runs a command of the binary with the store's folder mounted read-only, as root or as nobody; `None` where this
 /// process may not mount.
 fn run_read_only(rampart: &Rampart, arguments: &str, as_root: bool) -> Option<CommandOutput> {
-    if !is_root() || !may_mount() {
-        eprintln!("skipped: needs root and a mount namespace");
+    if !rampart_skips::root("only root mounts") || !may_mount() {
         return None;
     }
     // Other users may have no access to the binary's folder.
@@ -31,7 +32,11 @@ fn run_read_only(rampart: &Rampart, arguments: &str, as_root: bool) -> Option<Co
 }
 
 fn may_mount() -> bool {
-    Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success())
+    let may = Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success());
+    if !may {
+        skip(Feature::MountNamespace, "unshare -m is refused");
+    }
+    may
 }
 
 fn with_a_frame() -> Rampart {

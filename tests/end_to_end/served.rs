@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Stdio};
 
 use crate::guarded::{engines, installed, library, run, works};
-use crate::harness::{Rampart, is_root};
+use crate::harness::Rampart;
 
 /// Reads the frames of its own buffer, puts one on the map, and uses the buffer until the page is on another frame. Its
 /// last output is all frames that it had.
@@ -40,8 +40,7 @@ print(*frames)
 #[test]
 fn a_frame_that_goes_on_the_map_is_taken_from_under_its_page_and_never_used_again() {
     let rampart = Rampart::new();
-    if !is_root() {
-        println!("skipped: frame numbers are hidden from an ordinary user");
+    if !rampart_skips::root("frame numbers are hidden from an ordinary user") {
         return;
     }
     if !installed("python3") || !works(&rampart, "move") {

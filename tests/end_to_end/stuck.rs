@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use crate::guarded::{count, engines, installed, library, report, run};
-use crate::harness::{CommandOutput, Rampart, is_root};
+use crate::harness::{CommandOutput, Rampart};
 
 /// Fills memory, prints the place of one page, and, once that is locked, reads it again and again, and other memory in
 /// between.
@@ -154,8 +154,7 @@ print(late)
 #[test]
 fn a_program_never_reads_a_stuck_cell_below_a_locked_page() {
     let rampart = Rampart::new();
-    if !is_root() {
-        println!("skipped: frame numbers are hidden from an ordinary user");
+    if !rampart_skips::root("frame numbers are hidden from an ordinary user") {
         return;
     }
     if !installed("python3") {
@@ -225,8 +224,7 @@ fn what_a_program_gives_back_by_itself_reads_as_zeros_and_is_no_error() {
 #[test]
 fn a_frame_whose_cell_falls_only_some_time_after_a_write_is_not_given_back() {
     let rampart = Rampart::new();
-    if !is_root() || !installed("python3") {
-        println!("skipped: wants root and python3");
+    if !rampart_skips::root("only root writes to the memory of frames") || !installed("python3") {
         return;
     }
     for engine in engines(&rampart).filter(|engine| *engine != "minor") {

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use rampart_skips::{Feature, installed, lacks, skip};
 use serde_json::Value;
 
-use crate::harness::{Rampart, is_root};
+use crate::harness::Rampart;
 
 const UNIT: &str = include_str!("../../packaging/rampart.service");
 
@@ -16,11 +17,15 @@ const UNITS: [(&str, &str); 2] =
 /// In tenths of systemd-analyze's points, of which 100 is the worst.
 const EXPOSURE: u32 = 25;
 
-/// The output of `systemd-analyze` for a unit with the built binary; `None` without that program.
+/// The output of `systemd-analyze` for a unit with the built binary; `None` without that program: then the test is
+/// skipped.
 fn analyze(rampart: &Rampart, (name, text): (&str, &str), arguments: &[&str]) -> Option<Output> {
+    if !installed("systemd-analyze", Feature::SystemdAnalyze) {
+        return None;
+    }
     let unit: PathBuf = rampart.folder().join(name);
     std::fs::write(&unit, text.replace("/usr/bin/rampart", env!("CARGO_BIN_EXE_rampart"))).unwrap();
-    Command::new("systemd-analyze").args(arguments).arg(unit).stdin(Stdio::null()).output().ok()
+    Some(Command::new("systemd-analyze").args(arguments).arg(unit).stdin(Stdio::null()).output().expect("it runs"))
 }
 
 fn text(output: &Output) -> String {
@@ -31,10 +36,7 @@ fn text(output: &Output) -> String {
 fn systemd_takes_the_units() {
     let rampart = Rampart::new();
     for unit in UNITS {
-        let Some(output) = analyze(&rampart, unit, &["verify", "--man=no"]) else {
-            eprintln!("skipped: systemd-analyze is not installed");
-            return;
-        };
+        let Some(output) = analyze(&rampart, unit, &["verify", "--man=no"]) else { return };
         assert!(output.status.success() && !text(&output).contains(unit.0), "{}", text(&output));
     }
 }
@@ -45,12 +47,10 @@ fn no_unit_exposes_more_than_the_first_did() {
     let threshold = format!("--threshold={EXPOSURE}");
     for unit in UNITS {
         let Some(output) = analyze(&rampart, unit, &["security", "--offline=true", "--no-pager", &threshold]) else {
-            eprintln!("skipped: systemd-analyze is not installed");
             return;
         };
         if text(&output).contains("unrecognized option") {
-            eprintln!("skipped: this systemd-analyze does not judge a unit that is not installed");
-            return;
+            return skip(Feature::SystemdAnalyze, "this one does not judge a unit that is not installed");
         }
         assert!(output.status.success(), "{}", text(&output));
     }
@@ -93,11 +93,16 @@ fn pins(summary: &Value) -> bool {
 fn the_capabilities_of_the_unit_are_enough_and_none_is_too_many() {
     let kept = capabilities();
     assert_eq!(kept, ["sys_admin", "ipc_lock"], "say below what a new one is for");
-    let all = watch_with(&kept.iter().collect::<Vec<_>>());
-    let Some(all) = all.filter(|summary| is_root() && knows_frames(summary) && pins(summary)) else {
-        eprintln!("skipped: only root with setpriv can bound capabilities, and it must have these two");
+    if !rampart_skips::root("only root bounds capabilities") || !installed("setpriv", Feature::Setpriv) {
         return;
-    };
+    }
+    for needed in [Feature::FrameNumbers, Feature::LockedMemory] {
+        if let Some(why) = lacks(needed) {
+            return skip(needed, why);
+        }
+    }
+    let all = watch_with(&kept.iter().collect::<Vec<_>>()).expect("it watches");
+    assert!(knows_frames(&all) && pins(&all), "{all}");
     assert_ne!(all["verdict"], "fail", "{all}");
     let without_admin = watch_with(&[&kept[1]]).expect("it watches");
     assert!(!knows_frames(&without_admin), "frame numbers need CAP_SYS_ADMIN: {without_admin}");

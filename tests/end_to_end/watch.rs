@@ -109,6 +109,21 @@ fn slow_retention_faults_are_found_while_the_machine_is_watched() {
     assert_eq!(summary["state"]["claimed"], 0);
 }
 
+/// The port that a process listens on, which the kernel chose.
+fn port_of(child: &Child) -> Option<u16> {
+    let files = std::fs::read_dir(format!("/proc/{}/fd", child.id())).ok()?;
+    let links = files.flatten().filter_map(|file| std::fs::read_link(file.path()).ok());
+    let sockets: Vec<String> =
+        links.filter_map(|link| Some(link.to_str()?.strip_prefix("socket:[")?.to_owned())).collect();
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("/proc is mounted");
+    table.lines().skip(1).find_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
+        [_, address, _, "0A", _, _, _, _, _, inode, ..] if sockets.contains(&format!("{inode}]")) => {
+            u16::from_str_radix(address.split_once(':')?.1, 16).ok()
+        }
+        _ => None,
+    })
+}
+
 #[test]
 fn a_daemon_is_seen_reloads_all_or_nothing_and_stops_cleanly() {
     let rampart = Rampart::new();
@@ -121,7 +136,7 @@ fn a_daemon_is_seen_reloads_all_or_nothing_and_stops_cleanly() {
         "--events",
         log.to_str().unwrap(),
         "--metrics",
-        "127.0.0.1:19437",
+        "127.0.0.1:0",
     ]);
     let status = || Some(rampart.json(&["status", "--json"])["watch"].clone()).filter(|watch| !watch.is_null());
     let live = eventually("it is live", status);
@@ -138,7 +153,8 @@ fn a_daemon_is_seen_reloads_all_or_nothing_and_stops_cleanly() {
     eventually("it is reloaded", || (named(&events(&log), "reloaded") == 1).then_some(()));
     eventually("the new lifetime holds", || status().filter(|watch| watch["lifetime_seconds"] == 2400.0));
 
-    let mut stream = TcpStream::connect("127.0.0.1:19437").expect("metrics are served");
+    let port = eventually("metrics are served", || port_of(&child));
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("metrics are served");
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
     let mut scraped = String::new();
     stream.read_to_string(&mut scraped).unwrap();
@@ -164,8 +180,7 @@ fn threads(child: &Child) -> usize {
 #[test]
 fn a_reload_raises_and_lowers_the_number_of_testers() {
     if thread::available_parallelism().map_or(1, std::num::NonZero::get) < 2 {
-        eprintln!("skipped: one CPU, of which there is no more to give");
-        return;
+        return rampart_skips::skip(rampart_skips::Feature::TwoCpus, "there is no more than one to give");
     }
     let rampart = Rampart::new();
     let config = rampart.folder().join("watch.toml");

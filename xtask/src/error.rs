@@ -60,6 +60,8 @@ pub enum Error {
     NoRoom(String),
     /// no test notices {0} of the mutations above
     Survived(usize),
+    /// .ci/required-features: no feature is called `{0}`: tests/skips/src/feature.rs names them
+    NoFeature(String),
     /// no fuzz target `{0}`: `cargo xtask fuzz` lists them
     NoFuzzTarget(String),
 }

@@ -7,8 +7,11 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rampart_skips::{Feature, has_program};
+
 use crate::error::Error;
 use crate::process::{cargo, output, run, run_to_status};
+use crate::skips::Skips;
 
 /// The manifest of the program's workspace.
 pub const MANIFEST: &str = "tests/freestanding/Cargo.toml";
@@ -23,30 +26,32 @@ const MACHINE: &str = "-m 64 -nodefaults -display none -no-reboot -device isa-de
 const SUCCESS: i32 = 33;
 
 /// Checks, builds and runs.
-pub fn check(root: &Path) -> Result<(), Error> {
+pub fn check(root: &Path, skips: &Skips) -> Result<(), Error> {
+    let skip = |feature: Feature, what: &str| {
+        eprintln!("freestanding: skipped: {what}");
+        skips.add(feature, "xtask::freestanding", what)
+    };
     if cfg!(not(target_arch = "x86_64")) {
-        eprintln!("freestanding: skipped, for its start code is for x86-64 only");
-        return Ok(());
+        return skip(Feature::X86, "its start code is for x86-64 only");
     }
     run(cargo(root).args(["clippy", "--manifest-path", MANIFEST]).args(BUILT).args(["--", "-D", "warnings"]))?;
     run(cargo(root).args(["run", "--manifest-path", MANIFEST]).args(BUILT))?;
-    boot(root)?;
+    if has_program(EMULATOR) {
+        boot(root)?;
+    } else {
+        skip(Feature::Qemu, &format!("not booted, for there is no {EMULATOR}"))?;
+    }
     let installed = output(Command::new("rustup").args(["target", "list", "--installed"])).unwrap_or_default();
     if has_target(&installed) {
         let library = ["build", "--package", "rampart-buddy", "--lib", "--no-default-features", "--target", TARGET];
         return run(cargo(root).args(library).args(BUILT));
     }
-    eprintln!("freestanding: not built for {TARGET}, which is not installed: rustup target add {TARGET}");
-    Ok(())
+    let what = format!("not built for {TARGET}, which is not installed: rustup target add {TARGET}");
+    skip(Feature::BareTarget, &what)
 }
 
 /// Boots the program. A machine that hangs is ended after two minutes.
 fn boot(root: &Path) -> Result<(), Error> {
-    let is_there = Command::new(EMULATOR).arg("--version").stdout(Stdio::null()).status().is_ok();
-    if !is_there {
-        eprintln!("freestanding: not booted, for there is no {EMULATOR}");
-        return Ok(());
-    }
     let mut machine = Command::new("timeout");
     machine.current_dir(root).stdin(Stdio::null()).args(["120", EMULATOR, "-kernel", PROGRAM]);
     run_to_status(machine.args(MACHINE.split(' ')), SUCCESS)

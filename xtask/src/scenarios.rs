@@ -4,14 +4,17 @@
 //! external fault; only repetitions are cut. It runs beside the other tests, since a guest keeps one CPU busy, and many
 //! tests wait. The long form uses release builds and runs at night.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use std::{env, fs};
+
+use rampart_skips::{Feature, VARIABLE, has_program};
 
 use crate::error::Error;
 use crate::process::{cargo, run, run_read};
-use crate::tally::Tally;
+use crate::skips::{Skips, target};
+use crate::tally::{Tally, skipped_check};
 
 /// The packages that a scenario needs: the product, and the program that makes a guest's RAM bad.
 const PACKAGES: [&str; 3] = ["rampart-cli", "rampart-preload", "rampart-badram"];
@@ -32,6 +35,13 @@ struct Short {
     kernel: &'static str,
     /// The options that its guest reads from the kernel's command line.
     options: &'static str,
+}
+
+impl Short {
+    /// Its name in the list of what was skipped.
+    fn title(&self) -> String {
+        format!("{} on Linux {}", self.name, self.kernel)
+    }
 }
 
 /// The short form: one boot each. The older kernel has no engine `move`, and lacks some requests that `minor` makes of
@@ -88,22 +98,26 @@ pub fn table(root: &Path) -> Result<(), Error> {
 
 /// All scenarios on each kernel, whatever fails, the table, and the tests of which a daily run has only a part.
 pub fn nightly(root: &Path) -> Result<(), Error> {
-    let mut traps = cargo(root);
-    traps.args(["test", "--package", "rampart-cli", "--test", "end_to_end"]);
-    let traps = run(traps.env("RAMPART_TEST_WHOLE", "1"));
+    let skips = Skips::begin(root)?;
+    let (mut tests, mut tally) = (cargo(root), Tally::default());
+    tests.args(["test", "--package", "rampart-cli", "--test", "end_to_end"]);
+    let tests = run_read(tests.env("RAMPART_TEST_WHOLE", "1").env(VARIABLE, skips.file()), |line| {
+        println!("{line}");
+        tally += Tally::of(line).unwrap_or_default();
+    });
+    let tests = skips.close(tally).and(tests);
     build(root)?;
     let all = |kernel| run(Command::new(root.join(RUN)).env("KERNEL", kernel).current_dir(root));
     let outcomes = KERNELS.map(all);
     table(root)?;
-    outcomes.into_iter().chain([traps]).collect()
+    outcomes.into_iter().chain([tests]).collect()
 }
 
 /// The short form by itself, with its counts on the last line.
 pub fn short(root: &Path) -> Result<(), Error> {
+    let skips = Skips::begin(root)?;
     build_short(root)?;
-    let total = run_short(root)?;
-    println!("\n{total}");
-    if total.failed > 0 { Err(Error::TestsFailed) } else { Ok(()) }
+    skips.close(run_short(root, &skips)?)
 }
 
 /// Builds what the short form runs, like the tests: with other features, most packages would be compiled once more.
@@ -113,37 +127,40 @@ pub fn build_short(root: &Path) -> Result<(), Error> {
 
 /// The short form: how many checks passed and failed. A scenario that fails without a failed check counts as one. What
 /// each prints is shown when it ends.
-pub fn run_short(root: &Path) -> Result<Tally, Error> {
-    if !is_installed(EMULATOR) {
-        println!("scenarios are skipped: apt-get install qemu-system-x86 to run them");
-        return Ok(Tally::default());
-    }
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder));
+pub fn run_short(root: &Path, skips: &Skips) -> Result<Tally, Error> {
     let mut total = Tally::default();
     let end = Instant::now() + SHORT_LIMIT;
-    for Short { name, kernel, options } in SHORT {
-        let mut tally = Tally::default();
-        let mut scenario = Command::new(root.join(RUN));
-        scenario.arg(name).current_dir(root).env("RAMPART", target.join("debug/rampart"));
-        let left = end.saturating_duration_since(Instant::now()).as_secs().max(1);
-        scenario.env("QUIET", "1").env("KERNEL", kernel).env("OPTIONS", options).env("LIMIT", left.to_string());
-        let mut printed = String::new();
-        let outcome = run_read(&mut scenario, |line| {
-            tally += Tally::of_check(line).unwrap_or_default();
-            printed.extend([line, "\n"]);
-        });
-        print!("{printed}");
-        total += tally.with_outcome(outcome.is_ok());
+    for scenario in SHORT {
+        if has_program(EMULATOR) {
+            total += run_one(root, skips, &scenario, end)?;
+        } else {
+            println!("skipped: {}: apt-get install qemu-system-x86 to run it", scenario.title());
+            skips.add(Feature::Qemu, &scenario.title(), &format!("{EMULATOR} is not installed"))?;
+        }
     }
     Ok(total)
 }
 
-fn build(root: &Path) -> Result<(), Error> {
-    run(cargo(root).args(["build", "--release"]).args(PACKAGES.iter().flat_map(|name| ["--package", name])))
+fn run_one(root: &Path, skips: &Skips, short: &Short, end: Instant) -> Result<Tally, Error> {
+    let mut scenario = Command::new(root.join(RUN));
+    scenario.arg(short.name).current_dir(root).env("RAMPART", target(root).join("debug/rampart"));
+    let left = end.saturating_duration_since(Instant::now()).as_secs().max(1);
+    scenario.env("QUIET", "1").env("KERNEL", short.kernel).env("OPTIONS", short.options);
+    let (mut tally, mut printed, mut skipped) = (Tally::default(), String::new(), Vec::new());
+    let outcome = run_read(scenario.env("LIMIT", left.to_string()), |line| {
+        tally += Tally::of_check(line).unwrap_or_default();
+        skipped.extend(skipped_check(line).map(|(feature, why)| (feature, why.to_owned())));
+        printed.extend([line, "\n"]);
+    });
+    print!("{printed}");
+    for (feature, why) in skipped {
+        skips.add(feature, &short.title(), &why)?;
+    }
+    Ok(tally.with_outcome(outcome.is_ok()))
 }
 
-fn is_installed(program: &str) -> bool {
-    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+fn build(root: &Path) -> Result<(), Error> {
+    run(cargo(root).args(["build", "--release"]).args(PACKAGES.iter().flat_map(|name| ["--package", name])))
 }
 
 #[cfg(test)]

@@ -8,28 +8,39 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
+use rampart_skips::VARIABLE;
+
 use crate::error::Error;
 use crate::process::{cargo, run, run_read};
+use crate::skips::Skips;
 use crate::tally::Tally;
 use crate::{freestanding, fuzz, scenarios, tidy};
 
-/// Runs the checks, then the tests. If the tests ran, the last line gives the numbers of passed and failed ones.
+/// Runs the checks, then the tests. If the tests ran, the last line gives the numbers of those that passed, failed and
+/// were skipped.
 pub fn run_all(root: &Path) -> Result<(), Error> {
-    run_checks(root)?;
+    let skips = Skips::begin(root)?;
+    checks(root, &skips)?;
     eprintln!("== tests");
-    tests(root)
+    tests(root, &skips)
 }
 
 /// Runs the stages before the tests, up to the first that fails.
 pub fn run_checks(root: &Path) -> Result<(), Error> {
-    type Stage = (&'static str, fn(&Path) -> Result<(), Error>);
-    let stages: [Stage; 6] = [
-        ("format", format),
-        ("tidy", tidy::run),
-        ("lints", lints),
-        ("fuzz targets compile", fuzz::check),
-        ("allocators without std", freestanding::check),
-        ("documents", documents),
+    let skips = Skips::begin(root)?;
+    checks(root, &skips)?;
+    skips.show()?.outcome()
+}
+
+fn checks(root: &Path, skips: &Skips) -> Result<(), Error> {
+    type Stage<'a> = (&'static str, &'a dyn Fn(&Path) -> Result<(), Error>);
+    let stages: [Stage<'_>; 6] = [
+        ("format", &format),
+        ("tidy", &tidy::run),
+        ("lints", &lints),
+        ("fuzz targets compile", &fuzz::check),
+        ("allocators without std", &|root| freestanding::check(root, skips)),
+        ("documents", &documents),
     ];
     for (stage, perform) in stages {
         eprintln!("== {stage}");
@@ -55,25 +66,24 @@ fn documents(root: &Path) -> Result<(), Error> {
     run(cargo(root).args(arguments).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-fn tests(root: &Path) -> Result<(), Error> {
+fn tests(root: &Path, skips: &Skips) -> Result<(), Error> {
     scenarios::build_short(root)?;
     thread::scope(|scope| {
-        let beside = scope.spawn(|| scenarios::run_short(root));
+        let beside = scope.spawn(|| scenarios::run_short(root, skips));
         let mut total = Tally::default();
         let mut tests = cargo(root);
         // Many tests wait for a guard's background work: run one more at once than there are CPUs.
         let at_once = thread::available_parallelism().map_or(2, NonZero::get) + 1;
         tests.args(["test", "--workspace", "--no-fail-fast"]).env("RUST_TEST_THREADS", at_once.to_string());
+        tests.env(VARIABLE, skips.file());
         let outcome = run_read(&mut tests, |line| {
             println!("{line}");
             total += Tally::of(line).unwrap_or_default();
         });
         let checks = beside.join().unwrap_or_else(|panic| resume_unwind(panic));
         total += checks.as_ref().copied().unwrap_or_default();
-        println!("\n{total}");
         // If no test failed, something else did: a test that does not compile, or that ended its whole program.
-        let outcome = outcome.and_then(|()| checks.map(drop));
-        if total.failed > 0 { Err(Error::TestsFailed) } else { outcome }
+        skips.close(total).and(outcome).and(checks.map(drop))
     })
 }
 

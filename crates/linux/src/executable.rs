@@ -256,12 +256,14 @@ fn number(bytes: &[u8], at: usize, length: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     use std::ffi::CString;
     use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
     use std::process::Command;
+
+    use rampart_skips::{Feature, granted, skip};
+
+    use super::*;
 
     fn of(path: &Path) -> Option<LeftAlone> {
         left_alone(&CString::new(path.to_str().unwrap()).unwrap())
@@ -275,7 +277,12 @@ mod tests {
         let done = Command::new(compiler).args(options).arg(&source).arg("-o").arg(&program).output();
         let done = done.is_ok_and(|done| done.status.success());
         if !done {
-            println!("skipped: {compiler} {options:?} builds nothing here");
+            let feature = match options {
+                [] => Feature::of_program(compiler),
+                ["-static"] => Feature::StaticLibc,
+                _ => Feature::Sanitizers,
+            };
+            skip(feature, format!("{compiler} {options:?} builds nothing here"));
         }
         done.then_some(program)
     }
@@ -353,8 +360,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let Some(program) = built(folder.path(), "cc", &[]) else { return };
         let nobody = Some(65_534);
-        if std::os::unix::fs::chown(&program, nobody, nobody).is_err() {
-            println!("skipped: only root gives a file away");
+        if granted(&[Feature::Root], std::os::unix::fs::chown(&program, nobody, nobody)).is_none() {
             return;
         }
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).unwrap();

@@ -1,4 +1,4 @@
-//! Blocks of real memory of this machine. Where it lacks a feature, its capability must say so.
+//! Blocks of real memory of this machine. Whether it has a feature is asked elsewhere, and its capability must agree.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,6 +8,7 @@ use rampart_linux::{
     RetireOutcome, Retirer, Roots, capabilities,
 };
 use rampart_memory::{Bytes, Frame};
+use rampart_skips::{Feature as Needed, granted};
 
 const SIZE: Bytes = Bytes::from_mib(64);
 const KINDS: [PageKind; 2] = [PageKind::Base, PageKind::Huge];
@@ -23,9 +24,11 @@ fn has(feature: Feature) -> bool {
     capabilities::of(feature, &Roots::default()).is_available()
 }
 
+/// Whether this process may lock memory without limit; if not, a part of the test is skipped.
 fn may_lock_without_limit() -> bool {
     let Capability { state, .. } = capabilities::of(Feature::MemoryLocking, &Roots::default());
-    matches!(state, CapabilityState::Available { detail } if detail == "without limit")
+    let said = matches!(&state, CapabilityState::Available { detail } if detail == "without limit");
+    granted(&[Needed::LockedMemory], if said { Ok(()) } else { Err(format!("{state:?}")) }).is_some()
 }
 
 fn claim(bytes: Bytes, kind: PageKind) -> Block {
@@ -71,7 +74,8 @@ fn a_pinned_block_keeps_its_frames_and_no_two_pages_share_one() {
         let before = frames(&block);
         compact();
         let after = frames(&block);
-        if !has(Feature::FrameNumbers) {
+        let numbers = if has(Feature::FrameNumbers) { Ok(()) } else { Err("they are said to be hidden") };
+        if granted(&[Needed::FrameNumbers], numbers).is_none() {
             assert!(before.iter().all(Option::is_none));
             continue;
         }
@@ -91,8 +95,14 @@ fn pins_are_refused_only_where_the_machine_says_so() {
     let _turn = turn_to_pin();
     let one_page = PageKind::Base.granule();
     let mut block = claim(one_page, PageKind::Base);
-    assert_eq!(block.pin_by(Pinning::Registered).is_ok(), has(Feature::Pinning));
-    assert_eq!(block.pin_by(Pinning::Locked).is_ok(), has(Feature::MemoryLocking));
+    for (pinning, capability, needs) in [
+        (Pinning::Registered, Feature::Pinning, &[Needed::IoUring, Needed::LockedMemory][..]),
+        (Pinning::Locked, Feature::MemoryLocking, &[Needed::LockedMemory]),
+    ] {
+        let pinned = block.pin_by(pinning);
+        assert_eq!(pinned.is_ok(), has(capability), "{pinned:?}");
+        granted(needs, pinned);
+    }
     assert!(block.pin_by(Pinning::HugeTlb).is_err(), "its pages are not of the pool");
     block.unpin();
     assert_eq!(block.pinning(), Pinning::None);
@@ -215,7 +225,7 @@ fn nothing_is_kept_of_a_block_of_which_no_page_is_asked_for() {
 #[test]
 fn a_claimed_page_is_counted_as_a_program_s_memory() {
     let _turn = turn_to_pin();
-    let Ok(table) = FlagTable::open(&Roots::default()) else {
+    let Some(table) = granted(&[Needed::FrameFlags], FlagTable::open(&Roots::default())) else {
         assert!(!has(Feature::FrameFlags));
         return;
     };
@@ -230,7 +240,7 @@ fn a_claimed_page_is_counted_as_a_program_s_memory() {
 
 #[test]
 fn a_page_that_is_elsewhere_is_never_retired_in_place_of_the_frame() {
-    let Ok(pagemap) = Pagemap::open(&Roots::default()) else { return };
+    let pagemap = Pagemap::open(&Roots::default()).expect("every process has one");
     let mut block = claim(PageKind::Base.granule(), PageKind::Base);
     let elsewhere = Frame::new(0).unwrap();
     let outcome = Retirer::new(&Roots::default()).retire_own(elsewhere, &mut block, 0, &pagemap);

@@ -2,12 +2,13 @@
 //! the process' own.
 
 use rampart_linux::{Block, Feature, PageKind, PinRefusal, Pinning, Roots, capabilities};
+use rampart_skips::{Feature as Needed, granted, lacks};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[test]
 fn the_next_best_pin_is_had_and_says_why() {
-    let may_lock = capabilities::of(Feature::MemoryLocking, &Roots::default()).is_available();
+    let may_lock = getrlimit(Resource::Memlock).current != Some(0) || lacks(Needed::LockedMemory).is_none();
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(0), maximum }).unwrap();
 
@@ -22,5 +23,6 @@ fn the_next_best_pin_is_had_and_says_why() {
         assert_eq!(pinning.absence().unwrap().remedy, no_ring.remedy());
     } else {
         assert!(matches!(no_ring, PinRefusal::Ring(_)), "a kernel or sandbox without io_uring: {no_ring}");
+        granted(&[Needed::IoUring], Err::<(), _>(no_ring));
     }
 }

@@ -3,27 +3,33 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rampart_skips::{Feature, skip};
 use serde_json::Value;
 
 use super::PROGRAM;
 use crate::guarded::is_whole;
 use crate::harness::{CommandOutput, Rampart};
+use crate::trace::compiles;
 
 /// C and Fortran compilers, as Debian names them.
 pub const LIBRARIES: [[&str; 2]; 2] = [["mpicc.openmpi", "mpif90.openmpi"], ["mpicc.mpich", "mpif90.mpich"]];
 
 /// Those that are installed; by day only the first: processes of MPICH that wait take all CPUs.
 pub fn libraries() -> Vec<[&'static str; 2]> {
-    let is_there = |[c, _]: &[&str; 2]| Command::new(c).arg("--version").output().is_ok_and(|one| one.status.success());
-    let installed = LIBRARIES.into_iter().filter(is_there);
-    installed.take(if is_whole() { LIBRARIES.len() } else { 1 }).collect()
+    let installed = LIBRARIES.into_iter().filter(|[c, _]| compiles(c));
+    let found: Vec<_> = installed.take(if is_whole() { LIBRARIES.len() } else { 1 }).collect();
+    if found.is_empty() {
+        skip(Feature::Mpi, "neither mpicc.openmpi nor mpicc.mpich works");
+    }
+    found
 }
 
 /// The programs of an MPI that Debian 12 does not have, and that `.ci/run` installs.
 pub fn installed(mpi: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(mpi).join("bin");
     if !folder.join("mpirun").is_file() {
-        println!("skipped: no target/{mpi}, which .ci/run installs");
+        let feature = Feature::named(mpi).expect("each such MPI is a feature");
+        skip(feature, format!("no target/{mpi}, which .ci/run installs"));
         return None;
     }
     Some(folder)
@@ -47,15 +53,17 @@ pub struct Job {
 
 impl Job {
     pub fn built(compiler: &str, name: &str, program: &str) -> Option<Self> {
+        if !compiles(compiler) {
+            return None;
+        }
         let rampart = Rampart::new();
         let source = rampart.folder().join(name);
         std::fs::write(&source, program).unwrap();
         let mut command = Command::new(compiler);
         command.current_dir(rampart.folder());
         // Others can call the functions of the program, by -rdynamic.
-        let built =
-            command.args(["-w", "-rdynamic", "-o"]).arg(rampart.folder().join("program")).arg(&source).status().ok()?;
-        assert!(built.success(), "{compiler} builds the program");
+        let built = command.args(["-w", "-rdynamic", "-o"]).arg(rampart.folder().join("program")).arg(&source).status();
+        assert!(built.is_ok_and(|built| built.success()), "{compiler} builds the program");
         Some(Self { rampart })
     }
 
@@ -84,9 +92,5 @@ impl Job {
 
 /// The program for each MPI that is installed.
 pub fn jobs() -> Vec<Job> {
-    let jobs: Vec<Job> = libraries().into_iter().filter_map(|[c, _]| Job::built(c, "program.c", PROGRAM)).collect();
-    if jobs.is_empty() {
-        println!("skipped: no MPI (neither mpicc.openmpi nor mpicc.mpich)");
-    }
-    jobs
+    libraries().into_iter().filter_map(|[c, _]| Job::built(c, "program.c", PROGRAM)).collect()
 }

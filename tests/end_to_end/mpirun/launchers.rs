@@ -50,10 +50,7 @@ fn a_job_that_is_to_end_before_it_began_leaves_nothing() {
 /// The other one has its name only.
 #[test]
 fn a_launcher_of_another_mpi_than_the_program_s_is_refused_in_one_line() {
-    let [[compiler, _], ..] = libraries()[..] else {
-        println!("skipped: no MPI (neither mpicc.openmpi nor mpicc.mpich)");
-        return;
-    };
+    let [[compiler, _], ..] = libraries()[..] else { return };
     let (rampart, launcher) = (Rampart::new(), compiler.replace("mpicc", "mpirun"));
     let (other, mpi) =
         if compiler.ends_with("mpich") { ("libmpi.so.40", "Open MPI") } else { ("libmpich.so.12", "MPICH") };

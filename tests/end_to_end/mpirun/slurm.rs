@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rampart_skips::{Feature, installed};
 use serde_json::{Value, json};
 
 use super::Job;
 use super::nodes::PROGRAM;
-use crate::harness::{CommandOutput, is_root};
+use crate::harness::CommandOutput;
 
 /// Nodes that end with this.
 struct Nodes(PathBuf);
@@ -20,9 +21,8 @@ impl Nodes {
 
     /// `None` where Slurm is not installed.
     fn start(folder: &Path) -> Option<Self> {
-        let is_there = |name: &&str| Command::new(name).arg("-V").output().is_ok();
-        if !is_root() || !["slurmctld", "slurmd", "salloc"].iter().all(is_there) {
-            println!("skipped: needs root, and Slurm (slurmctld, slurmd)");
+        let is_there = |name: &&str| installed(name, Feature::Slurm);
+        if !rampart_skips::root("only root starts nodes") || !["slurmctld", "slurmd", "salloc"].iter().all(is_there) {
             return None;
         }
         let nodes = Self(folder.to_owned());
@@ -50,10 +50,7 @@ impl Drop for Nodes {
 
 #[test]
 fn replicas_run_under_slurm_on_different_nodes_and_end_together() {
-    let Some(job) = Job::built("mpicc.mpich", "program.c", PROGRAM) else {
-        println!("skipped: no MPI (mpicc.mpich)");
-        return;
-    };
+    let Some(job) = Job::built("mpicc.mpich", "program.c", PROGRAM) else { return };
     let Some(nodes) = Nodes::start(&job.rampart.folder().join("slurm")) else { return };
     for (replicas, more) in [("3", "--launcher-option=--distribution=cyclic"), ("3", "--json"), ("2", "--json")] {
         let output = nodes.run(&job, &["-N3", "--ntasks-per-node=2"], &["--replicas", replicas, more], "0");

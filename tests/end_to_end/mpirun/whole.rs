@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use super::{Job, LIBRARIES, libraries};
+use crate::trace::compiles;
 
 const PROGRAM: &str = include_str!("../victims/whole.c");
 const TABLE: &str = include_str!("../../../mpi/redmpi/functions.txt");
@@ -56,10 +57,13 @@ fn each_function_of_the_mpi_stands_in_the_table() {
     let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
     let listed: BTreeSet<&str> = lines.filter_map(|line| line.split(' ').next()).collect();
     for [compiler, _] in LIBRARIES {
+        if !compiles(compiler) {
+            continue;
+        }
         let folder = tempfile::tempdir().unwrap();
         let source = folder.path().join("program.c");
         std::fs::write(&source, "#include <mpi.h>\n").unwrap();
-        let Ok(header) = Command::new(compiler).arg("-E").arg(&source).output() else { continue };
+        let header = Command::new(compiler).arg("-E").arg(&source).output().expect("it works");
         let functions = words(&String::from_utf8(header.stdout).unwrap());
         assert!(functions.len() > 350, "{compiler}: {}", functions.len());
         let missing: Vec<&String> = functions

@@ -141,7 +141,7 @@ stop_at() {
 salt=0
 for engine in move minor mprotect; do
   if ! corrupt_all; then
-    report "skip engine $engine: $(head -n 1 /tmp/told)"
+    lacks "$engine" "$(head -n 1 /tmp/told)"
     continue
   fi
   for class in "2 bits in two lines" "two lines swapped" "half a page, random" "the content of another page" \

@@ -54,7 +54,7 @@ for engine in ${only:-move minor mprotect}; do
   if ! grep -q '^filled' /tmp/said; then
     wait "$guard"
     cat /tmp/told
-    report "skip engine $engine: $(head -n 1 /tmp/told)"
+    lacks "$engine" "$(head -n 1 /tmp/told)"
     continue
   fi
   # Until all but the cap is locked and has its codes.

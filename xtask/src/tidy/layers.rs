@@ -12,7 +12,19 @@ use crate::tree::Tree;
 /// The layers from the top down, and the folders of each. A crate may import those of lower layers only; proof stands
 /// beside the others and may import all.
 pub const LAYERS: [(&str, &[&str]); 7] = [
-    (PROOF, &["bench", "fuzz", "tests/freestanding", "tests/qemu/badram", "tests/redmpi", "tests/trials", "xtask"]),
+    (
+        PROOF,
+        &[
+            "bench",
+            "fuzz",
+            "tests/freestanding",
+            "tests/qemu/badram",
+            "tests/redmpi",
+            "tests/skips",
+            "tests/trials",
+            "xtask",
+        ],
+    ),
     ("face", &["crates/rampart"]),
     ("studies", &["crates/studies"]),
     ("systems", &["crates/banks", "crates/diagnostic", "crates/guard", "crates/preload", "crates/scale"]),

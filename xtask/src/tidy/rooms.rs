@@ -203,6 +203,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("tests/freestanding/src", &["drive"]),
     ("tests/qemu/badram/src", &["injector", "effect", "rests", "spec"]),
     ("tests/redmpi/src", &["spare", "succession", "lib.rs"]),
+    ("tests/skips/src", &["machine", "record", "feature"]),
     ("tests/trials/src", &["corruption", "hostile", "program", "error"]),
     (
         "xtask/src",
@@ -213,6 +214,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "mutants",
             "package",
             "freestanding",
+            "skips",
             "fuzz",
             "tidy",
             "tally",

@@ -20,6 +20,23 @@ fn every_single_flip_of_a_page_is_corrected() {
     }
 }
 
+/// The kernel says which instruction sets there are: what the crate overlooks would never be tested.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn no_engine_of_this_processor_is_left_out() {
+    let names: Vec<&str> = CodeEngine::all_available().into_iter().map(CodeEngine::name).collect();
+    let mut needs = Vec::new();
+    for (name, more) in [
+        ("SSE4.2", &["sse4_2", "pclmulqdq"][..]),
+        ("AVX2", &["avx2"]),
+        ("AVX-512", &["avx512f", "avx512bw"]),
+        ("AVX-512 with VPCLMULQDQ and GFNI", &["avx512vbmi", "vpclmulqdq", "gfni"]),
+    ] {
+        needs.extend(more);
+        assert!(!rampart_skips::cpu_has(name, &needs) || names.contains(&name), "{name}: {names:?}");
+    }
+}
+
 #[test]
 fn so_it_is_by_every_engine() {
     for engine in CodeEngine::all_available() {

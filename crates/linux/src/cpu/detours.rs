@@ -110,9 +110,12 @@ impl Readings {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
+    use rampart_skips::{Feature, granted};
+
     use super::*;
     use crate::{Roots, Topology};
-    use std::thread;
 
     #[test]
     fn readings_further_apart_than_the_threshold_are_detours() {
@@ -126,10 +129,7 @@ mod tests {
 
     #[test]
     fn a_cpu_is_watched_for_so_long_and_no_detour_is_longer_than_that() {
-        let tsc = match Tsc::measured() {
-            Ok(tsc) => tsc,
-            Err(absence) => return println!("skipped: {absence}"),
-        };
+        let Some(tsc) = granted(&[Feature::TimeStampCounter], Tsc::measured()) else { return };
         let cpu = Topology::read(&Roots::default()).allowed[0];
         let long = Duration::from_millis(30);
         let watching = || watch(cpu, &tsc, Duration::from_nanos(150), long, 1000, &AtomicBool::new(false));
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn watching_ends_when_it_is_told_to() {
-        let Ok(tsc) = Tsc::measured() else { return println!("skipped: no time-stamp counter") };
+        let Some(tsc) = granted(&[Feature::TimeStampCounter], Tsc::measured()) else { return };
         let cpu = Topology::read(&Roots::default()).allowed[0];
         let watching =
             || watch(cpu, &tsc, Duration::from_millis(1), Duration::from_secs(600), 10, &AtomicBool::new(true));

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use rampart_skips::{Feature, granted};
+
 use super::*;
 use crate::PAGE_BYTES;
 use crate::userfaultfd::{FORKS, Wake};
@@ -15,6 +17,9 @@ use crate::userfaultfd::{FORKS, Wake};
 mod watched;
 
 const PAGES: u64 = 1024;
+
+/// What the kernel needs for any range.
+const NEEDS: [Feature; 2] = [Feature::UserfaultfdMinor, Feature::UserfaultfdKernelFaults];
 
 /// A range with a handler that gives touched pages, while `work` runs.
 fn served<R>(kind: PageKind, work: impl FnOnce(&SharedRange) -> R) -> Option<R> {
@@ -37,10 +42,7 @@ fn served_by<R>(
     work: impl FnOnce(&SharedRange) -> R,
 ) -> Option<R> {
     let range = SharedRange::prepare(Bytes::new(PAGES * FRAME_BYTES), kind).unwrap();
-    if let Err(why) = range.open(&Roots::default()) {
-        eprintln!("skipped: {why}");
-        return None;
-    }
+    granted(&NEEDS, range.open(&Roots::default()))?;
     range.arm(&[]).unwrap();
     let stop = Stop::new().unwrap();
     Some(thread::scope(|scope| {
@@ -134,7 +136,7 @@ fn what_was_used_before_becomes_the_files_when_it_is_first_locked() {
     let _no_forks = FORKS.read();
     let range = SharedRange::prepare(Bytes::new(PAGES * FRAME_BYTES), PageKind::Base).unwrap();
     write(&range, 3, 33);
-    if range.open(&Roots::default()).is_err() {
+    if granted(&NEEDS, range.open(&Roots::default())).is_none() {
         return;
     }
     range.arm(&[]).unwrap();
@@ -221,8 +223,9 @@ fn pages_that_may_not_be_swapped_are_locked_split_and_given_back_too() {
     served(PageKind::Base, |range| {
         fill_with(range, 8, 9);
         // SAFETY: it changes neither content nor addresses.
-        if unsafe { libc::mlock(range.base().as_ptr().cast(), 8 * PAGE_BYTES) } != 0 {
-            eprintln!("skipped: {}", io::Error::last_os_error());
+        let refused = unsafe { libc::mlock(range.base().as_ptr().cast(), 8 * PAGE_BYTES) } != 0;
+        let locked = if refused { Err(io::Error::last_os_error()) } else { Ok(()) };
+        if granted(&[Feature::LockedMemory], locked).is_none() {
             return;
         }
         range.lock(span(0, 8)).unwrap();
@@ -308,7 +311,7 @@ fn huge_pages_of_the_pool_are_locked_as_one_and_where_there_are_none_memory_is_o
             locked.unwrap();
             assert_eq!(behind(range, 3), 33);
         } else {
-            eprintln!("no huge pages are reserved here");
+            granted(&[Feature::HugePagePool], Err::<(), _>("the memory is ordinary"));
             assert!(locked.is_err());
         }
         assert_eq!(read(range, 3), 33);

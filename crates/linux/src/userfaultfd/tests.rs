@@ -7,6 +7,7 @@ use std::ptr::{self, NonNull};
 use std::sync::{PoisonError, RwLock};
 use std::thread;
 
+use rampart_skips::{Feature, granted};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
@@ -21,8 +22,9 @@ use crate::{PAGE_BYTES, Roots};
 /// Written by tests that fork, and read by those whose pages a fork would share with the child.
 pub(crate) static FORKS: RwLock<()> = RwLock::new(());
 
-fn open(features: Features) -> Option<Userfaultfd> {
-    Userfaultfd::open(features, Reach::UserCode).inspect_err(|absence| eprintln!("skipped: {absence}")).ok()
+/// `None` where the kernel lacks what the features need: then the test is skipped.
+fn open(features: Features, needs: Feature) -> Option<Userfaultfd> {
+    granted(&[needs], Userfaultfd::open(features, Reach::UserCode))
 }
 
 /// The message for a thread that the kernel does not name.
@@ -75,7 +77,7 @@ fn what_a_kernel_lacks_is_named() {
 
 #[test]
 fn a_missing_page_is_copied_or_filled_with_zeros() {
-    let Some(faults) = open(Features::NONE) else { return };
+    let Some(faults) = open(Features::NONE, Feature::Userfaultfd) else { return };
     let memory = Mapping::reserved(4 * PAGE_BYTES).unwrap();
     // SAFETY: no reference to the memory exists.
     unsafe { faults.register(Area { start: memory.base(), bytes: memory.bytes() }, Modes::MISSING) }.unwrap();
@@ -106,7 +108,7 @@ fn a_missing_page_is_copied_or_filled_with_zeros() {
 
 #[test]
 fn a_copy_that_is_protected_stops_its_first_writer() {
-    let Some(faults) = open(Features::WRITE_PROTECT) else { return };
+    let Some(faults) = open(Features::WRITE_PROTECT, Feature::UserfaultfdWriteProtect) else { return };
     let memory = Mapping::reserved(PAGE_BYTES).unwrap();
     let (area, source) = (page(memory.base(), 0), [7_u8; PAGE_BYTES]);
     // SAFETY: no reference to the memory exists, and the source is ours.
@@ -131,7 +133,7 @@ fn a_copy_that_is_protected_stops_its_first_writer() {
 
 #[test]
 fn pages_of_a_file_are_mapped_when_they_are_asked_for() {
-    let Some(faults) = open(Features::MINOR_SHARED) else { return };
+    let Some(faults) = open(Features::MINOR_SHARED, Feature::UserfaultfdMinor) else { return };
     let file = memfd_create("pages", MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&file, PAGE_BYTES as u64).unwrap();
     let map = || {
@@ -160,7 +162,7 @@ fn pages_of_a_file_are_mapped_when_they_are_asked_for() {
 
 #[test]
 fn what_a_program_does_with_its_addresses_is_told() {
-    let Some(faults) = open(Features::EVENT_REMOVE) else { return };
+    let Some(faults) = open(Features::EVENT_REMOVE, Feature::Userfaultfd) else { return };
     let memory = Mapping::reserved(4 * PAGE_BYTES).unwrap();
     // SAFETY: no reference to the memory exists.
     unsafe { faults.register(Area { start: memory.base(), bytes: memory.bytes() }, Modes::MISSING) }.unwrap();
@@ -193,7 +195,7 @@ fn as_nobody() -> i32 {
 
 #[test]
 fn a_user_without_privileges_is_told_what_is_not_served() {
-    if open(Features::NONE).is_none() {
+    if open(Features::NONE, Feature::Userfaultfd).is_none() {
         return;
     }
     let _alone = FORKS.write().unwrap_or_else(PoisonError::into_inner);

@@ -25,16 +25,13 @@ impl Seen {
 fn watch(range: &SharedRange, pages: u64) -> bool {
     let filled = pages.max(16);
     fill_with(range, filled, 9);
-    if !range.of_file.has(0) {
-        eprintln!("skipped: no huge pages are reserved here");
+    let of_file = if range.of_file.has(0) { Ok(()) } else { Err("the memory is ordinary") };
+    if granted(&[Feature::HugePagePool], of_file).is_none() {
         return false;
     }
     range.lock(span(0, filled)).unwrap();
-    let watches = range.unlock_watched(span(0, pages)).unwrap();
-    if !watches {
-        eprintln!("skipped: this kernel cannot stop writes to a page of a file when it gives it (Linux 6.4)");
-    }
-    watches
+    let watches = if range.unlock_watched(span(0, pages)).unwrap() { Ok(()) } else { Err("writes are not stopped") };
+    granted(&[Feature::UserfaultfdProtectedContinue], watches).is_some()
 }
 
 /// Runs work on a range with so many watched pages, with a handler that records first writes.

@@ -57,8 +57,8 @@ fn zeros_come_in_huge_pages_where_there_is_room_for_them() {
             found.push((run.numbers(), state.huge));
         })
         .unwrap();
-    if found.len() == 1 {
-        return eprintln!("skipped: the kernel gave no huge page");
+    if !super::world::are_huge(found.len() > 1) {
+        return;
     }
     assert_eq!(found, [(509..512, false), (512..1024, true), (1024..1029, false)]);
     let error = vault.populate(span(1020, 10)).unwrap_err();

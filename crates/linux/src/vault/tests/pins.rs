@@ -3,24 +3,24 @@
 #![expect(unsafe_code, reason = "pages of a vault are registered with an io_uring")]
 
 use io_uring::IoUring;
+use rampart_skips::{Feature, granted};
 
 use super::super::{Fate, HUGE_PAGES, Side, Tracking, Vault, VaultSpan};
-use super::world::{fill, page, read, span, vault, write};
+use super::world::{are_huge, fill, page, read, span, vault, write};
 use crate::PageKind;
 use crate::userfaultfd::Wake;
 
-/// Pins pages of the program's, as a program does for reads that a device writes itself; otherwise prints the reason.
+/// Pins pages of the program's, as a program does for reads that a device writes itself.
 fn pinned(vault: &Vault, spans: &[VaultSpan]) -> Option<IoUring> {
     let buffer = |span: &VaultSpan| libc::iovec {
         iov_base: vault.address(Side::Program, span.first()).as_ptr().cast(),
         iov_len: usize::try_from(span.bytes().get()).unwrap(),
     };
     let buffers: Vec<_> = spans.iter().map(buffer).collect();
-    let ring = IoUring::new(1).inspect_err(|error| eprintln!("skipped: no io_uring: {error}")).ok()?;
+    let ring = granted(&[Feature::IoUring], IoUring::new(1))?;
     // SAFETY: no request is ever queued, so the kernel neither reads nor writes the buffers, which it holds by itself.
     let registered = unsafe { ring.submitter().register_buffers(&buffers) };
-    registered.inspect_err(|error| eprintln!("skipped: no registered buffers: {error}")).ok()?;
-    Some(ring)
+    granted(&[Feature::LockedMemory], registered).map(|()| ring)
 }
 
 fn busy(vault: &Vault) -> Vec<u64> {
@@ -54,8 +54,8 @@ fn a_huge_page_that_is_pinned_in_part_stays_whole() {
     fill(&vault, vault.span());
     let mut huge = 0;
     vault.present(Side::Program, vault.span(), |run, state| huge += u64::from(state.huge) * run.pages()).unwrap();
-    if huge != vault.pages() {
-        return eprintln!("skipped: the kernel gave no huge pages");
+    if !are_huge(huge == vault.pages()) {
+        return;
     }
     let Some(ring) = pinned(&vault, &[page(600)]) else { return };
     assert_eq!(busy(&vault), span(512, 512).numbers().collect::<Vec<_>>());

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError, RwLockReadGuard};
 use std::thread;
 
 use rampart_memory::{Bytes, FRAME_BYTES, Frame};
+use rampart_skips::{Feature, granted};
 
 use super::super::{PageFault, Side, Tracking, Vault, VaultOptions, VaultSpan};
 use crate::userfaultfd::FORKS;
@@ -32,7 +33,7 @@ impl Deref for Guarded {
     }
 }
 
-/// A vault, or a printed reason why there is none.
+/// A vault; `None` where the kernel has none: then the test is skipped.
 pub(super) fn vault(pages: u64, kind: PageKind, tracking: Tracking) -> Option<Guarded> {
     vault_reaching(pages, kind, tracking, Reach::UserCode)
 }
@@ -46,13 +47,16 @@ pub(super) fn vault_reaching(pages: u64, kind: PageKind, tracking: Tracking, lea
 /// A vault for a test that holds [`FORKS`] by itself.
 pub(super) fn unguarded(pages: u64, kind: PageKind, tracking: Tracking, least: Reach) -> Option<Vault> {
     let options = VaultOptions { kind, tracking, least };
+    let mut needs = vec![Feature::UserfaultfdMove];
+    if tracking != Tracking::Off {
+        needs.push(Feature::UserfaultfdWriteProtect);
+    }
+    if least == Reach::Everything {
+        needs.push(Feature::UserfaultfdKernelFaults);
+    }
     match Vault::reserve(Bytes::new(pages * FRAME_BYTES), options, &Roots::default()) {
-        Ok(vault) => Some(vault),
-        Err(Error::Absent(absence)) => {
-            eprintln!("skipped: {absence}");
-            None
-        }
-        Err(error) => panic!("{error}"),
+        Err(error) if !matches!(error, Error::Absent(_)) => panic!("{error}"),
+        outcome => granted(&needs, outcome),
     }
 }
 
@@ -86,16 +90,18 @@ pub(super) fn fill(vault: &Vault, span: VaultSpan) {
     }
 }
 
-/// The frames of pages, or a printed reason why they are not known.
+/// Whether the kernel gave huge pages; if it has none to give, the test is skipped.
+pub(super) fn are_huge(huge: bool) -> bool {
+    granted(&[Feature::TransparentHugePages], if huge { Ok(()) } else { Err("the kernel gave none") }).is_some()
+}
+
+/// The frames of pages; `None` where they are hidden: then the test is skipped.
 pub(super) fn frames(vault: &Vault, side: Side, span: VaultSpan) -> Option<Vec<Frame>> {
     let pagemap = Pagemap::open(&Roots::default()).unwrap();
     let mut frames = Vec::new();
     vault.frames(side, span, &pagemap, &mut frames).unwrap();
     let known: Option<Vec<_>> = frames.into_iter().collect();
-    if known.is_none() {
-        eprintln!("skipped: frame numbers are hidden from this user");
-    }
-    known
+    granted(&[Feature::FrameNumbers], known.ok_or("they are hidden"))
 }
 
 /// What a handler did.

@@ -8,19 +8,16 @@ use rampart_guard::BadFrames;
 use rampart_linux::PageKind;
 use rampart_linux::userfaultfd::Reach;
 use rampart_linux::vault::{Tracking, VaultOptions, VaultSpan};
+use rampart_skips::{Feature, granted};
 
 use super::*;
 
-/// A vault of so many MiB, or a printed reason why there is none.
+/// A vault of so many MiB; `None` where the kernel has none: then the test is skipped.
 fn vault(kind: PageKind, mib: u64) -> Option<&'static Vault> {
     let options = VaultOptions { kind, tracking: Tracking::Off, least: Reach::UserCode };
     match Vault::reserve(Bytes::from_mib(mib), options, &Roots::default()) {
-        Ok(vault) => Some(Box::leak(Box::new(vault))),
-        Err(Error::Absent(absence)) => {
-            println!("skipped: {absence}");
-            None
-        }
-        Err(error) => panic!("{error}"),
+        Err(error) if !matches!(error, Error::Absent(_)) => panic!("{error}"),
+        outcome => granted(&[Feature::UserfaultfdMove], outcome).map(|vault| &*Box::leak(Box::new(vault))),
     }
 }
 
@@ -64,7 +61,9 @@ fn word(vault: &Vault, page: u64) -> *mut u64 {
 fn frames(vault: &Vault, pool: &TestedFramePool, span: VaultSpan) -> BTreeSet<Frame> {
     let mut frames = Vec::new();
     vault.frames(Side::Vault, span, pool.pagemap.as_ref().unwrap(), &mut frames).unwrap();
-    frames.into_iter().flatten().collect()
+    let frames: BTreeSet<Frame> = frames.into_iter().flatten().collect();
+    granted(&[Feature::FrameNumbers], if frames.is_empty() { Err("they are hidden") } else { Ok(()) });
+    frames
 }
 
 #[test]
@@ -174,10 +173,8 @@ fn a_frame_that_is_known_to_be_bad_is_never_used() {
     let pool = pool(vault, None);
     let block = Block::claim(Bytes::from_mib(2), PageKind::Base).unwrap();
     let frames = pool.frames_now(&block);
-    let Some(bad) = frames.first().copied().flatten() else {
-        println!("skipped: frame numbers are hidden from this user");
-        return;
-    };
+    let bad = frames.first().copied().flatten().ok_or("they are hidden");
+    let Some(bad) = granted(&[Feature::FrameNumbers], bad) else { return };
     let pool = TestedFramePool { known: known_frames(pool.shared, [bad]), ..pool };
     // Memory that the program had.
     assert!(!pool.test(vec![Raw { block, names: Vec::new() }], |work| work()));
