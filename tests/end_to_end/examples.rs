@@ -6,6 +6,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rampart_skips::{Feature, skip};
+
 use crate::guarded::{can_guard, installed, library};
 use crate::harness::{CommandOutput, Rampart};
 
@@ -77,18 +79,21 @@ fn has(rampart: &Rampart, row: &Row) -> bool {
         let version = Command::new("mpirun").arg("--version").output().expect("it is installed");
         String::from_utf8_lossy(&version.stdout).contains("Open")
     };
-    let has = match row.needs.as_str() {
+    // What is not installed is told where it is looked for.
+    let told = |is_there: bool, feature: Feature| {
+        if !is_there {
+            skip(feature, format!("{} needs {}", row.file, row.needs));
+        }
+        is_there
+    };
+    match row.needs.as_str() {
         "-" => true,
         "Python" => installed("python3") && can_guard(rampart),
         "MPI" => has_mpi(),
-        "Open MPI" => has_mpi() && is_open_mpi(),
-        "kernel module" => Path::new("/dev/rampart").exists(),
+        "Open MPI" => has_mpi() && told(is_open_mpi(), Feature::OpenMpi),
+        "kernel module" => told(Path::new("/dev/rampart").exists(), Feature::KernelModule),
         other => panic!("unknown: {other}"),
-    };
-    if !has {
-        println!("skipped: {} needs {}", row.file, row.needs);
     }
-    has
 }
 
 /// Runs a command as a stranger would, in a folder that holds a copy of `examples/`.

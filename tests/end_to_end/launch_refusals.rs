@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use crate::harness::{CommandOutput, Rampart, is_root};
+use rampart_skips::{Feature, root, skip};
+
+use crate::harness::{CommandOutput, Rampart};
 
 const PROGRAM: &str = "#include <mpi.h>\n#include <stdlib.h>\nint main(int count, char **words)\n{\n\
     MPI_Init(&count, &words);\n\tMPI_Barrier(MPI_COMM_WORLD);\n\tif (count > 1)\n\t\texit(atoi(words[1]));\n\
@@ -18,7 +20,7 @@ fn built(mpi: &str) -> Option<(Rampart, String)> {
     let mut command = Command::new(&compiler);
     command.current_dir(rampart.folder()).args(["-o", "program", "program.c"]);
     let Ok(status) = command.status() else {
-        println!("skipped: no {compiler}");
+        skip(if mpi == "mpich" { Feature::Mpich } else { Feature::OpenMpi }, format!("no {compiler}"));
         return None;
     };
     assert!(status.success(), "{compiler} builds the program");
@@ -45,8 +47,7 @@ fn refused(output: &CommandOutput, parts: &[&str]) {
 
 #[test]
 fn as_root_one_line_says_how_open_mpi_runs_all_the_same() {
-    if !is_root() {
-        println!("skipped: Open MPI refuses root only");
+    if !root("Open MPI refuses root only") {
         return;
     }
     let Some((rampart, launcher)) = built("openmpi") else { return };

@@ -102,7 +102,7 @@ fn a_dry_run_shows_what_when_and_where_on_any_machine() {
     assert!(output.out.contains("\nerrors      ") && output.out.contains("not"), "it measures too: {output:?}");
     assert_eq!((&json["schema"], &json["errors"]["dry_run"]), (&"rampart.noise/1".into(), &true.into()), "{json}");
     if plan["absent"].as_array().unwrap().is_empty() {
-        println!("skipped: this machine injects errors, so nothing is absent");
+        skip(Feature::ErrorInjectionAbsent, "nothing is absent here");
         return;
     }
     assert_eq!(json["errors"]["prepared"], false, "{json}");

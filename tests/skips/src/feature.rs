@@ -66,6 +66,8 @@ features! {
     MemoryBlocks = "memory-blocks",
     /// Headers of the running kernel, of a version that the kernel module is made for.
     KernelHeaders = "kernel-headers",
+    /// The kernel module of Rampart's.
+    KernelModule = "kernel-module",
     /// No kernel module of Rampart's: with it, commands do what the test expects to be refused.
     KernelModuleAbsent = "kernel-module-absent",
     /// No firmware that injects memory errors: there, the test would inject one.
