@@ -2,9 +2,11 @@
 
 pub mod arguments;
 mod config;
+mod exposition;
 mod metrics;
 mod observer;
 mod pool_metrics;
+mod process_metrics;
 
 use std::path::PathBuf;
 
