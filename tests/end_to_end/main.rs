@@ -22,6 +22,7 @@ mod limits;
 mod map;
 mod march;
 mod memory_calls;
+mod metrics;
 mod mlocks;
 mod mpirun;
 mod noise;
