@@ -26,6 +26,7 @@ mod manual;
 mod map;
 mod march;
 mod memory_calls;
+mod metrics;
 mod mlocks;
 mod mpirun;
 mod noise;

@@ -32,6 +32,7 @@
 //! | [`SharedWords`] | words of a file that other processes write meanwhile |
 //! | [`protect`] | the same by protections alone, where pages cannot be moved |
 //! | `program` | the program's addresses of the pages of each: in one range, and through a [`Window`] elsewhere |
+//! | [`usage`] | the memory, CPU time and open files of this process |
 //! | [`cpu`] | where threads run, how they yield, the clock, detours |
 //!
 //! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`memory_loss`], [`userfaultfd`],
@@ -79,6 +80,7 @@ mod shared_words;
 mod span;
 pub mod topology;
 pub mod tracing;
+pub mod usage;
 pub mod userfaultfd;
 pub mod vault;
 
@@ -103,6 +105,7 @@ pub use roots::Roots;
 pub use shared_words::SharedWords;
 pub use topology::Topology;
 pub use tracing::{FeedCounts, KernelPageChange, KernelPageEvent, PageEventFeed};
+pub use usage::{MemoryUsage, ProcessUsage};
 
 use page::check_page_size;
 use rampart_memory::PAGE_BYTES;

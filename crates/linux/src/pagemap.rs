@@ -134,6 +134,27 @@ impl Pagemap {
         })
     }
 
+    /// How many of `pages` pages from `address` on have a frame or a place in swap, which needs no privilege. There
+    /// may be other memory, or none: only entries are read.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if the kernel does not answer.
+    pub fn in_use(&self, address: u64, pages: u64) -> Result<u64, Error> {
+        let mut left = usize::try_from(pages).expect("the pages of a process fit a usize");
+        let mut at = address / PAGE_BYTES as u64 * ENTRY_BYTES as u64;
+        let mut buffer = vec![0; left.min(CHUNK) * ENTRY_BYTES];
+        let mut used = 0;
+        while left > 0 {
+            let part = &mut buffer[..left.min(CHUNK) * ENTRY_BYTES];
+            let read = self.file.read_exact_at(part, at);
+            read.map_err(|cause| Error::Read { path: self.path.clone(), cause })?;
+            used += entries(part).filter(|entry| entry & (PRESENT | SWAPPED) != 0).count() as u64;
+            left -= part.len() / ENTRY_BYTES;
+            at += part.len() as u64;
+        }
+        Ok(used)
+    }
+
     fn entry(&self, address: NonNull<u8>) -> Result<u64, Error> {
         self.entry_at(address.addr().get() as u64)
     }
@@ -209,6 +230,17 @@ mod tests {
         assert_eq!(backing, [Backing::Nothing, Backing::Own, Backing::Shared]);
         let (_folder, pagemap) = process(16, &[SWAPPED]);
         assert_eq!(pagemap.backing(address(16)).unwrap(), Backing::Elsewhere);
+    }
+
+    #[test]
+    fn pages_with_a_frame_or_a_place_in_swap_are_in_use() {
+        let (_folder, pagemap) = process(16, &[PRESENT, 0, SWAPPED | 9, PRESENT | 7, EXCLUSIVE]);
+        let from = 16 * PAGE_BYTES as u64;
+        assert_eq!([0, 1, 2, 5].map(|pages| pagemap.in_use(from, pages).unwrap()), [0, 1, 1, 3]);
+        let most = CHUNK as u64 + 20;
+        let (_folder, pagemap) = process(16, &vec![PRESENT; CHUNK + 20]);
+        assert_eq!(pagemap.in_use(from, most).unwrap(), most, "in more than one read");
+        assert!(matches!(pagemap.in_use(from, most + 1), Err(Error::Read { .. })), "the file ends");
     }
 
     #[test]

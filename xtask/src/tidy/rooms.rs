@@ -94,6 +94,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "crates/linux/src",
         &[
             "capabilities",
+            "usage",
             "cpu",
             "executable",
             "frame_use",

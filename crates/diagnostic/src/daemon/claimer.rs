@@ -9,6 +9,7 @@ use rampart_memory::{Bytes, Node};
 
 use super::shared::DaemonContext;
 use super::tester::yield_to_programs;
+use crate::sources::free_memory::OpenClaim;
 use crate::testing::interruption::rest;
 
 /// How often the claimer checks whether the daemon stops.
@@ -18,6 +19,7 @@ const CHECK_EVERY: Duration = Duration::from_millis(100);
 pub struct ClaimQueue {
     pub asked: Receiver<(Node, Bytes)>,
     pub answers: Sender<Result<Block, Error>>,
+    pub open: OpenClaim,
 }
 
 /// Answers claims until the daemon stops.
@@ -30,7 +32,7 @@ pub fn work(shared: &DaemonContext<'_>, queue: &ClaimQueue) {
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let began = Instant::now();
-        let answer = claim(shared, node, bytes);
+        let answer = claim(shared, &queue.open, node, bytes);
         let took = began.elapsed();
         if queue.answers.send(answer).is_err() {
             return;
@@ -43,11 +45,16 @@ pub fn work(shared: &DaemonContext<'_>, queue: &ClaimQueue) {
 
 /// Claims memory on a node. A page comes from the node of the CPU that touches it first (the default policy,
 /// set_mempolicy(2)): with more than one node, this binds the thread to the CPUs of `node` for good.
-fn claim(shared: &DaemonContext<'_>, node: Node, bytes: Bytes) -> Result<Block, Error> {
+fn claim(shared: &DaemonContext<'_>, open: &OpenClaim, node: Node, bytes: Bytes) -> Result<Block, Error> {
     let topology = shared.machine.topology();
     if topology.nodes.len() > 1 {
         // Memory from another node is as good, but slower to test.
         let _elsewhere = cpu::bind_to_any(&topology.cpus_near(node));
     }
-    Block::claim(bytes, PageKind::Huge)
+    let claimed = Block::claim_in_sight(bytes, PageKind::Huge, |address| open.set(address, bytes));
+    if claimed.is_err() {
+        // Other memory may be there by now.
+        open.clear();
+    }
+    claimed
 }

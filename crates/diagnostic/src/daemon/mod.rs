@@ -53,7 +53,7 @@ use crate::control::{ControlSettings, Diagnostic, PolicyName};
 use crate::error::Error;
 use crate::machine::MachineUnderTest;
 use crate::sources::DaemonSource;
-use crate::sources::free_memory::{Claims, FreeMemoryPool, ThisMachine};
+use crate::sources::free_memory::{Claims, FreeMemoryPool, OpenClaim, ThisMachine};
 use crate::sources::kernel_frames::{KernelFrames, KernelWithModule};
 use crate::testing::known_bad as on_the_map;
 use crate::testing::observer::TestObserver;
@@ -206,10 +206,11 @@ pub fn run(
     }
     let (ask, asked) = channel();
     let (answers, answered) = channel();
-    let kernel = ThisMachine::new(machine, Claims { ask, answers: answered }, &warn);
+    let open = OpenClaim::default();
+    let kernel = ThisMachine::new(machine, Claims { ask, answers: answered, open: open.clone() }, &warn);
     let ages = known_ages(&store, began, observer);
     let pool = FreeMemoryPool::new(kernel, prepared.step, bound, ages, bad, began);
-    let claimer = |shared: &DaemonContext<'_>| claimer::work(shared, &ClaimQueue { asked, answers });
+    let claimer = |shared: &DaemonContext<'_>| claimer::work(shared, &ClaimQueue { asked, answers, open });
     Ok(watched.watch(Box::new(pool), claimer, store, &known.tried, stop))
 }
 

@@ -68,7 +68,7 @@ pub struct DaemonState {
     pub bad_frames: u64,
     /// Frames found with injected faults only.
     pub emulated_frames: u64,
-    /// Memory that the tool itself uses beyond what it claims.
+    /// Memory that the tool itself uses, in frames or in swap, beyond what it has for its claims.
     pub own: Option<Bytes>,
 }
 

@@ -72,6 +72,10 @@ impl DaemonSource for FewSteps<'_> {
         Bytes::ZERO
     }
 
+    fn in_use(&self) -> Bytes {
+        Bytes::ZERO
+    }
+
     fn rate(&self) -> f64 {
         1e6
     }

@@ -11,10 +11,10 @@ use rampart_linux::memory_state::ZoneMemory;
 use rampart_linux::retire::{RetireOutcome, RetireRefusal, Retirer, Way};
 use rampart_linux::{
     Block, CpuNumber, Error as LinuxError, ErrorCounts, FlagTable, FrameClass, FrameFlags, FrameUses, KernelWatermarks,
-    MemoryBlocks, MemoryState, Pagemap, Pinning, Roots, Topology, cpu,
+    MemoryBlocks, MemoryState, MemoryUsage, Pagemap, Pinning, Roots, Topology, cpu,
 };
 use rampart_memory::fault_map::Retirement;
-use rampart_memory::{Bytes, Clock, Frame, FrameRange};
+use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, FrameRange};
 
 use serde::Serialize;
 
@@ -141,10 +141,19 @@ impl MachineUnderTest {
         }
     }
 
-    /// The resident memory of this process; `None` if the kernel does not report it.
+    /// The memory of this process in frames and in swap, claimed memory included; `None` if the kernel does not report
+    /// it.
     #[must_use]
-    pub fn resident(&self) -> Option<Bytes> {
-        cpu::resident(&self.roots).ok()
+    pub fn used_memory(&self) -> Option<Bytes> {
+        MemoryUsage::read(&self.roots).ok().map(MemoryUsage::used)
+    }
+
+    /// How much of this process's memory at an address has frames or places in swap; all, if the kernel does not
+    /// report it.
+    #[must_use]
+    pub fn in_use(&self, address: u64, bytes: Bytes) -> Bytes {
+        let pages = self.pagemap.as_ref().and_then(|pagemap| pagemap.in_use(address, bytes.frames()).ok());
+        pages.map_or(bytes, |pages| Bytes::new(pages * FRAME_BYTES))
     }
 
     /// Total time in which its CPUs ran other programs, since some moment in the past; `None` if the kernel does not

@@ -263,8 +263,8 @@ impl<'a> TestContext<'a> {
     /// Updates the maximum of the memory that this process uses beyond its claims.
     pub fn sample_own_memory(&self) {
         let claimed = self.schedule().mapped();
-        if let Some(resident) = self.machine.resident() {
-            self.own_bytes.fetch_max(resident.saturating_sub(claimed).get(), Ordering::Relaxed);
+        if let Some(used) = self.machine.used_memory() {
+            self.own_bytes.fetch_max(used.saturating_sub(claimed).get(), Ordering::Relaxed);
         }
     }
 

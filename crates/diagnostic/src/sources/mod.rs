@@ -33,10 +33,9 @@ pub trait DaemonSource: FrameSource<Block = Step<StepMemory>> {
     /// Claimed memory: held, waiting, under test, and on its way.
     fn claimed(&self) -> Bytes;
 
-    /// How much of the claimed memory counts as resident memory of this process.
-    fn resident(&self) -> Bytes {
-        self.claimed()
-    }
+    /// How much of this process's memory is there for testing: what is claimed and has come, and bad frames that stay
+    /// out of use.
+    fn in_use(&self) -> Bytes;
 
     /// How frames in use are kept tested; `None` if the source does not reach them.
     fn guarantee(&self) -> Option<GuaranteeState> {

@@ -49,6 +49,15 @@ impl Block {
     /// [`Error::BlockSize`] for a size that cannot be, [`Error::PageSize`] on a kernel with other pages than 4 KiB, and
     /// [`Error::Claim`] if the kernel has not that much; nothing is kept then.
     pub fn claim(bytes: Bytes, kind: PageKind) -> Result<Self, Error> {
+        Self::claim_in_sight(bytes, kind, |_| ())
+    }
+
+    /// As [`Block::claim`]. `mapped` gets the first address, a number and no pointer, before any page there has a
+    /// frame: others can see by it how far the claim has come ([`Pagemap::in_use`]).
+    ///
+    /// # Errors
+    /// Those of [`Block::claim`].
+    pub fn claim_in_sight(bytes: Bytes, kind: PageKind, mapped: impl FnOnce(u64)) -> Result<Self, Error> {
         check_page_size()?;
         let size = block_size(bytes, kind.granule())?;
         let refused = |errno: Errno| Error::Claim { bytes, cause: errno.into() };
@@ -56,7 +65,7 @@ impl Block {
             // A kernel that overcommits without bounds would map it, and kill programs to populate it.
             return Err(refused(Errno::NOMEM));
         }
-        let mapping = populated(size, kind).map_err(refused)?;
+        let mapping = populated(size, kind, mapped).map_err(refused)?;
         Ok(Self::of(mapping, kind))
     }
 
@@ -279,7 +288,7 @@ pub(crate) fn may_soft_offline() -> rustix::io::Result<()> {
     }
 }
 
-fn populated(bytes: usize, kind: PageKind) -> rustix::io::Result<Mapping> {
+fn populated(bytes: usize, kind: PageKind, mapped: impl FnOnce(u64)) -> rustix::io::Result<Mapping> {
     let mapping = match kind {
         PageKind::Base | PageKind::Huge => Mapping::anonymous(bytes)?,
         PageKind::HugeTlb => Mapping::huge_tlb(bytes)?,
@@ -290,6 +299,7 @@ fn populated(bytes: usize, kind: PageKind) -> rustix::io::Result<Mapping> {
         PageKind::Huge => mapping.advise(0..bytes, Advice::LinuxHugepage),
         PageKind::HugeTlb => Ok(()),
     };
+    mapped(mapping.base().addr().get() as u64);
     mapping.populate()?;
     Ok(mapping)
 }

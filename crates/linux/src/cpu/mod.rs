@@ -11,7 +11,7 @@ mod tsc;
 
 use std::time::{Duration, SystemTime};
 
-use rampart_memory::{Bytes, Clock, FRAME_BYTES, Timestamp};
+use rampart_memory::{Clock, Timestamp};
 use rustix::io::Errno;
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -21,9 +21,8 @@ use serde::Serialize;
 pub use self::scheduling::{Scheduling, schedule_as};
 pub use self::time::{busy, own};
 pub use self::tsc::Tsc;
+use crate::Error;
 pub use crate::cpu_number::CpuNumber;
-use crate::roots::require;
-use crate::{Error, Roots};
 
 /// Binds the calling thread to one CPU.
 ///
@@ -130,25 +129,10 @@ fn since_boot(clock: ClockId) -> Duration {
     Duration::try_from(time).expect("the time since boot is not negative")
 }
 
-/// This process' memory in frames, blocks under test included.
-///
-/// # Errors
-/// [`Error::Read`] or [`Error::Malformed`] if `/proc/self/statm` does not show it.
-pub fn resident(roots: &Roots) -> Result<Bytes, Error> {
-    let path = roots.proc("self/statm");
-    parse_statm(&require(&path)?).ok_or(Error::Malformed { path, expected: "the pages of a process" })
-}
-
-/// The second number of `/proc/PID/statm`: resident pages (proc(5)).
-fn parse_statm(text: &str) -> Option<Bytes> {
-    let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    pages.checked_mul(FRAME_BYTES).map(Bytes::new)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Block, PageKind, Topology};
+    use crate::{Roots, Topology};
     use rustix::thread::sched_getcpu;
     use std::thread;
 
@@ -214,21 +198,5 @@ mod tests {
         };
         assert!(cpus.iter().any(|cpu| cpu.0 as usize == ran_on));
         assert!(thread::spawn(|| bind_to_any(&[])).join().unwrap().is_err());
-    }
-
-    #[test]
-    fn claimed_memory_is_resident() {
-        let size = Bytes::from_mib(16);
-        let block = Block::claim(size, PageKind::Base).unwrap();
-        assert!(resident(&Roots::default()).unwrap() >= size);
-        drop(block);
-    }
-
-    #[test]
-    fn the_resident_pages_are_the_second_number() {
-        assert_eq!(parse_statm("1000 25 10 1 0 100 0\n"), Some(Bytes::new(25 * 4096)));
-        for bad in ["", "1000", "1 x", "1 -2", "1 18446744073709551615"] {
-            assert_eq!(parse_statm(bad), None, "{bad}");
-        }
     }
 }

@@ -70,7 +70,7 @@ pub fn summarize(
         facts_not_stored: lock(&shared.published.recorder).finish(end),
         started,
         seconds: shared.elapsed().as_secs_f64(),
-        own_bytes: test.machine.resident(),
+        own_bytes: test.machine.used_memory(),
     }
 }
 

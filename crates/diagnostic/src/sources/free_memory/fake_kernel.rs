@@ -98,6 +98,15 @@ impl Kernel for FakeKernel {
         self.pending.map_or(Bytes::ZERO, |(_, bytes)| bytes)
     }
 
+    /// Half of it.
+    fn pending_in_use(&self) -> Bytes {
+        Bytes::new(self.pending().get() / 2)
+    }
+
+    fn kept(&self) -> Bytes {
+        Bytes::new(self.kept.len() as u64 * FRAME_BYTES)
+    }
+
     fn bytes(&self, region: &Vec<Frame>) -> Bytes {
         Bytes::new(region.len() as u64 * FRAME_BYTES)
     }

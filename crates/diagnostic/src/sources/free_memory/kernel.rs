@@ -1,6 +1,7 @@
 //! The kernel that gives the pool its memory: this machine's, or a fake.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rampart_linux::{Block, Error};
 use rampart_memory::{Bytes, Frame, Node};
@@ -40,6 +41,12 @@ pub trait Kernel {
     /// The claimed memory that is on its way.
     fn pending(&self) -> Bytes;
 
+    /// How much of it this process has already: the kernel hands it out page by page, for seconds where programs run.
+    fn pending_in_use(&self) -> Bytes;
+
+    /// The memory of pages that stay out of use.
+    fn kept(&self) -> Bytes;
+
     /// The size of a region.
     fn bytes(&self, region: &Self::Region) -> Bytes;
 
@@ -68,6 +75,32 @@ pub struct Claims {
     pub ask: Sender<(Node, Bytes)>,
     /// One answer for each claim.
     pub answers: Receiver<Result<Block, Error>>,
+    /// Where the open claim is.
+    pub open: OpenClaim,
+}
+
+/// The first address and the size of the claim that the claiming thread works on, once it has addresses.
+#[derive(Clone, Debug, Default)]
+pub struct OpenClaim(Arc<Mutex<Option<(u64, Bytes)>>>);
+
+impl OpenClaim {
+    /// Notes that the claim has these addresses.
+    pub fn set(&self, address: u64, bytes: Bytes) {
+        *self.lock() = Some((address, bytes));
+    }
+
+    /// Forgets the addresses: the claim was refused, or is another's from now on.
+    pub fn clear(&self) {
+        *self.lock() = None;
+    }
+
+    fn get(&self) -> Option<(u64, Bytes)> {
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(u64, Bytes)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<'a> ThisMachine<'a> {
@@ -97,6 +130,7 @@ impl Kernel for ThisMachine<'_> {
     fn claim(&mut self, request: Option<(Node, Bytes)>) -> ClaimAnswer<StepMemory> {
         let Some((node, _)) = self.pending else {
             let Some(request) = request else { return ClaimAnswer::Nothing };
+            self.claims.open.clear();
             let sent = self.claims.ask.send(request).is_ok();
             self.pending = sent.then_some(request);
             return if sent { ClaimAnswer::Pending } else { ClaimAnswer::Refused };
@@ -116,6 +150,15 @@ impl Kernel for ThisMachine<'_> {
 
     fn pending(&self) -> Bytes {
         self.pending.map_or(Bytes::ZERO, |(_, bytes)| bytes)
+    }
+
+    fn pending_in_use(&self) -> Bytes {
+        let open = self.pending.and_then(|_| self.claims.open.get());
+        open.map_or(Bytes::ZERO, |(address, bytes)| self.machine.in_use(address, bytes))
+    }
+
+    fn kept(&self) -> Bytes {
+        Bytes::new(self.kept.iter().map(|block| block.bytes().get()).sum())
     }
 
     fn bytes(&self, region: &StepMemory) -> Bytes {

@@ -41,7 +41,7 @@ use super::step::Step;
 use crate::machine::reserve::{Advice, MemoryReserve, SMALLEST_CLAIM};
 
 pub use ages::Ages;
-pub use kernel::{ClaimAnswer, Claims, Kernel, ThisMachine};
+pub use kernel::{ClaimAnswer, Claims, Kernel, OpenClaim, ThisMachine};
 pub use sweep::Sweep;
 
 use held_steps::{HeldStep, HeldSteps};
@@ -118,6 +118,12 @@ impl<K: Kernel> FreeMemoryPool<K> {
     /// Claimed memory: held, waiting, under test, and on its way.
     pub fn claimed(&self) -> Bytes {
         Bytes::new(self.held.bytes().get() + self.out.get() + self.kernel.pending().get())
+    }
+
+    /// How much memory this process has for its claims, bad frames that stay out of use included.
+    pub fn in_use(&self) -> Bytes {
+        let (pending, kept) = (self.kernel.pending_in_use(), self.kernel.kept());
+        Bytes::new(self.held.bytes().get() + self.out.get() + pending.get() + kept.get())
     }
 
     /// How many frames per second the current sweep should test, before α; 0 between two sweeps.

@@ -19,6 +19,10 @@ impl<K: Kernel<Region = StepMemory>> DaemonSource for FreeMemoryPool<K> {
         self.claimed()
     }
 
+    fn in_use(&self) -> Bytes {
+        self.in_use()
+    }
+
     fn rate(&self) -> f64 {
         self.rate()
     }

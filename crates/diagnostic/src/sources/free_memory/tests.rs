@@ -125,6 +125,21 @@ fn memory_on_its_way_is_claimed_and_a_sweep_does_not_end_without_it() {
     assert!(pool.take(list, 1024, at(0)).is_empty() && pool.is_sweeping());
 }
 
+/// The fake kernel has half of what is on its way.
+#[test]
+fn memory_is_in_use_for_claims_only_as_far_as_it_has_come_and_kept_frames_are() {
+    let mut pool = pool(FakeKernel::slow(MIB(64)));
+    let list = pool.lists()[0];
+    assert!(pool.take(list, 1024, at(0)).is_empty());
+    assert_eq!((pool.claimed(), pool.in_use()), (MIB(4), MIB(2)));
+    let mut step = pool.take(list, 1024, at(0)).pop().expect("it has come");
+    assert_eq!((pool.claimed(), pool.in_use()), (MIB(4), MIB(4)));
+    let bad = step.region[7];
+    let verdict = Bench(BTreeSet::from([bad])).test(&mut step, Fidelity::MIN);
+    pool.give_back(step, verdict, at(0));
+    assert_eq!((pool.claimed(), pool.in_use()), (Bytes::ZERO, Bytes::new(4096)), "{bad:?} stays out of use");
+}
+
 #[test]
 fn what_comes_when_all_is_let_go_is_given_back_too() {
     let mut pool = pool(FakeKernel::slow(MIB(64)));

@@ -387,7 +387,7 @@ impl<K: FrameKernel<Region = StepMemory>> DaemonSource for KernelFrames<K> {
     }
 
     /// The kernel counts the frames of a device's mapping for nobody.
-    fn resident(&self) -> Bytes {
+    fn in_use(&self) -> Bytes {
         Bytes::ZERO
     }
 

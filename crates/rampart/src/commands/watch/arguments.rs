@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 use rampart_diagnostic::control::PolicyName;
 use rampart_diagnostic::daemon::{Share, WatchSource};
@@ -22,6 +23,25 @@ pub enum WatchSourceChoice {
     Free,
     /// Free frames and those in use, by the kernel module
     Kernel,
+}
+
+/// Where something goes that need not go anywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outlet<T> {
+    /// Nowhere.
+    Off,
+    /// There.
+    To(T),
+}
+
+impl<T> Outlet<T> {
+    /// Where it goes, if anywhere.
+    pub fn into_option(self) -> Option<T> {
+        match self {
+            Self::Off => None,
+            Self::To(place) => Some(place),
+        }
+    }
 }
 
 /// Options of `rampart watch`.
@@ -55,12 +75,12 @@ pub struct WatchArguments {
     /// The configuration file (docs/configuration.md), read again on SIGHUP
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Write events to this file, one JSON object per line
-    #[arg(long, value_name = "FILE")]
-    pub events: Option<PathBuf>,
-    /// Serve Prometheus metrics on this loopback address, such as 127.0.0.1:9437
-    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_loopback)]
-    pub metrics: Option<SocketAddr>,
+    /// Write events to this file, one JSON object per line; off: do not [default: off]
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().map(parse_events))]
+    pub events: Option<Outlet<PathBuf>>,
+    /// Serve metrics for Prometheus on this loopback address, such as 127.0.0.1:9437; off: do not [default: off]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_metrics)]
+    pub metrics: Option<Outlet<SocketAddr>>,
     /// Stop after this time, such as 20s, 10m, 2h
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     pub duration: Option<Duration>,
@@ -104,6 +124,9 @@ impl From<WatchSourceChoice> for WatchSource {
     }
 }
 
+/// What a place is called that is none.
+const OFF: &str = "off";
+
 /// A share of a tester's time, such as `50%`.
 pub fn parse_share(text: &str) -> Result<Share, String> {
     let number: Option<f64> = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
@@ -124,10 +147,19 @@ pub fn parse_policy(text: &str) -> Result<PolicyName, String> {
     }
 }
 
-fn parse_loopback(text: &str) -> Result<SocketAddr, String> {
+/// The file for events, or `off`.
+pub fn parse_events(path: PathBuf) -> Outlet<PathBuf> {
+    if path.as_os_str() == OFF { Outlet::Off } else { Outlet::To(path) }
+}
+
+/// The address for metrics, or `off`.
+pub fn parse_metrics(text: &str) -> Result<Outlet<SocketAddr>, String> {
+    if text == OFF {
+        return Ok(Outlet::Off);
+    }
     match text.parse::<SocketAddr>() {
-        Ok(address) if address.ip().is_loopback() => Ok(address),
+        Ok(address) if address.ip().is_loopback() => Ok(Outlet::To(address)),
         Ok(address) => Err(format!("{} is reached from elsewhere: give 127.0.0.1 or [::1]", address.ip())),
-        Err(_) => Err(format!("{text:?} is no address: write 127.0.0.1:9437")),
+        Err(_) => Err(format!("{text:?} is no address: write 127.0.0.1:9437, or off")),
     }
 }

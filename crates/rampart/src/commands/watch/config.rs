@@ -3,6 +3,7 @@
 //! The command line overrides the file, and the file overrides the defaults. A file with one bad line changes nothing:
 //! it is read and checked as a whole before it takes effect.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use rampart_march::Fidelity;
 use rampart_memory::{Bytes, FRAME_BYTES, TestConfig, TestLifetime};
 use serde::{Deserialize, Deserializer};
 
-use super::arguments::{WatchArguments, parse_policy, parse_share};
+use super::arguments::{Outlet, WatchArguments, parse_events, parse_metrics, parse_policy, parse_share};
 use crate::parsing::{parse_memory, parse_time};
 
 /// Why a configuration is refused.
@@ -73,6 +74,21 @@ struct File {
     error_threshold: Option<u64>,
     #[serde(deserialize_with = "time")]
     error_window: Option<Duration>,
+    #[serde(deserialize_with = "metrics")]
+    metrics: Option<Outlet<SocketAddr>>,
+    #[serde(deserialize_with = "events")]
+    events: Option<Outlet<PathBuf>>,
+}
+
+/// All that the command line and its configuration file say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Configuration {
+    /// The settings of the daemon.
+    pub settings: DaemonSettings,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
+    /// The event log.
+    pub events: Option<PathBuf>,
 }
 
 /// How much free memory is kept tested.
@@ -82,16 +98,26 @@ enum Enough {
     Memory(Bytes),
 }
 
-/// The settings of the command line and of its configuration file, for a process that may use so many `cpus`.
-pub fn settings(arguments: &WatchArguments, cpus: u32) -> Result<DaemonSettings, Error> {
-    let settings = combined(arguments)?;
-    let cores = settings.control.limits.max_cores;
-    if cores > cpus { Err(Error::MoreCores(cores, cpus)) } else { Ok(settings) }
+/// The configuration by the command line and its file, for a process that may use so many `cpus`.
+pub fn configuration(arguments: &WatchArguments, cpus: u32) -> Result<Configuration, Error> {
+    let configuration = combined(arguments)?;
+    let cores = configuration.settings.control.limits.max_cores;
+    if cores > cpus { Err(Error::MoreCores(cores, cpus)) } else { Ok(configuration) }
 }
 
-/// The settings of command line, file and defaults, combined.
-fn combined(arguments: &WatchArguments) -> Result<DaemonSettings, Error> {
-    let file = arguments.config.as_deref().map_or_else(|| Ok(File::default()), read)?;
+/// Command line, file and defaults, combined.
+fn combined(arguments: &WatchArguments) -> Result<Configuration, Error> {
+    let mut file = arguments.config.as_deref().map_or_else(|| Ok(File::default()), read)?;
+    let (metrics, events) = (arguments.metrics.or(file.metrics), file.events.take());
+    let events = arguments.events.clone().or(events);
+    Ok(Configuration {
+        settings: settings(arguments, &file)?,
+        metrics: metrics.and_then(Outlet::into_option),
+        events: events.and_then(Outlet::into_option),
+    })
+}
+
+fn settings(arguments: &WatchArguments, file: &File) -> Result<DaemonSettings, Error> {
     let lifetime = arguments.lifetime.or(file.lifetime).unwrap_or(Duration::from_secs(30 * 60));
     // δ of [Rahman16, tab. 1], or a tenth of the lifetime if that is shorter.
     let delta = file.delta.unwrap_or_else(|| Duration::from_secs(10).min(lifetime / 10));
@@ -167,6 +193,17 @@ fn policy<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PolicyName>, D::E
     parsed(from, parse_policy)
 }
 
+fn metrics<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Outlet<SocketAddr>>, D::Error> {
+    parsed(from, parse_metrics)
+}
+
+fn events<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Outlet<PathBuf>>, D::Error> {
+    parsed(from, |text| match text {
+        "" => Err("events is empty: name a file, or write off".to_owned()),
+        text => Ok(parse_events(text.into())),
+    })
+}
+
 fn parsed<'de, D: Deserializer<'de>, T>(
     from: D,
     parse: impl Fn(&str) -> Result<T, String>,
@@ -182,6 +219,8 @@ mod tests {
     use clap::Parser;
 
     use crate::cli::{Arguments, Command};
+
+    const PACKAGED: &str = include_str!("../../../../../packaging/watch.toml");
 
     fn arguments(line: &[&str]) -> WatchArguments {
         let line = ["rampart", "watch"].iter().chain(line);
@@ -251,7 +290,7 @@ mod tests {
         let path = folder.path().join("watch.toml");
         let enough = |text: &str| {
             std::fs::write(&path, format!("enough = {text:?}\n")).unwrap();
-            combined(&arguments(&["--config", path.to_str().unwrap()])).map(|settings| settings.control.enough)
+            combined(&arguments(&["--config", path.to_str().unwrap()])).map(|all| all.settings.control.enough)
         };
         assert_eq!(enough("all").unwrap(), None);
         assert_eq!(enough("1GiB").unwrap(), Some(262_144));
@@ -264,11 +303,48 @@ mod tests {
         let path = folder.path().join("watch.toml");
         std::fs::write(&path, "lifetime = \"10m\"\nmax-cores = 3\nmax-share = \"20%\"\n").unwrap();
         let path = path.to_str().unwrap();
-        let combined_settings = combined(&arguments(&["--config", path, "--max-cores", "2"])).unwrap();
+        let combined_settings = combined(&arguments(&["--config", path, "--max-cores", "2"])).unwrap().settings;
         assert_eq!(combined_settings.control.lifetime.lifetime(), Duration::from_secs(600));
         assert_eq!(combined_settings.control.limits.max_cores, 2);
         assert_eq!((combined_settings.shares.maximum.get(), combined_settings.policy), (0.2, PolicyName::Adaptive));
-        assert!(matches!(settings(&arguments(&["--config", path]), 2), Err(Error::MoreCores(3, 2))));
+        assert!(matches!(configuration(&arguments(&["--config", path]), 2), Err(Error::MoreCores(3, 2))));
+    }
+
+    #[test]
+    fn metrics_and_events_go_where_the_file_says_unless_a_flag_says_otherwise() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("watch.toml");
+        std::fs::write(&path, "metrics = \"[::1]:9437\"\nevents = \"log/events\"\n").unwrap();
+        let outlets = |flags: &[&str]| {
+            let all = combined(&arguments(&[&["--config", path.to_str().unwrap()], flags].concat())).unwrap();
+            (all.metrics.map(|address| address.to_string()), all.events)
+        };
+        let (metrics, events) = (Some("[::1]:9437".to_owned()), Some(PathBuf::from("log/events")));
+        assert_eq!(outlets(&[]), (metrics.clone(), events.clone()));
+        assert_eq!(outlets(&["--events", "off"]), (metrics, None));
+        assert_eq!(outlets(&["--metrics", "off"]), (None, events.clone()));
+        assert_eq!(outlets(&["--metrics", "127.0.0.1:1"]), (Some("127.0.0.1:1".to_owned()), events));
+        assert_eq!(outlets(&["--events", "./off"]).1, Some(PathBuf::from("./off")), "a file of that name");
+        std::fs::write(&path, "metrics = \"off\"\nevents = \"off\"\n").unwrap();
+        assert_eq!(outlets(&[]), (None, None));
+        assert_eq!(outlets(&["--metrics", "127.0.0.1:1"]).0, Some("127.0.0.1:1".to_owned()));
+    }
+
+    /// The unit gives no flag but the file's name, so that the file alone says what is served.
+    #[test]
+    fn the_packaged_unit_serves_metrics_and_logs_events_by_its_configuration() {
+        let unit = include_str!("../../../../../packaging/rampart.service");
+        let path = "/etc/rampart/watch.toml";
+        assert!(unit.lines().any(|line| line == format!("ExecStart=/usr/bin/rampart watch --config {path}")), "{unit}");
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("watch.toml");
+        std::fs::write(&copy, PACKAGED).unwrap();
+        let packaged = combined(&arguments(&["--config", copy.to_str().unwrap()])).unwrap();
+        let defaults = combined(&arguments(&[])).unwrap();
+        assert_eq!(packaged.settings, defaults.settings, "all else are defaults");
+        assert_eq!(packaged.metrics, Some("127.0.0.1:9437".parse().unwrap()));
+        assert_eq!(packaged.events, Some(PathBuf::from("/var/log/rampart/events.jsonl")));
+        assert!(unit.contains("\nLogsDirectory=rampart\n"), "the folder of the events is the unit's");
     }
 
     #[test]
@@ -279,6 +355,10 @@ mod tests {
             ("\n\nmax-share = \"200%\"\n", 3, "0.1% to 100%"),
             ("policy = \"on-demand\"\n", 1, "give another policy"),
             ("min-fidelity = 0\n", 1, "fidelity"),
+            ("\nmetrics = \"0.0.0.0:9437\"\n", 2, "reached from elsewhere"),
+            ("metrics = 9437\n", 1, "expected a string"),
+            ("metrics = \"9437\"\n", 1, "write 127.0.0.1:9437, or off"),
+            ("events = \"\"\n", 1, "name a file"),
             ("alpha = \n", 1, ""),
         ] {
             let error = parse(text).unwrap_err();
@@ -295,6 +375,6 @@ mod tests {
         ));
         assert!(matches!(combined(&arguments(&["--max-cores", "0"])), Err(Error::Settings(_))));
         let short = combined(&arguments(&["--lifetime", "10s"])).unwrap();
-        assert_eq!(short.control.lifetime.delta(), Duration::from_secs(1));
+        assert_eq!(short.settings.control.lifetime.delta(), Duration::from_secs(1));
     }
 }

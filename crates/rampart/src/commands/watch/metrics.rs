@@ -1,28 +1,28 @@
 //! Metrics for Prometheus, on this machine only; `docs/metrics.md` lists them.
 //!
 //! A scrape is answered from the last reported state, so that it is consistent and costs the daemon nothing. The
-//! pools of memory blocks are read at each scrape, by the thread that serves it.
+//! pools of memory blocks and the usage of the process are read at each scrape, by the thread that serves it.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::{Registry, Unit};
 use rampart_diagnostic::daemon::DaemonState;
+use rampart_linux::{ProcessUsage, Roots};
 use rampart_memory::FRAME_BYTES;
 use tiny_http::{Header, Method, Request, Response, Server};
 
+use super::exposition::Exposition;
 use super::pool_metrics::PoolsShown;
-
-/// The content type of the answer (OpenMetrics 1.0, 6.1).
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use super::process_metrics;
 
 /// A server of metrics, which stops when it is dropped.
 pub struct Metrics {
+    asked: SocketAddr,
     latest: Arc<Mutex<Option<DaemonState>>>,
     server: Arc<Server>,
     thread: Option<JoinHandle<()>>,
@@ -41,12 +41,23 @@ impl Metrics {
             let (server, latest) = (Arc::clone(&server), Arc::clone(&latest));
             move || server.incoming_requests().for_each(|request| answer(request, &latest))
         });
-        Ok(Self { latest, server, thread: Some(thread) })
+        Ok(Self { asked: address, latest, server, thread: Some(thread) })
     }
 
     /// Serves this state from now on.
     pub fn set(&self, state: &DaemonState) {
         *self.latest.lock().expect("no reader panicked") = Some(state.clone());
+    }
+
+    /// The address for which it was asked.
+    pub const fn asked(&self) -> SocketAddr {
+        self.asked
+    }
+
+    /// Serves what another server has served last.
+    pub fn continue_from(&self, other: &Self) {
+        let state = other.latest.lock().expect("no reader panicked").clone();
+        *self.latest.lock().expect("no reader panicked") = state;
     }
 
     /// The address on which it listens.
@@ -70,8 +81,13 @@ fn answer(request: Request, latest: &Mutex<Option<DaemonState>>) {
     // A client that has closed the connection is ignored.
     let _closed = match (request.method(), request.url(), state) {
         (Method::Get, "/metrics", Some(state)) => {
-            let kind = Header::from_bytes("Content-Type", CONTENT_TYPE).expect("plain ASCII");
-            request.respond(Response::from_string(text(&state, &PoolsShown::read())).with_header(kind))
+            let format = Exposition::accepted(&accept(&request));
+            let kind = Header::from_bytes("Content-Type", format.content_type()).expect("plain ASCII");
+            // A proxy between must not give one client's format to another.
+            let vary = Header::from_bytes("Vary", "Accept").expect("plain ASCII");
+            let usage = ProcessUsage::read(&Roots::default()).ok();
+            let metrics = format.of(&registry(&state, &PoolsShown::read(), usage.as_ref()));
+            request.respond(Response::from_string(metrics).with_header(kind).with_header(vary))
         }
         (Method::Get, "/metrics", None) => request.respond(Response::empty(503)),
         (Method::Get, ..) => request.respond(Response::from_string("see /metrics\n").with_status_code(404)),
@@ -79,17 +95,23 @@ fn answer(request: Request, latest: &Mutex<Option<DaemonState>>) {
     };
 }
 
-/// The state in the text format of Prometheus.
-fn text(state: &DaemonState, pools: &PoolsShown) -> String {
+/// The header `Accept`; several are one list.
+fn accept(request: &Request) -> String {
+    let headers = request.headers().iter().filter(|header| header.field.equiv("Accept"));
+    headers.map(|header| header.value.as_str()).collect::<Vec<_>>().join(",")
+}
+
+/// All metrics.
+fn registry(state: &DaemonState, pools: &PoolsShown, usage: Option<&ProcessUsage>) -> Registry {
     let mut registry = Registry::default();
     let watch = registry.sub_registry_with_prefix("rampart_watch");
     frames(watch, state);
     gauges(watch, state);
     counters(watch, state);
     pools.register(registry.sub_registry_with_prefix("rampart_pools"));
-    let mut text = String::new();
-    encode(&mut text, &registry).expect("a string takes everything");
-    text
+    process_metrics::register_build(&mut registry);
+    process_metrics::register(&mut registry, usage);
+    registry
 }
 
 fn frames(registry: &mut Registry, state: &DaemonState) {
@@ -120,7 +142,9 @@ fn gauges(registry: &mut Registry, state: &DaemonState) {
     };
     unit("test_lifetime", "How long a test stays good", Unit::Seconds, state.lifetime_seconds);
     unit("claimed", "Memory claimed for testing now", Unit::Bytes, bytes(state.claimed));
-    unit("own", "Memory that the daemon itself uses", Unit::Bytes, bytes(state.own.unwrap_or_default()));
+    if let Some(own) = state.own {
+        unit("own", "Memory that the daemon uses beyond what it tests", Unit::Bytes, bytes(own));
+    }
     let ratio = || Unit::Other("ratio".to_owned());
     unit("cpu", "Share of all CPU time in which testers ran", ratio(), state.cost.cpu);
     unit(
@@ -174,8 +198,13 @@ mod tests {
     use crate::inputs::daemon::tests::state;
 
     fn get(address: SocketAddr, line: &str) -> String {
+        ask(address, line, "")
+    }
+
+    /// With these headers, each with its end of line.
+    fn ask(address: SocketAddr, line: &str, headers: &str) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
-        write!(stream, "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        write!(stream, "{line} HTTP/1.1\r\nHost: localhost\r\n{headers}Connection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
@@ -195,16 +224,80 @@ mod tests {
     }
 
     #[test]
+    fn the_answer_is_text_unless_openmetrics_is_asked_for() {
+        let metrics = Metrics::serve("127.0.0.1:0".parse().unwrap()).unwrap();
+        metrics.set(&state(1, Timestamp::from_micros(5)));
+        let text = get(metrics.address(), "GET /metrics");
+        assert!(text.contains("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"), "{text}");
+        assert!(text.contains("# TYPE rampart_watch_sweeps_total counter\n") && !text.contains("# EOF"), "{text}");
+        assert!(text.contains("\nprocess_open_fds ") && text.contains("\nrampart_build_info{version="), "{text}");
+        let headers = "Accept: text/plain;q=0.5\r\naccept: application/openmetrics-text;version=1.0.0\r\n";
+        let open = ask(metrics.address(), "GET /metrics", headers);
+        assert!(
+            open.contains("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"),
+            "{open}"
+        );
+        assert!(open.contains("# TYPE rampart_watch_sweeps counter\n") && open.ends_with("# EOF\n"), "{open}");
+    }
+
+    #[test]
+    fn another_server_goes_on_with_the_latest_state() {
+        let old = Metrics::serve("127.0.0.1:0".parse().unwrap()).unwrap();
+        old.set(&state(1, Timestamp::from_micros(5)));
+        let new = Metrics::serve("127.0.0.1:0".parse().unwrap()).unwrap();
+        new.continue_from(&old);
+        drop(old);
+        assert!(get(new.address(), "GET /metrics").starts_with("HTTP/1.1 200"));
+    }
+
+    /// All metrics that there can be.
+    fn all() -> Registry {
+        let state =
+            DaemonState { own: Some(rampart_memory::Bytes::from_mib(18)), ..state(1, Timestamp::from_micros(5)) };
+        registry(&state, &super::super::pool_metrics::tests::shown(), Some(&process_metrics::tests::usage()))
+    }
+
+    /// The name of a sample; `None` for comments.
+    fn sampled(line: &str) -> Option<&str> {
+        if line.starts_with('#') { None } else { line.split([' ', '{']).next() }
+    }
+
+    #[test]
+    fn each_metric_has_one_help_and_one_type_before_its_samples() {
+        for (format, suffixes) in [(Exposition::Text, &[""][..]), (Exposition::OpenMetrics, &["", "_total", "_info"])] {
+            let text = format.of(&all());
+            let mut described = Vec::new();
+            let lines: Vec<&str> = text.lines().collect();
+            for pair in lines.windows(2) {
+                let help = pair[0].strip_prefix("# HELP ").and_then(|rest| rest.split_once(' '));
+                let Some((name, help)) = help else { continue };
+                assert!(help.len() > 8 && pair[1].starts_with(&format!("# TYPE {name} ")), "{pair:?}");
+                assert!(!described.contains(&name), "{name} has two");
+                described.push(name);
+            }
+            let mut samples = lines.iter().filter_map(|line| sampled(line)).peekable();
+            assert!(samples.peek().is_some());
+            for sample in samples {
+                let names = suffixes.iter().filter_map(|suffix| sample.strip_suffix(suffix));
+                assert_eq!(names.filter(|name| described.contains(name)).count(), 1, "{sample} in {format:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn memory_of_its_own_that_is_not_known_is_not_served_as_none() {
+        let unknown = registry(&state(1, Timestamp::from_micros(5)), &PoolsShown::default(), None);
+        assert!(!Exposition::Text.of(&unknown).contains("own_bytes"));
+    }
+
+    #[test]
     fn the_documentation_names_every_metric_and_no_other() {
         let documented: Vec<&str> = include_str!("../../../../../docs/metrics.md")
             .lines()
             .filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next())
             .collect();
-        let text = text(&state(1, Timestamp::from_micros(5)), &super::super::pool_metrics::tests::shown());
-        let served: Vec<&str> = text
-            .lines()
-            .filter_map(|line| line.split([' ', '{']).next().filter(|name| name.starts_with("rampart_")))
-            .collect();
+        let text = Exposition::Text.of(&all());
+        let served: Vec<&str> = text.lines().filter_map(sampled).collect();
         for name in &served {
             assert!(documented.contains(name), "{name} is not documented");
         }

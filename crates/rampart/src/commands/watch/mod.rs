@@ -2,16 +2,17 @@
 
 pub mod arguments;
 mod config;
+mod exposition;
 mod metrics;
 mod observer;
 mod pool_metrics;
+mod process_metrics;
 
 use std::path::PathBuf;
 
 use rampart_diagnostic::daemon::{self as diagnostic, DaemonSettings, WatchRequest};
 
 use self::arguments::WatchArguments;
-use self::metrics::Metrics;
 use self::observer::WatchObserver;
 use crate::error::Error;
 use crate::inputs::daemon::{self, DaemonLiveness, StateFile};
@@ -25,21 +26,16 @@ use crate::process::signals::{reload_flag, stop_flag};
 pub fn run(arguments: &WatchArguments, path: Option<PathBuf>, verbosity: Verbosity) -> Result<u8, Error> {
     let machine = machine_beside_pools();
     let cpus = u32::try_from(machine.cpus().len()).unwrap_or(u32::MAX);
-    let settings = config::settings(arguments, cpus)?;
+    let configuration = config::configuration(arguments, cpus)?;
     let store = store::open(path, machine.clock.now())?;
     let state_path = daemon::path(store.path());
     if let DaemonLiveness::Running(other) = daemon::beside(store.path()) {
         return Err(Error::Watched(other.pid));
     }
     let state_file = StateFile::create(&state_path).map_err(|error| Error::State(state_path, error))?;
-    let metrics = match arguments.metrics {
-        Some(address) => Some(Metrics::serve(address).map_err(|error| Error::Metrics(address, error))?),
-        None => None,
-    };
     let (stop, reload) = (stop_flag()?, reload_flag()?);
-    let observer = WatchObserver::new(arguments, verbosity, cpus, reload, state_file, metrics)
-        .map_err(|error| Error::Events(arguments.events.clone().unwrap_or_default(), error))?;
-    let summary = diagnostic::run(&request(arguments, settings), &machine, store, &stop, &observer);
+    let observer = WatchObserver::new(arguments, verbosity, cpus, reload, state_file, &configuration)?;
+    let summary = diagnostic::run(&request(arguments, configuration.settings), &machine, store, &stop, &observer);
     observer.end();
     drop(observer);
     let summary = summary?;

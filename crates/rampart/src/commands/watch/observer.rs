@@ -2,9 +2,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rampart_diagnostic::daemon::{DaemonEvent, DaemonSettings, DaemonState, EVENT_SCHEMA, EventRecord, Observer};
@@ -13,8 +14,9 @@ use rampart_diagnostic::{TestObserver, TestProgress};
 use rampart_memory::{Clock, Timestamp};
 
 use super::arguments::WatchArguments;
-use super::config;
+use super::config::{self, Configuration};
 use super::metrics::Metrics;
+use crate::error::Error;
 use crate::inputs::daemon::StateFile;
 use crate::output::verbosity::{LiveFindings, Verbosity};
 use crate::output::{colour, daemon as daemon_text, progress};
@@ -27,12 +29,16 @@ pub struct WatchObserver<'a> {
     bar: ProgressBar,
     verbosity: Verbosity,
     findings: LiveFindings,
-    /// `None` without `--events`.
-    events: Option<Mutex<EventLog>>,
     state_file: StateFile,
-    metrics: Option<Metrics>,
+    outlets: Mutex<Outlets>,
     /// Whether the last write of the state file failed.
     write_failed: AtomicBool,
+}
+
+/// Where events and metrics go, as the configuration says; another one may say otherwise.
+struct Outlets {
+    events: Option<EventLog>,
+    metrics: Option<Metrics>,
 }
 
 /// The event log; events that could not be written are counted.
@@ -45,24 +51,27 @@ impl<'a> WatchObserver<'a> {
     /// An observer of a daemon that may use so many `cpus`. `reload` is set when the configuration is to be read again.
     ///
     /// # Errors
-    /// If the event log cannot be opened.
+    /// If the event log cannot be opened, or metrics cannot be served.
     pub fn new(
         arguments: &'a WatchArguments,
         verbosity: Verbosity,
         cpus: u32,
         reload: Arc<AtomicBool>,
         state_file: StateFile,
-        metrics: Option<Metrics>,
-    ) -> io::Result<Self> {
+        configuration: &Configuration,
+    ) -> Result<Self, Error> {
         let bar = ProgressBar::new_spinner();
         if !progress::is_shown() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a fixed template"));
-        let events = arguments.events.as_deref().map(open).transpose()?;
+        let outlets = Mutex::new(Outlets {
+            metrics: configuration.metrics.map(serve).transpose()?,
+            events: configuration.events.as_deref().map(open).transpose()?,
+        });
         let write_failed = AtomicBool::new(false);
         let findings = LiveFindings::new(verbosity);
-        Ok(Self { arguments, verbosity, findings, cpus, reload, bar, events, state_file, metrics, write_failed })
+        Ok(Self { arguments, verbosity, findings, cpus, reload, bar, state_file, outlets, write_failed })
     }
 
     /// Removes the progress line.
@@ -71,9 +80,44 @@ impl<'a> WatchObserver<'a> {
     }
 }
 
-fn open(path: &Path) -> io::Result<Mutex<EventLog>> {
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
-    Ok(Mutex::new(EventLog { file, lost: 0 }))
+impl WatchObserver<'_> {
+    fn outlets(&self) -> MutexGuard<'_, Outlets> {
+        self.outlets.lock().expect("no writer panicked")
+    }
+
+    /// Reads the configuration again, and sends events and metrics where it says. After an error all is as before.
+    fn read_again(&self) -> Result<DaemonSettings, Error> {
+        let Configuration { settings, metrics, events } = config::configuration(self.arguments, self.cpus)?;
+        self.outlets().change(metrics, events.as_deref())?;
+        Ok(settings)
+    }
+}
+
+impl Outlets {
+    /// Opens what is new before it closes anything. The event log is opened anew even under the same name: another file
+    /// may have it by now.
+    fn change(&mut self, metrics: Option<SocketAddr>, events: Option<&Path>) -> Result<(), Error> {
+        let is_served = metrics.is_some() && metrics == self.metrics.as_ref().map(Metrics::asked);
+        let served = metrics.filter(|_| !is_served).map(serve).transpose()?;
+        self.events = events.map(open).transpose()?;
+        if !is_served {
+            if let (Some(new), Some(old)) = (&served, &self.metrics) {
+                new.continue_from(old);
+            }
+            self.metrics = served;
+        }
+        Ok(())
+    }
+}
+
+fn serve(address: SocketAddr) -> Result<Metrics, Error> {
+    Metrics::serve(address).map_err(|error| Error::Metrics(address, error))
+}
+
+fn open(path: &Path) -> Result<EventLog, Error> {
+    let opened: io::Result<File> = OpenOptions::new().create(true).append(true).open(path);
+    let file = opened.map_err(|error| Error::Events(path.to_owned(), error))?;
+    Ok(EventLog { file, lost: 0 })
 }
 
 impl EventLog {
@@ -124,8 +168,8 @@ impl TestObserver for WatchObserver<'_> {
 
 impl Observer for WatchObserver<'_> {
     fn happened(&self, at: Timestamp, event: &DaemonEvent) {
-        if let Some(events) = &self.events {
-            events.lock().expect("no writer panicked").write(at, event);
+        if let Some(events) = &mut self.outlets().events {
+            events.write(at, event);
         }
     }
 
@@ -137,7 +181,7 @@ impl Observer for WatchObserver<'_> {
         if let (Err(error), false) = (written, had_failed) {
             self.warned(&format!("the state for `rampart status` cannot be written ({error}): free some space"));
         }
-        if let Some(metrics) = &self.metrics {
+        if let Some(metrics) = &self.outlets().metrics {
             metrics.set(state);
         }
     }
@@ -146,7 +190,7 @@ impl Observer for WatchObserver<'_> {
         if !self.reload.swap(false, Ordering::Relaxed) {
             return None;
         }
-        match config::settings(self.arguments, self.cpus) {
+        match self.read_again() {
             Ok(settings) => Some(settings),
             Err(error) => {
                 let why = error.to_string();
