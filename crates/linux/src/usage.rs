@@ -143,7 +143,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let fake = Roots::new(folder.path(), folder.path());
         fs::create_dir_all(fake.proc("self/fd")).unwrap();
-        ["0", "1", "2", "3"].map(|name| fs::write(fake.proc("self/fd").join(name), "").unwrap());
+        ["0", "1", "2", "3"].iter().for_each(|name| fs::write(fake.proc("self/fd").join(name), "").unwrap());
         assert_eq!(open_files(&fake).unwrap(), 3, "one of the four lists them");
     }
 
