@@ -1,6 +1,6 @@
 //! One row of the list: a numbered table or figure of a work, and what Rampart has of it.
 //!
-//! A row is written as a sentence: `figure("15", "…").by(&["rampart simulate figure15"]).see(&["docs/experiments.md"])`.
+//! A row reads as a sentence: `figure("15", "…").by(&["rampart simulate figure15"]).see(&["docs/experiments.md"])`.
 
 use serde::Serialize;
 

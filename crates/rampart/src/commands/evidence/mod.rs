@@ -1,7 +1,7 @@
 //! `rampart evidence`: lists every table and figure of the five works with the command that regenerates it.
 //!
 //! **Problem.** Nobody can tell from a tree of benches, experiments and documents which results of the works were
-//! repeated, and which were left out. **Idea.** A list has a row for each numbered table and figure; tests hold the list
+//! repeated, and which were left out. **Idea.** A list has a row for each numbered table and figure; tests hold it
 //! complete, and each command in it valid. **Why this way.** What is missing is as easy to find as what is there.
 
 pub mod arguments;
