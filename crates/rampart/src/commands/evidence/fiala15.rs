@@ -16,7 +16,8 @@ const SMALLER: &str =
 
 const SPREAD: &[&str] = &["docs/redmpi.md#how-an-error-spreads"];
 
-const STEPS: &str = "each step of the program must call MPI_Pcontrol";
+const STEPS: &str =
+    "each step of the program must call MPI_Pcontrol; the document has the numbers of such jobs, not the drawings";
 
 /// The mini-checkpoints and the MPI of chapter 5.
 const NO_MINI_CKPTS: &str = "mini-ckpts is not written";
@@ -66,7 +67,7 @@ pub const FIGURES: &[Exhibit] = &[
         .by(&["rampart mpirun -n 64 --replicas 2 --inject flip:send:at=100,rank=5,replica=1 --propagation mg.html -- \
              ./mg.S.x"])
         .see(SPREAD)
-        .note("each step of the program must call MPI_Pcontrol; only some flips spread, by their message (at=)"),
+        .note("each step of the program must call MPI_Pcontrol; only flips in some messages (at=) spread"),
     figure("3.15", "NPB CG: corrupt messages and tainted ranks, by step")
         .by(&["rampart mpirun -n 64 --replicas 2 --inject flip:send:step=3,rank=5,replica=1 --propagation cg.html -- \
              ./cg.S.x"])
