@@ -149,9 +149,11 @@ fn own_kib(process: u32) -> u64 {
     own
 }
 
-/// While claims of 32 MiB come in, and between them.
+/// While claims of 32 MiB come in, and between them. What is served is a moment older than what the kernel counts, and a
+/// claim may come in between: that makes few of the moments differ, and none by more than a claim.
 #[test]
 fn own_bytes_are_those_that_the_kernel_counts_outside_of_claimed_memory() {
+    const MOMENTS: usize = 20;
     let rampart = Rampart::new();
     let address = free_address();
     let at = address.to_string();
@@ -162,19 +164,19 @@ fn own_bytes_are_those_that_the_kernel_counts_outside_of_claimed_memory() {
         &[&["watch", "--for", "5m", "--lifetime", "3m", "--metrics", &at][..], &shares].concat(),
     );
     lifetime_at(address, 180.0);
-    let mut claims = 0;
-    for _ in 0..20 {
+    let (mut claims, mut apart) = (0, Vec::new());
+    for _ in 0..MOMENTS {
         thread::sleep(Duration::from_millis(500));
         let answer = scraped(address, "").expect("it is served");
         let own = value(&answer, "rampart_watch_own_bytes").expect("the kernel tells it") / 1024.0;
-        let counted = own_kib(child.id());
-        let most_apart = 4096.0;
         #[expect(clippy::cast_precision_loss, reason = "kibibytes of a process")]
-        let apart = (own - counted as f64).abs();
-        assert!(apart < most_apart, "{own} KiB are served, and {counted} KiB are counted");
+        apart.push((own - own_kib(child.id()) as f64).abs() / 1024.0);
         claims += usize::from(value(&answer, "rampart_watch_claimed_bytes") > Some(0.0));
     }
     assert!(claims > 0, "memory was claimed meanwhile");
+    apart.sort_by(f64::total_cmp);
+    let (most, worst) = (apart[MOMENTS * 3 / 4], apart[MOMENTS - 1]);
+    assert!(most < 4.0 && worst < 32.0, "MiB between what is served and what is counted: {apart:?}");
     signal(&child, "TERM");
     let output = end(child);
     assert!([Some(0), Some(2)].contains(&output.code), "{output:?}");
