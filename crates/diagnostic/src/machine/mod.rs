@@ -266,3 +266,23 @@ pub enum KernelErrors {
     /// The kernel keeps no counts here; the text says why.
     Absent(String),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 64 MiB that the allocator maps anew, one page is written: it is there, with its neighbours if the page is huge.
+    #[test]
+    fn only_pages_that_were_touched_are_in_use() {
+        let mut memory = vec![0_u8; 64 << 20];
+        memory[32 << 20] = 1;
+        let start = (memory.as_ptr().addr() as u64).next_multiple_of(FRAME_BYTES);
+        let (machine, bytes) = (MachineUnderTest::this(), Bytes::from_mib(63));
+        let in_use = machine.in_use(start, bytes).get();
+        match machine.pagemap {
+            Some(_) => assert!((FRAME_BYTES..=4 << 20).contains(&in_use), "{in_use}"),
+            None => assert_eq!(in_use, bytes.get(), "all that may be in use"),
+        }
+        drop(memory);
+    }
+}
