@@ -149,7 +149,7 @@ fn own_kib(process: u32) -> u64 {
     own
 }
 
-/// While claims of 32 MiB come in, and between them. What is served is a moment older than what the kernel counts, and a
+/// While claims of 32 MiB come in, and between them. What is served is a moment older than what the kernel counts; a
 /// claim may come in between: that makes few of the moments differ, and none by more than a claim.
 #[test]
 fn own_bytes_are_those_that_the_kernel_counts_outside_of_claimed_memory() {

@@ -271,7 +271,7 @@ pub enum KernelErrors {
 mod tests {
     use super::*;
 
-    /// Of 64 MiB that the allocator maps anew, one page is written: it is there, with its neighbours if the page is huge.
+    /// Of 64 MiB that the allocator maps anew, one page is written: it is there, with others if the page is huge.
     #[test]
     fn only_pages_that_were_touched_are_in_use() {
         let mut memory = vec![0_u8; 64 << 20];
