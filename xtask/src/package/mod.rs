@@ -38,7 +38,8 @@ pub fn make(tree: &Path, revision: Option<&str>) -> Result<(), Error> {
     let version = output(Command::new(&binary).arg("--version"))?;
     let version = version.trim().trim_start_matches("rampart ").to_owned() + revision.unwrap_or_default();
     describe(tree, &staged, &version)?;
-    run(Command::new("dpkg-buildpackage").current_dir(&staged).args(["-b", "-us", "-uc"]))?;
+    // `-d`: nothing is compiled any more, so no compiler is asked for.
+    run(Command::new("dpkg-buildpackage").current_dir(&staged).args(["-b", "-d", "-us", "-uc"]))?;
     let architecture = output(Command::new("dpkg").arg("--print-architecture"))?;
     println!("package: {}", target.join(format!("package/rampart_{version}_{}.deb", architecture.trim())).display());
     Ok(())
