@@ -24,7 +24,7 @@ apt-get install -y -qq -o Dpkg::Options::=--force-confold "$second"
 [ "$(dpkg-query --show --showformat='${Version}' rampart)" = "$version" ]
 grep 'Of this machine' /etc/rampart/watch.toml
 apt-get remove -y -qq rampart
-! command -v rampart
+[ ! -e /usr/bin/rampart ]
 [ -e /etc/rampart/watch.toml ]
 apt-get purge -y -qq rampart
 [ ! -e /etc/rampart ] && [ ! -e /var/cache/rampart ] && [ ! -e /var/log/rampart ]
