@@ -79,7 +79,7 @@ fn has(rampart: &Rampart, row: &Row) -> bool {
         let version = Command::new("mpirun").arg("--version").output().expect("it is installed");
         String::from_utf8_lossy(&version.stdout).contains("Open")
     };
-    // What is not installed is told where it is looked for.
+    // `installed` itself records the skip of a program that is absent.
     let told = |is_there: bool, feature: Feature| {
         if !is_there {
             skip(feature, format!("{} needs {}", row.file, row.needs));

@@ -11,6 +11,7 @@
 
 mod bare;
 mod error;
+mod files;
 mod freestanding;
 mod fuzz;
 mod mutants;

@@ -5,10 +5,10 @@
 //! the changed program does the same; [`EQUIVALENT`] lists these, each with the reason. **Why rooms.** All of the tree
 //! would take days; what only wires or shows is held by end-to-end tests.
 
-use std::fs;
 use std::path::Path;
 
 use crate::error::Error;
+use crate::files;
 use crate::process::{cargo, run_to_one_of};
 
 /// Mutations that change nothing: `FILE: MUTATION -- REASON` in each line.
@@ -49,8 +49,8 @@ pub fn list() {
 /// Mutates one room, and fails if a mutation survives that is not listed as equivalent.
 pub fn run_room(root: &Path, name: &str) -> Result<(), Error> {
     let room = ROOMS.iter().find(|room| room.name == name).ok_or_else(|| Error::NoRoom(name.to_owned()))?;
-    let output = root.join("target/mutants").join(name);
-    fs::create_dir_all(&output).map_err(|cause| Error::Write { path: output.clone(), cause })?;
+    let output = files::target(root).join("mutants").join(name);
+    files::make(&output)?;
     let mut mutants = cargo(root);
     mutants.args(["mutants", "--package", room.package, "--no-shuffle", "--baseline", "skip", "--timeout", "300"]);
     for files in room.files {
@@ -58,12 +58,8 @@ pub fn run_room(root: &Path, name: &str) -> Result<(), Error> {
     }
     mutants.arg("--output").arg(&output);
     run_to_one_of(&mut mutants, &COMPLETE)?;
-    let read = |name: &str| {
-        let path = output.join("mutants.out").join(name);
-        fs::read_to_string(&path).map_err(|cause| Error::Read { path, cause })
-    };
-    let path = root.join(EQUIVALENT);
-    let accepted = fs::read_to_string(&path).map_err(|cause| Error::Read { path, cause })?;
+    let read = |name: &str| files::read(&output.join("mutants.out").join(name));
+    let accepted = files::read(&root.join(EQUIVALENT))?;
     let (caught, missed) =
         (read("caught.txt")?.lines().count() + read("timeout.txt")?.lines().count(), read("missed.txt")?);
     let left = unexplained(&missed, &accepted);

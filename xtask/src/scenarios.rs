@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use rampart_skips::{Feature, VARIABLE, has_program};
 
 use crate::error::Error;
+use crate::files::target;
 use crate::process::{cargo, run, run_read};
-use crate::skips::{Skips, target};
+use crate::skips::Skips;
 use crate::tally::{Tally, skipped_check};
 
 /// The packages that a scenario needs: the product, and the program that makes a guest's RAM bad.

@@ -7,6 +7,7 @@ use std::{env, fs};
 use rampart_skips::{Feature, Skip};
 
 use crate::error::Error;
+use crate::files;
 use crate::tally::Tally;
 
 /// The features that the machine of CI must have, one a line.
@@ -23,7 +24,7 @@ impl Skips {
     pub fn begin(root: &Path) -> Result<Self, Error> {
         let is_ci = env::var_os("CI").is_some_and(|value| value == "true");
         let required = if is_ci { required(root)? } else { BTreeSet::new() };
-        Self::begin_with(target(root).join("skips.tsv"), required)
+        Self::begin_with(files::target(root).join("skips.tsv"), required)
     }
 
     fn begin_with(file: PathBuf, required: BTreeSet<Feature>) -> Result<Self, Error> {
@@ -63,14 +64,8 @@ impl Skips {
     }
 
     fn account(&self) -> Result<(Vec<String>, Tally), Error> {
-        let text = fs::read_to_string(&self.file).map_err(|cause| Error::Read { path: self.file.clone(), cause })?;
-        Ok(account(&text, &self.required))
+        Ok(account(&files::read(&self.file)?, &self.required))
     }
-}
-
-/// The folder of what is built.
-pub fn target(root: &Path) -> PathBuf {
-    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder))
 }
 
 /// What a file of skips says, by feature, and the counts. A test that skips several parts for one reason counts once.
@@ -102,9 +97,7 @@ fn account(text: &str, required: &BTreeSet<Feature>) -> (Vec<String>, Tally) {
 
 /// The features that the machine of CI must have.
 fn required(root: &Path) -> Result<BTreeSet<Feature>, Error> {
-    let path = root.join(REQUIRED);
-    let text = fs::read_to_string(&path).map_err(|cause| Error::Read { path, cause })?;
-    listed(&text)
+    listed(&files::read(&root.join(REQUIRED))?)
 }
 
 fn listed(text: &str) -> Result<BTreeSet<Feature>, Error> {

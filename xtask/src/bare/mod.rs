@@ -12,13 +12,12 @@
 mod machine;
 mod readme;
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
 use crate::error::Error;
+use crate::files::{make, remove, target, write};
 use crate::process::{output, run};
 use readme::Start;
 
@@ -75,10 +74,10 @@ struct Bare {
 impl Bare {
     /// Makes a root to copy others from, with the tree of the last commit.
     fn make(tree: &Path) -> Result<Self, Error> {
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| tree.join("target"), |path| tree.join(path));
+        let target = target(tree);
         let folder = target.join("bare");
         remove(&folder)?;
-        fs::create_dir_all(&folder).map_err(|cause| Error::Write { path: folder.clone(), cause })?;
+        make(&folder)?;
         let toolchain = output(Command::new("rustc").args(["--print", "sysroot"]).current_dir(tree))?.trim().to_owned();
         let bare = Self { folder, toolchain };
         write(&bare.folder.join(ENTER), include_str!("enter.sh"))?;
@@ -86,7 +85,7 @@ impl Bare {
         let archive = bare.folder.join("tree.tar");
         run(Command::new("git").current_dir(tree).args(["archive", "HEAD", "--output"]).arg(&archive))?;
         let inside = bare.root("base").join(&TREE[1..]);
-        fs::create_dir_all(&inside).map_err(|cause| Error::Write { path: inside.clone(), cause })?;
+        make(&inside)?;
         run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&inside))?;
         Ok(bare)
     }
@@ -101,7 +100,7 @@ impl Bare {
         let mirror = machine::mirror(&archives, SUITE).ok_or(Error::NoArchive(SUITE))?;
         let root = self.root("base");
         let packages = target.join("debootstrap");
-        fs::create_dir_all(&packages).map_err(|cause| Error::Write { path: packages.clone(), cause })?;
+        make(&packages)?;
         let mut debootstrap = Command::new("unshare");
         debootstrap.args(["--mount", "--propagation", "private", "debootstrap", "--variant=minbase"]);
         run(debootstrap.arg("--cache-dir").arg(&packages).arg(SUITE).arg(&root).arg(mirror))?;
@@ -153,24 +152,12 @@ impl Drop for Bare {
     }
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Error> {
-    fs::write(path, text).map_err(|cause| Error::Write { path: path.to_owned(), cause })
-}
-
-/// Removes a folder with its content, if it exists.
-fn remove(folder: &Path) -> Result<(), Error> {
-    match fs::remove_dir_all(folder) {
-        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(Error::Write { path: folder.to_owned(), cause }),
-        _ => Ok(()),
-    }
-}
-
 /// Copies a file, or a folder of files.
 fn copy_if_there(from: &Path, to: &Path) -> Result<(), Error> {
     if !from.exists() {
         return Ok(());
     }
     let folder = to.parent().expect("it is in a folder");
-    fs::create_dir_all(folder).map_err(|cause| Error::Write { path: folder.to_owned(), cause })?;
+    make(folder)?;
     run(Command::new("cp").arg("-RTL").arg(from).arg(to))
 }

@@ -7,11 +7,11 @@
 
 mod notices;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::error::Error;
+use crate::files::{self, copy, read, remove, target, write};
 use crate::process::{cargo, output, run};
 
 /// What debhelper does not change.
@@ -28,11 +28,9 @@ const COMPLETIONS: [(&str, &str); 3] = [("bash", "rampart"), ("zsh", "_rampart")
 /// Makes the package. `revision` follows the version, as in `0.1.0+1`: an upgrade for tests.
 pub fn make(tree: &Path, revision: Option<&str>) -> Result<(), Error> {
     run(cargo(tree).args(["build", "--release", "--package", "rampart-cli"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| tree.join("target"), |path| tree.join(path));
+    let target = target(tree);
     let staged = target.join("package/rampart");
-    if staged.exists() {
-        fs::remove_dir_all(&staged).map_err(|cause| Error::Write { path: staged.clone(), cause })?;
-    }
+    remove(&staged)?;
     let binary = target.join("release/rampart");
     stage(tree, &binary, &staged)?;
     let version = output(Command::new(&binary).arg("--version"))?;
@@ -48,8 +46,7 @@ pub fn make(tree: &Path, revision: Option<&str>) -> Result<(), Error> {
 /// Lays the binary and its files into the folder.
 fn stage(tree: &Path, binary: &Path, staged: &Path) -> Result<(), Error> {
     for folder in ["debian", "completions", "man"] {
-        let path = staged.join(folder);
-        fs::create_dir_all(&path).map_err(|cause| Error::Write { path, cause })?;
+        files::make(&staged.join(folder))?;
     }
     copy(binary, &staged.join("rampart"))?;
     copy(&tree.join("README.md"), &staged.join("README.md"))?;
@@ -100,18 +97,6 @@ fn indented(text: &str) -> String {
 fn replace(path: &Path, mark: &str, value: &str) -> Result<(), Error> {
     let text = read(path)?.replace(mark, value);
     write(path, &text)
-}
-
-fn read(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|cause| Error::Read { path: path.to_owned(), cause })
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Error> {
-    fs::write(path, text).map_err(|cause| Error::Write { path: path.to_owned(), cause })
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), Error> {
-    fs::copy(from, to).map(|_bytes| ()).map_err(|cause| Error::Write { path: PathBuf::from(to), cause })
 }
 
 #[cfg(test)]

@@ -221,6 +221,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "tally",
             "tree",
             "process",
+            "files",
             "error",
         ],
     ),
