@@ -66,8 +66,8 @@ pub fn run(_arguments: &[String]) -> Result<(), String> {
     let mut by_cores = Vec::new();
     for cores in [1, 2] {
         let cpus = allowed_cpus(cores)?;
-        println!("{cores} core(s)            {:>21}{:>21}", "flush behind", "non-temporal");
-        println!("{:<21}{}", "test, cut", "  sequential     strided".repeat(2));
+        println!("{cores} core(s)            {:>33}{:>36}{:>36}", "flush behind", "flush in groups", "non-temporal");
+        println!("{:<21}{}", "test, cut", "  sequential     strided        both".repeat(3));
         for cut in [Cut::Blocks(Bytes::from_mib(64)), Cut::Blocks(Bytes::from_mib(2)), Cut::RandomFrames] {
             for (name, notation) in TESTS {
                 let test: MarchTest = notation.parse().map_err(|error| format!("{error}"))?;
@@ -112,18 +112,27 @@ fn allowed_cpus(cores: usize) -> Result<Vec<CpuNumber>, String> {
     if cpus.len() < cores { Err(format!("this machine has no {cores} CPUs")) } else { Ok(cpus) }
 }
 
-/// Both methods, each in both address sequences; the limit is measured in turn with each.
+/// All methods, each in both address sequences; the limit is measured in turn with each.
 fn measure_row(engine: MarchEngine, cpus: &[CpuNumber], cut: Cut, test: &MarchTest) -> Vec<Cell> {
     let mut row = Vec::new();
-    for method in [Method::FlushBehind, Method::NonTemporal] {
-        for order in [AddressSequence::Sequential, AddressSequence::Strided] {
-            if matches!((cut, order), (Cut::RandomFrames, AddressSequence::Strided)) {
-                continue;
-            }
-            row.push(measure(Executor { engine, settings: MarchSettings::new(method) }, cpus, cut, test, order));
+    for method in Method::ALL {
+        let executor = Executor { engine, settings: MarchSettings::new(method) };
+        let sequential = measure(executor, cpus, cut, test, AddressSequence::Sequential);
+        if matches!(cut, Cut::RandomFrames) {
+            row.push(sequential);
+            continue;
         }
+        let strided = measure(executor, cpus, cut, test, AddressSequence::Strided);
+        let both = one_after_the_other(&sequential, &strided);
+        row.extend([sequential, strided, both]);
     }
     row
+}
+
+/// Both address sequences, as `rampart test` runs them by default.
+fn one_after_the_other(one: &Cell, other: &Cell) -> Cell {
+    let combined = |one: f64, other: f64| (one.recip() + other.recip()).recip();
+    Cell { rate: combined(one.rate, other.rate), limit: combined(one.limit, other.limit) }
 }
 
 /// All cores at once, each on its own memory.
@@ -209,10 +218,8 @@ fn print_row(name: &str, cut: Cut, row: &[Cell]) {
     };
     print!("{:<21}", format!("{name}, {cut}"));
     let shown = |cell: &Cell| format!("{:>6.2} {:>3.0} %", cell.rate / 1e9, 100.0 * cell.rate / cell.limit);
-    match row {
-        [flush, stream] => println!("{:>12}{:>12}{:>12}", shown(flush), "", shown(stream)),
-        all => println!("{}", all.iter().map(|cell| format!("{:>12}", shown(cell))).collect::<String>()),
-    }
+    let width = 12 * (9 / row.len());
+    println!("{}", row.iter().map(|cell| format!("{:<width$}", format!("{:>12}", shown(cell)))).collect::<String>());
 }
 
 /// Two cores compared with one, by the best cell of each row.

@@ -114,7 +114,11 @@ fn what_cannot_be_measured_is_refused_in_one_line() {
     let rampart = Rampart::new();
     let nothing = rampart.folder().join("nothing.csv");
     fs::write(&nothing, "cpu,start_ns,length_ns\n").unwrap();
-    let refused: [(&[&str], &str); 7] = [
+    let endless = rampart.folder().join("endless.csv");
+    let record =
+        "# threshold_ns,150\n# cpu,0,watched_ns,1000,beyond,0,beyond_took_ns,0\ncpu,start_ns,length_ns\n0,1,1500\n";
+    fs::write(&endless, record).unwrap();
+    let refused: [(&[&str], &str); 8] = [
         (&["noise", "--for", "1s", "--errors-every", "1s"], "--errors-every must be less than --for"),
         (&["noise", "--for", "1s", "--errors-every", "2s", "--dry-run"], "--errors-every must be less than --for"),
         (&["noise", "--cores", "1-0"], "such as 0-3,8"),
@@ -122,6 +126,7 @@ fn what_cannot_be_measured_is_refused_in_one_line() {
         (&["noise", "--for", "0s"], "the time is 0"),
         (&["project", "--detours", "/nowhere"], "/nowhere"),
         (&["project", "--detours", nothing.to_str().unwrap()], "line 1"),
+        (&["project", "--detours", endless.to_str().unwrap()], "1.5 times as long as they were watched for"),
     ];
     for (arguments, expected) in refused {
         let output = rampart.run(arguments);

@@ -6,8 +6,6 @@ use std::path::PathBuf;
 /// Why a chore did not succeed.
 #[derive(Debug, displaydoc::Display, thiserror::Error)]
 pub enum Error {
-    /// {0}
-    Usage(&'static str),
     /// cannot read {path}: {cause}
     Read {
         /// The file or folder.

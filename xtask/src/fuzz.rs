@@ -32,7 +32,7 @@ pub fn list(root: &Path) -> Result<(), Error> {
 }
 
 /// Runs one target for this many seconds, from its seeds and from the useful inputs of earlier runs.
-pub fn run_target(root: &Path, target: &str, seconds: &str) -> Result<(), Error> {
+pub fn run_target(root: &Path, target: &str, seconds: u64) -> Result<(), Error> {
     if !targets(&Tree::read(root)?).any(|known| known == target) {
         return Err(Error::NoFuzzTarget(target.to_owned()));
     }

@@ -4,12 +4,13 @@
 //! steps completely. **Idea.** Style is a test ([`tidy`]) and testing is one command ([`stages`]). **Why a program.**
 //! It needs only the toolchain that builds Rampart, and its rules are tested like any other code.
 //!
-//! Libraries: `toml` (manifests), `serde` and `serde_json` (what cargo says of packages), `displaydoc` and `thiserror`
-//! (errors).
+//! Libraries: `clap` (arguments), `toml` (manifests), `serde` and `serde_json` (what cargo says of packages),
+//! `displaydoc` and `thiserror` (errors).
 
 #![forbid(unsafe_code)]
 
 mod bare;
+mod chores;
 mod error;
 mod files;
 mod freestanding;
@@ -27,75 +28,51 @@ mod tree;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::Parser;
+
+use crate::chores::{Chore, CommandLine, Scenarios};
 use crate::error::Error;
 use crate::process::{cargo, run};
 
-const USAGE: &str = "usage: cargo xtask COMMAND
-
-  tidy                   hold the tree to its rules: layers, rooms, unsafe, names, map, promises, citations, …
-  tidy --write           write the parts of ARCHITECTURE.md that the rules own
-  test                   everything that must pass: format, lints, tidy, documents, tests; what is skipped is listed
-                         and counted, and is a failure where CI=true and .ci/required-features lists it
-  check                  the same without the tests
-  bare                   README's commands, and the package, on a bare Debian root; needs root and debootstrap
-  bare --first           only the first command
-  bare --package         the first command, and the package
-  package [REVISION]     a package for Debian with man pages, units and completions; needs debhelper; DEBFULLNAME
-                         and DEBEMAIL name who packs
-  bench [NAME [ARGS]]    one bench, optimized; without a name, which there are
-  mutants [ROOM]         which mutations of a room no test notices, and no list explains; needs cargo-mutants
-  fuzz [TARGET [TIME]]   one fuzz target for so many seconds (60); without a target, which there are
-  qemu [SCENARIO]        scenarios on a Linux kernel of their own (all); needs qemu-system-x86_64
-  qemu --short           those that are part of `test`, with the binaries of the tests
-  qemu --patched [NAME]  scenarios (all of the kernel module) on a kernel that is built with kernel/patches
-  qemu --table           what four testers find of faults from outside, and after how long, as a Markdown table
-  freestanding           the page allocators without std, alloc and a C library, built and run
-  proofs                 FullestBank in every schedule of few threads (loom), and in many of more (shuttle)
-  nightly                the proofs, then all scenarios on each of the two kernels, and the table";
-
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match perform(root(), &words) {
+    match perform(root(), CommandLine::parse().chore) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Error::TestsFailed) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("xtask: {error}");
-            ExitCode::from(if matches!(error, Error::Usage(_)) { 2 } else { 1 })
+            if !matches!(error, Error::TestsFailed) {
+                eprintln!("xtask: {error}");
+            }
+            ExitCode::FAILURE
         }
     }
 }
 
-fn perform(root: &Path, words: &[&str]) -> Result<(), Error> {
-    match words {
-        ["tidy"] => tidy::run(root),
-        ["tidy", "--write"] => tidy::write(root),
-        ["test"] => stages::run_all(root),
-        ["check"] => stages::run_checks(root),
-        ["bare"] => bare::try_readme(root, bare::Extent::All),
-        ["bare", "--package"] => bare::try_readme(root, bare::Extent::Package),
-        ["bare", "--first"] => bare::try_readme(root, bare::Extent::First),
-        ["package"] => package::make(root, None),
-        ["package", revision] => package::make(root, Some(revision)),
-        ["bench", arguments @ ..] => {
+fn perform(root: &Path, chore: Chore) -> Result<(), Error> {
+    match chore {
+        Chore::Tidy { write: false } => tidy::run(root),
+        Chore::Tidy { write: true } => tidy::write(root),
+        Chore::Test => stages::run_all(root),
+        Chore::Check => stages::run_checks(root),
+        Chore::Bare { first: false, package: false } => bare::try_readme(root, bare::Extent::All),
+        Chore::Bare { package: true, .. } => bare::try_readme(root, bare::Extent::Package),
+        Chore::Bare { first: true, .. } => bare::try_readme(root, bare::Extent::First),
+        Chore::Package { revision } => package::make(root, revision.as_deref()),
+        Chore::Bench { arguments } => {
             run(cargo(root).args(["run", "--profile", "bench", "--package", "rampart-bench", "--"]).args(arguments))
         }
-        ["mutants"] => {
+        Chore::Mutants { room: None } => {
             mutants::list();
             Ok(())
         }
-        ["mutants", room] => mutants::run_room(root, room),
-        ["fuzz"] => fuzz::list(root),
-        ["fuzz", target] => fuzz::run_target(root, target, "60"),
-        ["fuzz", target, seconds] => fuzz::run_target(root, target, seconds),
-        ["qemu", "--short"] => scenarios::short(root),
-        ["qemu", "--table"] => scenarios::table(root),
-        ["qemu", "--patched", names @ ..] => scenarios::run_patched(root, names),
-        ["qemu", names @ ..] => scenarios::run_named(root, names),
-        ["freestanding"] => freestanding::check(root, &skips::Skips::begin(root)?),
-        ["proofs"] => stages::proofs(root),
-        ["nightly"] => stages::proofs(root).and_then(|()| scenarios::nightly(root)),
-        _ => Err(Error::Usage(USAGE)),
+        Chore::Mutants { room: Some(room) } => mutants::run_room(root, &room),
+        Chore::Fuzz { target: None, .. } => fuzz::list(root),
+        Chore::Fuzz { target: Some(target), seconds } => fuzz::run_target(root, &target, seconds),
+        Chore::Qemu(Scenarios { short: true, .. }) => scenarios::short(root),
+        Chore::Qemu(Scenarios { table: true, .. }) => scenarios::table(root),
+        Chore::Qemu(Scenarios { patched: true, names, .. }) => scenarios::run_patched(root, &names),
+        Chore::Qemu(Scenarios { names, .. }) => scenarios::run_named(root, &names),
+        Chore::Freestanding => freestanding::check(root, &skips::Skips::begin(root)?),
+        Chore::Proofs => stages::proofs(root),
+        Chore::Nightly => stages::proofs(root).and_then(|()| scenarios::nightly(root)),
     }
 }
 

@@ -59,13 +59,13 @@ const SHORT: [Short; 5] = [
 const SHORT_LIMIT: Duration = Duration::from_secs(1200);
 
 /// Runs scenarios, or all of them, on a release build.
-pub fn run_named(root: &Path, names: &[&str]) -> Result<(), Error> {
+pub fn run_named(root: &Path, names: &[String]) -> Result<(), Error> {
     build(root)?;
     run(Command::new(root.join(RUN)).args(names).current_dir(root))
 }
 
 /// Runs scenarios, or all of the kernel module, on a kernel with our patches, which is built if it is not there.
-pub fn run_patched(root: &Path, names: &[&str]) -> Result<(), Error> {
+pub fn run_patched(root: &Path, names: &[String]) -> Result<(), Error> {
     run(Command::new(root.join("tests/qemu/patched_kernel")).current_dir(root))?;
     build(root)?;
     let mut scenarios = Command::new(root.join(RUN));

@@ -71,6 +71,12 @@ impl Visit {
         Self { lines, stride }
     }
 
+    /// The same stride, or the longest possible one, over a region of `lines` (at least 1).
+    pub(crate) fn over(self, lines: u64) -> Self {
+        assert!(lines > 0, "a region has lines");
+        Self { lines, stride: self.stride.min(lines) }
+    }
+
     /// The columns, in ascending order of visit. The sequential one has a single column.
     pub fn columns(self) -> impl DoubleEndedIterator<Item = Column> {
         (0..self.stride).map(move |column| Column {

@@ -36,8 +36,10 @@ impl SequenceChoice {
 pub enum MethodChoice {
     /// Stores that bypass the caches
     NonTemporal,
-    /// Plain stores, flushed from the caches shortly afterwards
+    /// Plain stores, each flushed from the caches shortly afterwards
     FlushBehind,
+    /// Plain stores, some of them flushed from the caches at a time
+    FlushInGroups,
 }
 
 impl From<MethodChoice> for Method {
@@ -45,6 +47,7 @@ impl From<MethodChoice> for Method {
         match choice {
             MethodChoice::NonTemporal => Self::NonTemporal,
             MethodChoice::FlushBehind => Self::FlushBehind,
+            MethodChoice::FlushInGroups => Self::FlushInGroups,
         }
     }
 }

@@ -162,6 +162,11 @@ pub enum Error {
         /// The mean time between detours.
         seconds: f64,
     },
+    /// the recorded detours took {share:.1} times as long as they were watched for: record with `rampart noise --csv`
+    DetoursWithoutPause {
+        /// Their sum, as a share of the time that was watched; above 1.
+        share: f64,
+    },
     /// stopped before it was done
     Stopped,
     /// the program takes more than 213 days: simulate a shorter part of it

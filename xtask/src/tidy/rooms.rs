@@ -222,6 +222,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "tree",
             "process",
             "files",
+            "chores",
             "error",
         ],
     ),

@@ -72,8 +72,7 @@ fn settle_method(requested: Option<Method>, engine: MarchEngine, bytes: Bytes) -
 
 fn refusal(requested: Option<Method>, seen: NoneBypasses) -> Error {
     match requested {
-        Some(Method::FlushBehind) => Error::MethodReadsCache { method: "flush-behind", seen },
-        Some(Method::NonTemporal) => Error::MethodReadsCache { method: "non-temporal", seen },
+        Some(method) => Error::MethodReadsCache { method: method.name(), seen },
         None => Error::NoneBypasses(seen),
     }
 }

@@ -44,10 +44,7 @@ impl FrameSettings {
 impl fmt::Display for FrameSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { test, method, untested, lifetime, spare } = self;
-        let method = match method {
-            Method::FlushBehind => "flush-behind",
-            Method::NonTemporal => "non-temporal",
-        };
+        let method = method.name();
         let untested = match untested {
             Untested::Allow => "allow",
             Untested::Wait => "wait",
@@ -80,8 +77,7 @@ impl FromStr for FrameSettings {
 impl FrameSettings {
     fn set(&mut self, setting: &str) -> Option<()> {
         match setting.split_once('=')? {
-            ("method", "flush-behind") => self.method = Method::FlushBehind,
-            ("method", "non-temporal") => self.method = Method::NonTemporal,
+            ("method", name) => self.method = Method::named(name)?,
             ("untested", "allow") => self.untested = Untested::Allow,
             ("untested", "wait") => self.untested = Untested::Wait,
             ("lifetime", micros) => self.lifetime = Duration::from_micros(micros.parse().ok()?),
@@ -100,14 +96,14 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_shown_is_read_back(
-            named in 0..rampart_march::named::NAMED.len(), notation: bool, streaming: bool, wait: bool,
-            lifetime in 0_u64..1 << 50, spare: u64
+            named in 0..rampart_march::named::NAMED.len(), notation: bool, wait: bool,
+            lifetime in 0_u64..1 << 50, spare: u64, method in prop::sample::select(Method::ALL.to_vec())
         ) {
             let named = rampart_march::named::NAMED[named];
             let text = if notation { named.notation } else { named.name };
             let settings = FrameSettings {
                 test: text.parse().unwrap(),
-                method: if streaming { Method::NonTemporal } else { Method::FlushBehind },
+                method,
                 untested: if wait { Untested::Wait } else { Untested::Allow },
                 lifetime: Duration::from_micros(lifetime),
                 spare: Bytes::new(spare),

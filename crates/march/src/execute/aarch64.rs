@@ -88,6 +88,13 @@ pub(super) fn prefetch(line: *const u8) {
     unsafe { asm!("prfm pldl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) };
 }
 
+/// The same, into the second cache only.
+#[inline(always)]
+pub(super) fn prefetch_into_second(line: *const u8) {
+    // SAFETY: a prefetch is a hint.
+    unsafe { asm!("prfm pldl2keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) };
+}
+
 /// All loads, stores and flushes before it are done, and none after it has begun.
 pub(super) fn fence() {
     // SAFETY: barriers change no value.

@@ -9,6 +9,7 @@
 //!
 //! A busy machine disturbs such a measurement at times, so a measurement against a method is repeated (`settle`).
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::slice;
 use std::thread;
@@ -50,7 +51,7 @@ pub struct BypassCheck {
     /// The conclusion.
     pub verdict: BypassVerdict,
     /// The share of loads at the speed of a cache after the method's sweeps, 0 to 1: the worst of writes alone and of
-    /// reads with writes, in both sequences.
+    /// reads with writes, in both sequences, as in this region and as in a small one.
     pub cached: f64,
     /// The median time of a load from a cache, in ticks of the processor's clock.
     pub cache_ticks: u64,
@@ -94,10 +95,10 @@ impl fmt::Display for NoneBypasses {
 /// If none does; never because of one measurement.
 pub fn bypassing_method(engine: MarchEngine, region: &mut Region<'_>) -> Result<BypassCheck, NoneBypasses> {
     let faster_first = match engine.caches() {
-        Caches::Release => [Method::FlushBehind, Method::NonTemporal],
-        Caches::Retain => [Method::NonTemporal, Method::FlushBehind],
+        Caches::Release => &[Method::FlushBehind, Method::NonTemporal][..],
+        Caches::Retain => &[Method::FlushInGroups, Method::NonTemporal, Method::FlushBehind],
     };
-    settle_here(engine, &faster_first, region)
+    settle_here(engine, faster_first, region)
 }
 
 /// The same for one method.
@@ -148,10 +149,12 @@ fn settle(
     }
 }
 
-/// Measures one method, in some milliseconds. The region's content is lost.
+/// Measures one method, in some milliseconds, with the distances and strides of this region and of a small one. The
+/// region's content is lost.
 #[must_use]
 pub fn measure(engine: MarchEngine, method: Method, region: &mut Region<'_>) -> BypassCheck {
     let executor = Executor { engine, settings: MarchSettings::new(method) };
+    let blocks = BTreeSet::from([region.lines(), region.lines().min(PAGES as u64 * LINES_PER_FRAME)]);
     let mut probe = Probe::new(engine, region.first_pages(PAGES));
     let touched = probe.touched();
     let flushed = probe.flushed();
@@ -159,12 +162,13 @@ pub fn measure(engine: MarchEngine, method: Method, region: &mut Region<'_>) -> 
     let write = Step { read: None, write: Some(data), evict: true };
     let read = Read { op: 0, expected: data };
     let read_write = Step { read: Some(read), write: Some(data.inverted()), evict: true };
-    let swept: Vec<_> = [AddressSequence::Sequential, AddressSequence::Strided]
+    let swept: Vec<_> = blocks
         .into_iter()
-        .flat_map(|order| [(order, &write), (order, &read_write)])
-        .map(|(order, step)| {
-            let steps = slice::from_ref(step);
-            let sweep = Sweep { steps, ..executor.sweep(&mut probe.region, order, Direction::Up) };
+        .flat_map(|lines| [AddressSequence::Sequential, AddressSequence::Strided].map(|order| (lines, order)))
+        .flat_map(|(lines, order)| [(lines, order, &write), (lines, order, &read_write)])
+        .map(|(lines, order, step)| {
+            let bare = executor.sweep_as_in(lines, &mut probe.region, order, Direction::Up);
+            let sweep = Sweep { steps: slice::from_ref(step), ..bare };
             let _ = sweep.run(&mut Log::new(&mut Unwatched));
             probe.load_ticks()
         })
@@ -359,7 +363,7 @@ mod tests {
         let memory = Memory::new(512);
         for engine in MarchEngine::all_available() {
             let probe = |line| Probe { engine, region: memory.region(), lines: vec![RegionLine(line)] };
-            for method in [Method::FlushBehind, Method::NonTemporal] {
+            for method in Method::ALL {
                 let executor = Executor { engine, settings: MarchSettings::new(method) };
                 for element in ["^(w1); *(r1)", "v(r0,w1); *(r1)", "^(r0); *(r0)", "*(r0,w1,r1,w0); *(r0)"] {
                     let notation = format!("*(w0); {element}");

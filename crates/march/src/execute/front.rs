@@ -1,7 +1,7 @@
 //! The steps of an element, each over a range of positions: three positions that move together.
 //!
 //! ```text
-//!          flushed              at      at + AHEAD
+//!          flushed              at      at + ahead
 //! ─────────────┼────────────────┼───────────┼──────────  positions
 //!  out of the  │    visited,    │  being    │  not yet
 //!  caches      │    open        │ prefetched│  touched
@@ -20,9 +20,6 @@ use super::region::Stretch;
 use super::steps::Step;
 use super::sweep::Sweep;
 use super::watch::Log;
-
-/// The distance of the prefetch, in visits: 1 KiB, which covers the latency of the DRAM.
-const AHEAD: u64 = 16;
 
 /// The distance of the flush behind the visits in a batch, in lines.
 const OPEN_IN_BATCH: u64 = LINES_PER_FRAME;
@@ -43,8 +40,7 @@ impl Sweep<'_> {
             }
             start = end;
         }
-        let evicts = self.steps.last().is_some_and(|step| self.ground.eviction(step) != Eviction::None);
-        if evicts && self.walk.is_strided() {
+        if self.steps.last().is_some_and(|step| self.ground.flushes_after(step)) && self.walk.is_strided() {
             self.ground.flush_all();
         }
         ControlFlow::Continue(())
@@ -133,7 +129,8 @@ impl<'s> Front<'s> {
     /// to a line that is not as expected; returns that line's content.
     fn visit(&mut self, stop: u64) -> Option<LineData> {
         let here = self.stretch(self.at);
-        let ahead = if self.at + AHEAD < self.end { self.stretch(self.at + AHEAD) } else { here };
+        let ahead = self.at + self.sweep.ground.ahead;
+        let ahead = if ahead < self.end { self.stretch(ahead) } else { here };
         let lag = self.at - self.flushed;
         let follows = self.eviction == Eviction::Following;
         let behind = (follows && lag >= self.open).then(|| self.stretch(self.flushed));

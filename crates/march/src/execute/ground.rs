@@ -2,23 +2,28 @@
 
 use rampart_memory::RegionLine;
 
+use super::Method;
 use super::arch;
 use super::caches::Caches;
 use super::direct::Direct;
 use super::engine::MarchEngine;
-use super::kernel::{Difference, Task};
+use super::kernel::{Difference, Task, Way};
 use super::region::{Leg, Region, Stretch};
 use super::steps::Step;
+
+/// Regions of fewer lines are small: 2 MiB.
+const SMALL: u64 = 32768;
 
 /// A region and how its lines are read and written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ground<'s> {
     pub engine: MarchEngine,
     pub region: &'s Region<'s>,
-    /// Whether to write past the caches.
-    pub streaming: bool,
+    pub method: Method,
     /// The most lines that may be visited and not yet be out of the caches, and the lines of a batch; at least 1.
     pub open: u64,
+    /// The distance of the prefetch, in visits.
+    pub ahead: u64,
 }
 
 impl<'s> Ground<'s> {
@@ -29,13 +34,22 @@ impl<'s> Ground<'s> {
 
     /// How the lines of a step leave the caches.
     pub(super) fn eviction(&self, step: &Step) -> Eviction {
-        match (step, self.engine.caches()) {
-            (Step { evict: false, .. }, _) => Eviction::None,
-            (Step { read: None, .. }, Caches::Release) if self.streaming => Eviction::None,
-            (_, Caches::Release) if self.streaming => Eviction::AtLeisure,
-            (_, Caches::Release) => Eviction::Following,
-            (_, Caches::Retain) => Eviction::InBursts,
+        let reads = step.read.is_some();
+        match (self.method, self.engine.caches()) {
+            _ if !step.evict => Eviction::None,
+            (Method::FlushInGroups, _) | (Method::FlushBehind, Caches::Release) => Eviction::Following,
+            (Method::NonTemporal, Caches::Release) if reads => Eviction::AtLeisure,
+            (Method::NonTemporal, Caches::Release) => Eviction::None,
+            (Method::FlushBehind | Method::NonTemporal, Caches::Retain) => Eviction::InBursts,
         }
+    }
+
+    /// Whether all lines are flushed once more after an element that visits neighbours at different times, because
+    /// prefetchers fetched some again. Of lines that were flushed in groups, they were seen to do so in small regions
+    /// only, where a line is flushed shortly before its neighbour is visited.
+    pub(super) fn flushes_after(&self, step: &Step) -> bool {
+        let again = self.method != Method::FlushInGroups || self.region.lines() < SMALL;
+        again && self.eviction(step) != Eviction::None
     }
 
     /// Performs a step on the first `count` lines of a stretch, and prefetches and flushes as many elsewhere.
@@ -55,7 +69,11 @@ impl<'s> Ground<'s> {
             count: usize::try_from(count).expect("lines in memory"),
             read: step.read.as_ref().map(|read| &read.expected),
             write: step.write.as_ref(),
-            streaming: self.streaming,
+            way: match self.method {
+                Method::FlushBehind => Way::EachLine,
+                Method::FlushInGroups => Way::InGroups,
+                Method::NonTemporal => Way::PastTheCaches,
+            },
             flush: self.engine.flush(),
         };
         // SAFETY: the lines to visit and those to flush are parts of stretches of this region.
@@ -90,7 +108,7 @@ impl<'s> Ground<'s> {
 pub(super) enum Eviction {
     /// Without a flush, or not at all.
     None,
-    /// Each is flushed in the inner loop, some visits after its own.
+    /// Each is flushed in the inner loop, some visits after its own, alone or with some others.
     Following,
     /// Many lines are flushed at once, outside of the inner loop, before more than the limit are open. For caches that
     /// retain lines ([`Caches::Retain`]): nobody knows whether the written data has reached the DRAM.

@@ -3,6 +3,8 @@
 //! A core that could not overlap reads and writes would test a byte in the time of its reads plus that of its writes.
 //! Speeds are compared with that limit; a loop that overlaps the two can exceed it. Both are measured where the test
 //! runs, on its memory and beside the same other programs, and each is the median over parts of the region.
+//!
+//! What is written here is never zero: an AMD EPYC (Zen 4) wrote lines of zeros at 89 GB/s, and all others at 28.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -13,7 +15,7 @@ use serde::Serialize;
 use super::steps::{Read, Step};
 use super::sweep::Sweep;
 use super::watch::{Log, Unwatched};
-use super::{Executor, MarchEngine, MarchSettings, Method, Region};
+use super::{Executor, MarchEngine, MarchSettings, Method, Region, arch};
 use crate::{AddressSequence, Direction};
 
 /// Lines measured at once: 4 MiB.
@@ -25,7 +27,7 @@ const ROUNDS: u64 = 15;
 /// The speed of one core, in bytes a second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Limit {
-    /// Writing alone, with the faster of the two methods.
+    /// Writing alone, with the fastest method.
     pub write: f64,
     /// Reading and comparing alone, prefetched.
     pub read: f64,
@@ -35,23 +37,27 @@ impl Limit {
     /// Measures, in some 50 ms. The region's content is lost.
     #[must_use]
     pub fn measure(engine: MarchEngine, region: &mut Region<'_>) -> Self {
-        let write = Step { read: None, write: Some(LineData::ZERO), evict: true };
-        let read = Step { read: Some(Read { op: 0, expected: LineData::ZERO }), write: None, evict: false };
+        let ones = LineData::ZERO.inverted();
         let lines = region.lines();
-        let [flushing, streaming] = [Method::FlushBehind, Method::NonTemporal].map(|method| {
+        let of_methods = Method::ALL.map(|method| {
+            // What is only written past the caches need not be flushed to have left the processor.
+            let write = Step { read: None, write: Some(ones), evict: method != Method::NonTemporal };
+            let read = Step { read: Some(Read { op: 0, expected: ones }), write: None, evict: false };
             let executor = Executor { engine, settings: MarchSettings::new(method) };
             let (mut writing, mut reading) = (Vec::new(), Vec::new());
             for round in 0..ROUNDS {
                 let start = round * PART % lines.next_multiple_of(PART);
                 let part = start..lines.min(start + PART);
                 let sweep = executor.sweep(region, AddressSequence::Sequential, Direction::Up);
-                // The read follows the write: no line is in a cache then.
                 writing.push(speed(&sweep, &write, part.clone()));
+                sweep.flush(part.clone());
+                arch::fence();
                 reading.push(speed(&sweep, &read, part));
             }
             Self { write: median(writing), read: median(reading) }
         });
-        Self { write: flushing.write.max(streaming.write), read: flushing.read.max(streaming.read) }
+        let fastest = |of: fn(&Self) -> f64| of_methods.iter().map(of).fold(0.0, f64::max);
+        Self { write: fastest(|limit| limit.write), read: fastest(|limit| limit.read) }
     }
 
     /// The time per byte, in seconds, of a test with this many reads and writes of each line at this limit.

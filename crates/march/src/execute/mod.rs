@@ -64,9 +64,15 @@ use self::watch::Log;
 pub use self::watch::{MarchOutcome, Mismatch, Watch};
 use crate::{AddressSequence, Direction, Part, Pass, Visit};
 
-/// The most visits by which a line may be read early: by our prefetch, by the prefetcher in the cache (20 lines), and
-/// by a processor that runs ahead of the loop (a reorder buffer of 512 operations holds some 27 visits).
-const READ_AHEAD: u64 = 63;
+/// The most visits by which a line may be read early besides our prefetch: by the prefetcher in the cache (20 lines),
+/// and by a processor that runs ahead of the loop (a reorder buffer of 512 operations holds some 27 visits).
+const UNASKED_AHEAD: u64 = 47;
+
+/// The distance of the prefetch in visits: 1 KiB.
+const AHEAD: u64 = 16;
+
+/// The distance of the prefetch in visits where the second cache has room for so many lines on their way.
+const FAR_AHEAD: u64 = 64;
 
 /// How lines are evicted from the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -75,16 +81,42 @@ pub enum Method {
     /// Writes go through the caches, and every line is flushed some visits later. Reads and write-backs overlap, so
     /// this is the faster method where many lines may be open at once and a flush among accesses suffices.
     FlushBehind,
+    /// The same, but some lines are flushed at a time, and lines are prefetched four times as far ahead and only into
+    /// the second cache. A processor waits for few lines at once in its first cache (24 on Zen 4), and for more of them
+    /// in its second.
+    FlushInGroups,
     /// Writes go past the caches (non-temporal stores). Lines that were read before are flushed nevertheless, some at a
     /// time, since prefetchers fetch a few again; all lines are flushed where the caches retain what is written past
     /// them.
     NonTemporal,
 }
 
+impl Method {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::FlushBehind, Self::FlushInGroups, Self::NonTemporal];
+
+    /// Its name in commands and settings.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FlushBehind => "flush-behind",
+            Self::FlushInGroups => "flush-in-groups",
+            Self::NonTemporal => "non-temporal",
+        }
+    }
+
+    /// The method of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.name() == name)
+    }
+}
+
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::FlushBehind => "flush behind",
+            Self::FlushInGroups => "flush in groups",
             Self::NonTemporal => "non-temporal",
         })
     }
@@ -120,15 +152,26 @@ impl MarchSettings {
     /// but at least a page. While the loop was in a page, prefetchers were seen to fetch its visited lines again; so
     /// lines are flushed when the loop has left their page.
     fn open_in(&self, lines: u64) -> u64 {
-        let fits = Visit::safe_window(lines).saturating_sub(READ_AHEAD);
+        let fits = Visit::safe_window(lines).saturating_sub(self.read_ahead(lines));
         let pages = self.open.div_ceil(LINES_PER_FRAME).min(fits / LINES_PER_FRAME).max(1);
         pages * LINES_PER_FRAME
+    }
+
+    /// The distance of the prefetch in a region of `lines`, in visits: as far as the window stays harmless.
+    fn ahead_in(&self, lines: u64) -> u64 {
+        let farthest = if self.method == Method::FlushInGroups { FAR_AHEAD } else { AHEAD };
+        Visit::safe_window(lines).saturating_sub(UNASKED_AHEAD + LINES_PER_FRAME).clamp(AHEAD, farthest)
+    }
+
+    /// The most visits by which a line of a region of `lines` may be read early.
+    fn read_ahead(&self, lines: u64) -> u64 {
+        self.ahead_in(lines) + UNASKED_AHEAD
     }
 
     /// The width of the window, in a region of `lines`, inside which the order of visits may be blurred.
     #[must_use]
     pub fn window(&self, lines: u64) -> u64 {
-        self.open_in(lines) + READ_AHEAD
+        self.open_in(lines) + self.read_ahead(lines)
     }
 
     /// Whether the two address sequences together put every pair of a region of `lines` outside the window once: so in
@@ -210,13 +253,30 @@ impl Executor {
     /// A sweep that does nothing yet.
     fn sweep<'s>(&self, region: &'s mut Region<'_>, order: AddressSequence, direction: Direction) -> Sweep<'s> {
         let lines = region.lines();
-        let walk = Walk::new(self.settings.visit(order, lines), lines, direction);
-        Sweep { ground: self.ground(region), order, element: 0, walk, steps: &[], emulated: &[] }
+        self.sweep_as_in(lines, region, order, direction)
+    }
+
+    /// The same, with the distances and strides that a region of `lines` has.
+    fn sweep_as_in<'s>(
+        &self,
+        lines: u64,
+        region: &'s mut Region<'_>,
+        order: AddressSequence,
+        direction: Direction,
+    ) -> Sweep<'s> {
+        let walk = Walk::new(self.settings.visit(order, lines).over(region.lines()), region.lines(), direction);
+        Sweep { ground: self.ground_as_in(lines, region), order, element: 0, walk, steps: &[], emulated: &[] }
     }
 
     fn ground<'s>(&self, region: &'s mut Region<'_>) -> Ground<'s> {
-        let streaming = self.settings.method == Method::NonTemporal;
-        Ground { engine: self.engine, open: self.settings.open_in(region.lines()), region, streaming }
+        let lines = region.lines();
+        self.ground_as_in(lines, region)
+    }
+
+    fn ground_as_in<'s>(&self, lines: u64, region: &'s mut Region<'_>) -> Ground<'s> {
+        let MarchSettings { method, .. } = self.settings;
+        let (open, ahead) = (self.settings.open_in(lines), self.settings.ahead_in(lines));
+        Ground { engine: self.engine, method, open, ahead, region }
     }
 }
 

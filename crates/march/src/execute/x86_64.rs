@@ -2,8 +2,8 @@
 
 use std::arch::asm;
 use std::arch::x86_64::{
-    __cpuid_count, __m128i, __m256i, __m512i, _MM_HINT_T0, _mm_cmpeq_epi32, _mm_lfence, _mm_mfence, _mm_movemask_epi8,
-    _mm_prefetch, _mm_stream_si128, _mm256_cmpeq_epi32, _mm256_movemask_epi8, _mm256_stream_si256,
+    __cpuid_count, __m128i, __m256i, __m512i, _MM_HINT_T0, _MM_HINT_T1, _mm_cmpeq_epi32, _mm_lfence, _mm_mfence,
+    _mm_movemask_epi8, _mm_prefetch, _mm_stream_si128, _mm256_cmpeq_epi32, _mm256_movemask_epi8, _mm256_stream_si256,
     _mm512_cmpneq_epi64_mask, _mm512_stream_si512, _rdtsc,
 };
 
@@ -155,6 +155,13 @@ impl Flush {
 pub(super) fn prefetch(line: *const u8) {
     // SAFETY: every x86-64 has SSE; a prefetch is a hint.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+}
+
+/// The same, into the second cache only.
+#[inline(always)]
+pub(super) fn prefetch_into_second(line: *const u8) {
+    // SAFETY: as for `prefetch`.
+    unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
 }
 
 /// All loads, stores and flushes before it are done, and none after it has begun.

@@ -88,12 +88,16 @@ impl Noise {
     /// lengths to draw from.
     ///
     /// # Errors
-    /// If nothing was recorded, or detours too rare to simulate.
+    /// If nothing was recorded, if the detours are too rare to simulate, or if they took longer than they were watched
+    /// for.
     pub fn as_errors(&self) -> Result<(Time, ErrorCost), Error> {
         let all = DetourSummary::of(&self.cpus);
         let lengths: Vec<Time> = self.cpus.iter().flat_map(|of| &of.detours).map(|detour| detour.length).collect();
         if lengths.is_empty() {
             return Err(Error::NoDetours);
+        }
+        if all.share > 1.0 {
+            return Err(Error::DetoursWithoutPause { share: all.share });
         }
         let seconds = 1.0 / all.per_second;
         let mean = Time::checked_secs_f64(seconds).ok_or(Error::RareDetours { seconds })?;
@@ -242,6 +246,9 @@ mod tests {
         let lengths = vec![Time::from_nanos(200), Time::from_nanos(400)];
         assert_eq!(noise.as_errors(), Ok((Time::from_nanos(1_000_000), ErrorCost::Recorded(lengths))));
         assert_eq!(Noise::default().as_errors(), Err(Error::NoDetours));
+        let endless = vec![of_cpu(0, 1000, vec![detour(1, 1500)]), of_cpu(1, 200, Vec::new())];
+        let refused = Noise { threshold: Time::ZERO, cpus: endless }.as_errors();
+        assert_eq!(refused, Err(Error::DetoursWithoutPause { share: 1.25 }));
         // Two CPUs watched for 200 days each, and one detour: 400 days exceed the end of simulated time. Without any
         // watched time there is no rate.
         for (days, seconds) in [(200, 34_560_000.0), (0, f64::INFINITY)] {

@@ -129,7 +129,7 @@ fn execute(case: &Case, engine: MarchEngine, method: Method) -> (MarchOutcome, T
 fn agrees_with_naive(case: &Case) -> Result<(), TestCaseError> {
     let expected = naively(case);
     for engine in MarchEngine::all_available() {
-        for method in [Method::FlushBehind, Method::NonTemporal] {
+        for method in Method::ALL {
             let (outcome, traces) = execute(case, engine, method);
             prop_assert!(outcome.completed);
             prop_assert_eq!(outcome.operations, expected.operations);

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use proptest::prelude::*;
 use rampart_memory::fault::{Emulator, FaultCell, FaultKind, PlacedFault};
 use rampart_memory::{LineBit, LineData, RegionLine};
 
@@ -42,8 +43,7 @@ impl Watch for Recorder {
 }
 
 fn executors() -> impl Iterator<Item = Executor> {
-    let methods = [Method::FlushBehind, Method::NonTemporal];
-    let all = move |engine| methods.map(|method| Executor { engine, settings: MarchSettings::new(method) });
+    let all = move |engine| Method::ALL.map(|method| Executor { engine, settings: MarchSettings::new(method) });
     MarchEngine::all_available().into_iter().flat_map(all)
 }
 
@@ -233,9 +233,28 @@ fn a_block_of_claimed_memory_is_a_region() {
     assert_eq!(outcome, MarchOutcome { completed: true, mismatches: 0, operations: 4 * 1024 });
 }
 
+proptest! {
+    /// So [`crate::order`] proves for all pairs of a region that one of the two orders keeps them apart.
+    #[test]
+    fn the_window_is_harmless_in_every_region_of_2_mib_and_more(lines in (2_u64 << 20) / 64..(64 << 30) / 64) {
+        for method in Method::ALL {
+            let window = MarchSettings::new(method).window(lines);
+            prop_assert!(window <= Visit::safe_window(lines), "{} in {} lines: {}", method, lines, window);
+        }
+    }
+}
+
+#[test]
+fn a_line_is_prefetched_as_far_ahead_as_the_window_allows() {
+    let ahead = |method, mib: u64| MarchSettings::new(method).ahead_in((mib << 20) / 64);
+    assert_eq!([1, 2, 3, 4, 64].map(|mib| ahead(Method::FlushInGroups, mib)), [16, 16, 45, 64, 64]);
+    assert_eq!([1, 2, 64].map(|mib| ahead(Method::FlushBehind, mib)), [16; 3]);
+    assert_eq!(MarchSettings::new(Method::FlushInGroups).window((64 << 20) / 64), 512 + 64 + 47);
+}
+
 #[test]
 fn two_orders_keep_every_pair_outside_the_window_once_from_2_mib_on() {
-    for method in [Method::FlushBehind, Method::NonTemporal] {
+    for method in Method::ALL {
         let settings = MarchSettings::new(method);
         for mib in [2, 3, 4, 8, 16, 64, 1024] {
             let lines = (mib << 20) / 64;

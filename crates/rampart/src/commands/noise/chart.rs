@@ -5,7 +5,7 @@ use plotters::prelude::*;
 use rampart_scale::noise::OfCpu;
 use rampart_scale::time::Time;
 
-use crate::output::chart::{COLOURS, Failure};
+use crate::output::chart::{COLOURS, Failure, tick};
 
 /// The size of a drawing, in pixels; the page scales it.
 const SIZE: (u32, u32) = (920, 220);
@@ -44,6 +44,8 @@ fn draw(
         .light_line_style(TRANSPARENT)
         .x_desc("seconds")
         .y_desc("detour, µs")
+        .x_label_formatter(&|value| tick(*value))
+        .y_label_formatter(&|value| tick(*value))
         .label_style(("sans-serif", 13))
         .axis_desc_style(("sans-serif", 14))
         .draw()?;

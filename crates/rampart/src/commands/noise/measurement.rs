@@ -44,14 +44,10 @@ fn rows(noise: &Noise) -> Vec<(String, DetourSummary)> {
 const HEADS: [&str; 8] = ["CPU", "detours", "a second", "of the time", "shortest", "median", "99 %", "longest"];
 
 fn cells((name, summary): &(String, DetourSummary)) -> [String; 8] {
-    let length = |place: usize| summary.lengths.map_or_else(|| "-".to_owned(), |lengths| micros(lengths[place]));
+    let length = |place: usize| summary.lengths.map_or_else(|| "-".to_owned(), |lengths| lengths[place].to_string());
     let (count, rate) = (text::count(summary.count), format!("{:.1}", summary.per_second));
     let share = format!("{:.4} %", 100.0 * summary.share);
     [name.clone(), count, rate, share, length(0), length(1), length(2), length(3)]
-}
-
-fn micros(time: Time) -> String {
-    format!("{:.2} µs", time.as_secs_f64() * 1e6)
 }
 
 impl NoiseMeasurement {
@@ -126,7 +122,10 @@ impl NoiseMeasurement {
         let title = "Detours: how often and how long this machine takes its CPUs from programs";
         let mut body = format!("<h1>{title}</h1>\n");
         for line in self.remarks() {
-            let _ = writeln!(body, "<p class=soft>{}</p>", html::escape(&line));
+            // In the text, the names of lines are a column.
+            let (name, rest) = line.split_once("  ").unwrap_or(("", &line));
+            let _ =
+                writeln!(body, "<p class=soft><b>{}</b> {}</p>", html::escape(name), html::escape(rest.trim_start()));
         }
         body.push_str("<div class=table><table>\n<tr>");
         body.extend(HEADS.map(|head| format!("<th class=number>{head}")));

@@ -20,7 +20,7 @@ use rampart_linux::{MemoryState, Roots, own_memory};
 use rampart_memory::Bytes;
 use rampart_scale::detour::{CorrectedErrors, ErrorCost, Nodes};
 use rampart_scale::network::NETWORKS;
-use rampart_scale::noise::Noise;
+use rampart_scale::noise::{DetourSummary, Noise};
 use rampart_scale::project::{PreparedProgram, Projection, bearable, memory};
 use rampart_scale::system::SYSTEMS;
 use rampart_scale::time::Time;
@@ -35,7 +35,7 @@ use crate::error::Error;
 use crate::inputs::files;
 use crate::inputs::{dimm, network};
 use crate::output::progress::StepProgress;
-use crate::output::text;
+use crate::output::{colour, text};
 use crate::parsing::RAREST_SECONDS;
 use crate::process::signals;
 
@@ -93,7 +93,23 @@ fn recorded(path: &Path) -> Result<(Time, ErrorCost), Error> {
     let length = files::length(path).map_err(refused)?;
     files::check_memory(rampart_scale::memory::of_noise_file(length), "record for a shorter time").map_err(refused)?;
     let text = files::read_text(path, Bytes::new(length)).map_err(refused)?;
-    Noise::read_csv(&text).and_then(|noise| noise.as_errors()).map_err(|error| refused(error.to_string()))
+    let noise = Noise::read_csv(&text).map_err(|error| refused(error.to_string()))?;
+    let errors = noise.as_errors().map_err(|error| refused(error.to_string()))?;
+    if let Some(doubt) = doubt(DetourSummary::of(&noise.cpus).share) {
+        eprintln!("{}", colour::warning(&doubt));
+    }
+    Ok(errors)
+}
+
+/// A warning about detours that took this share of the time. An idle node loses some thousandths of its time to them.
+fn doubt(share: f64) -> Option<String> {
+    let other_programs = share > 0.1;
+    other_programs.then(|| {
+        format!(
+            "the recorded detours took {:.0} % of the time, so other programs used the CPUs meanwhile; what this costs on all nodes follows. To leave it out, record on idle CPUs",
+            100.0 * share
+        )
+    })
 }
 
 fn of_workload(
@@ -193,4 +209,16 @@ fn list(json: bool) -> Result<(), Error> {
     }
     let _ = writeln!(text, "networks (--network)\n  {}", NETWORKS.map(|(name, _)| name).join(", "));
     text::print(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn detours_that_other_programs_cause_are_doubted() {
+        assert_eq!(doubt(0.002), None);
+        assert_eq!(doubt(0.1), None);
+        assert!(doubt(0.63).is_some_and(|doubt| doubt.contains("63 % of the time")));
+    }
 }

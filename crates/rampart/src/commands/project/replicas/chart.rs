@@ -24,7 +24,7 @@ fn draw(curve: &ReplicaCurve, lines: &[(String, u32)], text: &mut String) -> Res
     let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
     let mut chart = ChartBuilder::on(&root)
         .margin(8)
-        .margin_right(24)
+        .margin_right(40)
         .x_label_area_size(40)
         .y_label_area_size(64)
         .build_cartesian_2d((f64::from(first.nodes)..f64::from(last.nodes)).log_scale(), 0.0..end)?;

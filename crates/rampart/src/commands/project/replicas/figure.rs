@@ -113,8 +113,8 @@ fn years(time: rampart_scale::Hours) -> f64 {
 fn shares(text: &mut String) {
     let _ = writeln!(
         text,
-        "tables 3.2 and 3.3: percent of the time of a job without replicas, [Fiala15] / here; a checkpoint takes {}, a \
-         restart {} [Fiala15, 3.8.2]",
+        "tables 3.2 and 3.3: percent of the time of a job without replicas, [Fiala15] / here\n\
+         a checkpoint takes {}, a restart {} [Fiala15, 3.8.2]",
         PETASCALE.checkpoint, PETASCALE.restart
     );
     let _ = writeln!(
