@@ -47,22 +47,49 @@ pub fn tick(value: f64) -> String {
     ((value * 1000.0).round() / 1000.0).to_string()
 }
 
+/// The most numbers at an axis.
+const MOST_TICKS: usize = 10;
+
+/// The numbers at an axis from 0: how many are asked for, and which are shown.
+struct Ticks {
+    count: usize,
+    whole: bool,
+}
+
+impl Ticks {
+    /// Of a measure.
+    const ANY: Self = Self { count: MOST_TICKS, whole: false };
+
+    /// Of things that are counted, up to `end`: no halves.
+    fn whole(end: f64) -> Self {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
+        let things = end as usize;
+        Self { count: things.saturating_add(1).clamp(2, MOST_TICKS), whole: true }
+    }
+
+    fn text(&self, value: f64) -> String {
+        if self.whole && (value - value.round()).abs() > 1e-9 { String::new() } else { tick(value) }
+    }
+}
+
 /// Draws the axes with their names.
 fn axes<'a>(
     area: &Canvas<'a>,
-    (over, across): (&str, Range<f64>),
-    (measure, up): (&str, Range<f64>),
+    (over, across, over_ticks): (&str, Range<f64>, Ticks),
+    (measure, up, ticks): (&str, Range<f64>, Ticks),
 ) -> Result<Axes<'a>, Failure> {
     let mut chart =
         ChartBuilder::on(area).margin(8).x_label_area_size(40).y_label_area_size(64).build_cartesian_2d(across, up)?;
     chart
         .configure_mesh()
         .disable_x_mesh()
+        .x_labels(over_ticks.count)
+        .y_labels(ticks.count)
         .light_line_style(TRANSPARENT)
         .x_desc(over)
         .y_desc(measure)
-        .x_label_formatter(&|value| tick(*value))
-        .y_label_formatter(&|value| tick(*value))
+        .x_label_formatter(&|value| over_ticks.text(*value))
+        .y_label_formatter(&|value| ticks.text(*value))
         .label_style(("sans-serif", 13))
         .axis_desc_style(("sans-serif", 14))
         .draw()?;
@@ -85,9 +112,10 @@ impl Chart<'_> {
     }
 
     fn draw(&self, root: &Canvas<'_>) -> Result<(), Failure> {
-        let values = self.lines.iter().flat_map(|(_, values)| values);
-        let max = self.max.unwrap_or_else(|| top(values.copied()));
-        let mut chart = axes(root, (self.over, 0.0..self.length), (self.measure, 0.0..max))?;
+        let values = || self.lines.iter().flat_map(|(_, values)| values.iter().copied());
+        let max = self.max.unwrap_or_else(|| top(values()));
+        let ticks = if values().all(|value| value.fract() == 0.0) { Ticks::whole(max) } else { Ticks::ANY };
+        let mut chart = axes(root, (self.over, 0.0..self.length, Ticks::ANY), (self.measure, 0.0..max, ticks))?;
         for ((_, values), colour) in self.lines.iter().zip(COLOURS) {
             let place =
                 |(part, &value): (usize, &f64)| ((part as f64 + 0.5) / values.len() as f64 * self.length, value);
@@ -117,7 +145,8 @@ impl Bars<'_> {
         let (all, sums) = (self.values.len().max(1), self.sums());
         let width = all as f64 / sums.len() as f64;
         let max = top(sums.iter().map(|&sum| sum as f64));
-        let mut chart = axes(root, (self.over, 0.0..all as f64), (self.measure, 0.0..max))?;
+        let (end, ticks) = (all as f64, Ticks::whole(max));
+        let mut chart = axes(root, (self.over, 0.0..end, Ticks::whole(end)), (self.measure, 0.0..max, ticks))?;
         let bars = sums.iter().enumerate().map(|(bar, &sum)| {
             let left = bar as f64 * width;
             Rectangle::new([(left + 0.08 * width, 0.0), (left + 0.92 * width, sum as f64)], COLOURS[0].filled())
@@ -165,7 +194,9 @@ impl HeatMap<'_> {
 
     fn draw(&self, area: &Canvas<'_>) -> Result<(), Failure> {
         let ((over, columns), (measure, rows)) = (self.across, self.up);
-        let mut chart = axes(area, (over, 0.0..columns.max(1) as f64), (measure, 0.0..rows.max(1) as f64))?;
+        let [right, top] = [columns, rows].map(|all| all.max(1) as f64);
+        let (over, up) = ((over, 0.0..right, Ticks::whole(right)), (measure, 0.0..top, Ticks::whole(top)));
+        let mut chart = axes(area, over, up)?;
         let size = |all: usize, most: usize| all as f64 / all.clamp(1, most) as f64;
         let (width, height) = (size(columns, MOST_CELLS.0), size(rows, MOST_CELLS.1));
         let sums = self.sums();
@@ -200,6 +231,23 @@ mod tests {
     #[test]
     fn numbers_of_an_axis_are_as_short_as_they_can_be() {
         assert_eq!([200_000.0, 1.0, 1.1 + 1e-12, 0.005].map(tick), ["200000", "1", "1.1", "0.005"]);
+    }
+
+    #[test]
+    fn what_is_counted_has_no_halves_at_its_axis() {
+        let shown = |svg: &str, label: &str| svg.lines().any(|line| line.trim() == label);
+        let has_parts = |svg: &str| svg.lines().any(|line| line.trim().starts_with("0."));
+        let bars = Bars { measure: "messages", over: "rank", values: vec![0, 0, 21, 0] }.svg();
+        assert!(shown(&bars, "2") && shown(&bars, "3") && !shown(&bars, "2.5"), "{bars}");
+        let lines = |value| Chart {
+            measure: "messages",
+            over: "step",
+            length: 10.0,
+            max: None,
+            lines: vec![("all", vec![0.0, value, 1.0])],
+        };
+        assert!(!has_parts(&lines(1.0).svg()));
+        assert!(has_parts(&lines(0.25).svg()), "a measure");
     }
 
     #[test]
