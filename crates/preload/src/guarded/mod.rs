@@ -197,7 +197,9 @@ impl ProcessGuard {
             return;
         }
         // SAFETY: the memory is there, since there was a guard. A child has one thread, this one, and it uses no
-        // reference to it just now; the threads that did exist in the parent only.
+        // reference to it just now; the threads that did exist in the parent only. The references in the copy of the
+        // parent's guard are never used again: `live` no longer leads to it, and everything else, signal handlers too,
+        // asks `memory` and `live` each time. Those that the new guard gets are made after this one is gone.
         let memory = unsafe { &mut *self.memory.load(Ordering::Acquire) };
         let kept: Vec<_> = left.iter().filter_map(|left| memory.pages_at(left.clone())).collect();
         let prepared = memory.prepare_again(&kept);
