@@ -109,7 +109,7 @@ fn a_locked_page_that_the_kernel_does_not_take_offline_is_not_said_to_be_retired
         let at = range.behind(5).addr().get() / PAGE_BYTES * size_of::<u64>();
         let pagemap = File::create(roots.proc("self/pagemap")).unwrap();
         pagemap.write_all_at(&entry.to_ne_bytes(), at as u64).unwrap();
-        let pagemap = crate::Pagemap::open(&roots).unwrap();
+        let pagemap = Pagemap::open(&roots).unwrap();
         let retire = |frame| range.retire(&Retirer::new(&roots), Frame::new(frame).unwrap(), 5, &pagemap);
         (retire(3), retire(4))
     };
@@ -161,7 +161,7 @@ fn what_is_locked_keeps_its_content_is_seen_from_behind_and_is_there_for_who_tou
         assert_eq!([0, 1, 3, 7].map(|page| read(range, page)), [100, 101, 55, 107]);
         range.lock(span(0, 8)).unwrap();
         // A system call waits as a thread does.
-        let zero = std::fs::File::open("/dev/zero").unwrap();
+        let zero = File::open("/dev/zero").unwrap();
         // SAFETY: the page is the range's.
         let got = unsafe { libc::pread(zero.as_raw_fd(), range.address(5).as_ptr().cast(), 8, 0) };
         assert_eq!((got, read(range, 5)), (8, 0), "{}", io::Error::last_os_error());
