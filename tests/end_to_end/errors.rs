@@ -77,3 +77,46 @@ fn corrected_errors_in_rasdaemons_database_drive_the_error_triggered_policy() {
     let output = end(child);
     assert!(output.out.contains("2 reports"), "{}", output.out);
 }
+
+/// A row of rasdaemon's, as many corrected or uncorrected errors of a DIMM at a moment.
+const DATED: &str = "INSERT INTO mc_event VALUES (NULL, ?1, ?2, ?3, 'read error', ?4, 0, 1, 0, -1, 0, 3, 0, '')";
+
+/// Each error counts once, for its own DIMM, in the text as in the JSON, and so does the rate that follows.
+#[test]
+fn recorded_errors_are_counted_once_and_by_dimm() {
+    const DAY: f64 = 86_400.0;
+    let rampart = Rampart::new();
+    let database = rampart.folder().join("ras-mc_event.db");
+    let rasdaemon = Connection::open(&database).unwrap();
+    rasdaemon.execute_batch(TABLE).unwrap();
+    for row in [
+        ("2024-05-01 10:00:00 +0000", 1, "Corrected", "DIMM_A1"),
+        ("2024-05-02 10:00:00 +0000", 6, "Corrected", "DIMM_A1"),
+        ("2024-05-03 10:00:00 +0000", 2, "Uncorrected", "DIMM_A1"),
+        ("2024-05-05 10:00:00 +0000", 3, "Corrected", "DIMM_B2"),
+    ] {
+        rasdaemon.execute(DATED, row).unwrap();
+    }
+    drop(rasdaemon);
+    // Ten days after the first error: so long were the DIMMs observed.
+    let written = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_714_557_600 + 10 * 86_400);
+    std::fs::File::options().write(true).open(&database).unwrap().set_modified(written).unwrap();
+
+    let asked = ["errors", "--database", database.to_str().unwrap()];
+    let shown = rampart.run(&asked);
+    let lines: Vec<&str> = shown.out.lines().filter(|line| line.contains("DIMM_")).collect();
+    let [a1, b2] = lines[..] else { panic!("a line for each DIMM: {shown:?}") };
+    assert!(a1.contains("DIMM_A1: 7 corrected, 2 uncorrected in 10.0 days"), "{a1}");
+    assert!(b2.contains("DIMM_B2: 3 corrected, 0 uncorrected in 10.0 days"), "{b2}");
+
+    let json = rampart.run(&[&asked[..], &["--json"]].concat());
+    assert_eq!((shown.code, json.code), (Some(1), Some(1)), "there are errors");
+    let dimms = json.json()["dimms"].clone();
+    assert_eq!(dimms.as_object().unwrap().len(), 2, "{dimms}");
+    for (label, corrected, uncorrected) in [("DIMM_A1", 7, 2), ("DIMM_B2", 3, 0)] {
+        let dimm = &dimms[label];
+        assert_eq!((&dimm["corrected"], &dimm["uncorrected"]), (&corrected.into(), &uncorrected.into()), "{dimms}");
+        let mean = dimm["mtbce_seconds"].as_f64().unwrap();
+        assert!((mean - 10.0 * DAY / f64::from(corrected)).abs() < 1.0, "{dimms}");
+    }
+}

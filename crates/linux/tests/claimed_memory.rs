@@ -1,14 +1,19 @@
 //! Blocks of real memory of this machine. Whether it has a feature is asked elsewhere, and its capability must agree.
 
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use rampart_linux::block::PinReport;
+use rampart_linux::retire::RetireRefusal;
 use rampart_linux::{
     Block, Capability, CapabilityState, Error, Feature, FlagTable, FrameClass, PageKind, Pagemap, Pinning,
     RetireOutcome, Retirer, Roots, capabilities,
 };
 use rampart_memory::{Bytes, Frame};
 use rampart_skips::{Feature as Needed, granted};
+use rustix::thread::{CapabilitySet, capabilities as rights_of, set_capabilities as set_rights_of};
 
 const SIZE: Bytes = Bytes::from_mib(64);
 const KINDS: [PageKind; 2] = [PageKind::Base, PageKind::Huge];
@@ -45,7 +50,7 @@ fn frames(block: &Block) -> Vec<Option<Frame>> {
 
 /// Moves pages, where this process may; without the right, pages may still move by themselves.
 fn compact() {
-    let _ = std::fs::write("/proc/sys/vm/compact_memory", "1");
+    let _ = fs::write("/proc/sys/vm/compact_memory", "1");
 }
 
 fn byte(block: &Block, page: u64) -> u8 {
@@ -244,5 +249,34 @@ fn a_page_that_is_elsewhere_is_never_retired_in_place_of_the_frame() {
     let mut block = claim(PageKind::Base.granule(), PageKind::Base);
     let elsewhere = Frame::new(0).unwrap();
     let outcome = Retirer::new(&Roots::default()).retire_own(elsewhere, &mut block, 0, &pagemap);
-    assert_eq!(outcome, RetireOutcome::Refused(rampart_linux::retire::RetireRefusal::Moved));
+    assert_eq!(outcome, RetireOutcome::Refused(RetireRefusal::Moved));
+}
+
+/// A machine without files to retire frames by and without their flags, on which the block's first page is on `frame`.
+fn machine_with_first_page_on(frame: Frame, block: &Block) -> (tempfile::TempDir, Roots) {
+    let folder = tempfile::tempdir().unwrap();
+    let roots = Roots::new(folder.path(), folder.path());
+    fs::create_dir(roots.proc("self")).unwrap();
+    let entry = (1_u64 << 63) | frame.number();
+    let at = block.base().addr().get() as u64 / 4096 * 8;
+    File::create(roots.proc("self/pagemap")).unwrap().write_all_at(&entry.to_ne_bytes(), at).unwrap();
+    (folder, roots)
+}
+
+/// Only the kernel can retire a frame. It refuses a thread without the right to (or refuses all, if it cannot), and no
+/// frame of this machine is lost by the test.
+#[test]
+fn a_page_that_the_kernel_does_not_take_offline_is_not_said_to_be_retired() {
+    let unprivileged = thread::spawn(|| {
+        let mut rights = rights_of(None).unwrap();
+        rights.effective.remove(CapabilitySet::SYS_ADMIN);
+        set_rights_of(None, rights).unwrap();
+        let mut block = claim(PageKind::Base.granule(), PageKind::Base);
+        let frame = Frame::new(3).unwrap();
+        let (_folder, roots) = machine_with_first_page_on(frame, &block);
+        let pagemap = Pagemap::open(&roots).unwrap();
+        Retirer::new(&roots).retire_own(frame, &mut block, 0, &pagemap)
+    });
+    let outcome = unprivileged.join().unwrap();
+    assert!(matches!(outcome, RetireOutcome::Refused(RetireRefusal::Kernel(_))), "{outcome:?}");
 }

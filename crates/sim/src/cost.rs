@@ -73,7 +73,7 @@ impl Costs {
     /// | page fault 1 µs | `lmbench` of the time |
     /// | migration 15 µs | 4 KiB at 1 GB/s, and an interrupt to the other core |
     /// | unmapping 2.3 µs | an interrupt, like a page fault; page walks for 64 TLB entries, each two reads of 10 ns from the L2 cache |
-    /// | handler 100 µs + 0.5 µs | a timer; cache misses on one or two list entries for each block taken; one latency for each block passed over [Rahman16, fig. 7] |
+    /// | handler 20 µs + 0.5 µs | a timer's interrupt, 10 µs with what it evicts from the caches: 5 to 15 in [Tsafrir07]; 11 orders, two lines each, missed in the caches [Rahman16, fig. 7]; two wakeups of testers, each an interrupt as above. For each block that is taken, misses on one or two list entries; for each that is passed over, one latency |
     #[must_use]
     pub const fn pentium_d() -> Self {
         Self {
@@ -89,7 +89,7 @@ impl Costs {
             migration: Duration::from_micros(15),
             touched: 0.5,
             unmapping: Duration::from_nanos(2_300),
-            handler: Duration::from_micros(100),
+            handler: Duration::from_micros(20),
             handler_block: Duration::from_nanos(500),
         }
     }
@@ -104,7 +104,8 @@ impl Costs {
     /// | 34 GB/s | four fifths of 4 × 10.7 GB/s |
     /// | latency 80 ns | as above |
     /// | unmapping nothing | Linux 3.1.7 |
-    /// | migration 6 µs, handler 20 µs + 0.2 µs | as above, on a core three times as fast, with more cores to interrupt |
+    /// | migration 6 µs | as above, on a core three times as fast, with more cores to interrupt |
+    /// | handler 7 µs + 0.2 µs | as above, on a core three times as fast |
     #[must_use]
     pub const fn t620() -> Self {
         Self {
@@ -120,7 +121,7 @@ impl Costs {
             migration: Duration::from_micros(6),
             touched: 0.5,
             unmapping: Duration::ZERO,
-            handler: Duration::from_micros(20),
+            handler: Duration::from_micros(7),
             handler_block: Duration::from_nanos(200),
         }
     }

@@ -3,8 +3,9 @@
 //! **Problem.** The value of a policy shows only with programs, allocators and memory of known behaviour, over hours.
 //! **Idea.** Run the controller of the product on `rampart-sim`, which simulates Rahman's machines and programs. An
 //! experiment is data: programs, setups and comparisons. Each result is printed beside Rahman's number. **Why this
-//! way.** The cost model is calibrated on a few points that `rampart-sim` names, and on none of the results. The
-//! outcome reports where our results differ in shape from Rahman's.
+//! way.** The model is calibrated on a few points that `rampart-sim` and [`Setup`] name; the remarks of the experiments
+//! that have these points among their results say so. The outcome reports where our results differ in shape from
+//! Rahman's.
 
 #![forbid(unsafe_code)]
 

@@ -269,7 +269,28 @@ pub enum KernelErrors {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
+    use std::os::unix::fs::FileExt as _;
+
+    use rampart_linux::PageKind;
+
     use super::*;
+
+    /// Without a file to retire frames by their numbers, the kernel is asked through the page. This one has left the
+    /// frame, so nobody was asked, and the frame is not said to be retired.
+    #[test]
+    fn where_frames_cannot_be_retired_by_their_numbers_the_page_decides() {
+        let folder = tempfile::tempdir().unwrap();
+        let roots = Roots::new(folder.path(), folder.path());
+        fs::create_dir(roots.proc("self")).unwrap();
+        let mut block = Block::claim(PageKind::Base.granule(), PageKind::Base).unwrap();
+        let entry: u64 = (1 << 63) | 3;
+        let at = block.base().addr().get() as u64 / FRAME_BYTES * size_of::<u64>() as u64;
+        File::create(roots.proc("self/pagemap")).unwrap().write_all_at(&entry.to_ne_bytes(), at).unwrap();
+        let retirement = MachineUnderTest::below(roots).retire_own(Frame::new(4).unwrap(), &mut block, 0);
+        let refused = "the page has left the frame meanwhile; retire the frame by its number";
+        assert_eq!(retirement, Retirement::Refused(refused.to_owned()));
+    }
 
     /// Of 64 MiB that the allocator maps anew, one page is written: it is there, with others if the page is huge.
     #[test]

@@ -1,7 +1,9 @@
 //! Ranges on the running kernel; a test that it does not allow is skipped, with a message.
 
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt as _;
 use std::process;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,9 +11,11 @@ use std::thread;
 use std::time::Duration;
 
 use rampart_skips::{Feature, granted};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use super::*;
 use crate::PAGE_BYTES;
+use crate::retire::{RetireOutcome, RetireRefusal, Retirer};
 use crate::userfaultfd::{FORKS, Wake};
 
 mod watched;
@@ -89,6 +93,39 @@ fn behind(range: &SharedRange, page: u64) -> u64 {
     unsafe { range.behind(page).cast::<u64>().read_volatile() }
 }
 
+/// Only the kernel can retire a frame. It refuses a thread without the right to (or refuses all, if it cannot), and no
+/// frame of this machine is lost by the test.
+#[test]
+fn a_locked_page_that_the_kernel_does_not_take_offline_is_not_said_to_be_retired() {
+    let _no_forks = FORKS.read();
+    let retire = |range: &SharedRange| {
+        let mut rights = capabilities(None).unwrap();
+        rights.effective.remove(CapabilitySet::SYS_ADMIN);
+        set_capabilities(None, rights).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let roots = Roots::new(folder.path(), folder.path());
+        fs::create_dir(roots.proc("self")).unwrap();
+        let entry: u64 = (1 << 63) | 3;
+        let at = range.behind(5).addr().get() / PAGE_BYTES * size_of::<u64>();
+        let pagemap = File::create(roots.proc("self/pagemap")).unwrap();
+        pagemap.write_all_at(&entry.to_ne_bytes(), at as u64).unwrap();
+        let pagemap = Pagemap::open(&roots).unwrap();
+        let retire = |frame| range.retire(&Retirer::new(&roots), Frame::new(frame).unwrap(), 5, &pagemap);
+        (retire(3), retire(4))
+    };
+    // What comes of it is asserted afterwards: a panic here would leave the range's handler waiting.
+    let seen = served(PageKind::Base, |range| {
+        fill_with(range, 8, 77);
+        range.lock(span(0, 8)).unwrap();
+        let outcomes = thread::scope(|scope| scope.spawn(|| retire(range)).join().unwrap());
+        (outcomes, behind(range, 5))
+    });
+    let Some(((own, other), content)) = seen else { return };
+    assert!(matches!(own, RetireOutcome::Refused(RetireRefusal::Kernel(_))), "{own:?}");
+    assert_eq!(other, RetireOutcome::Refused(RetireRefusal::Moved), "the page is on another frame");
+    assert_eq!(content, 77);
+}
+
 #[test]
 fn the_frame_of_a_page_that_was_replaced_is_held_and_can_be_read_again_and_again() {
     let _no_forks = FORKS.read();
@@ -124,7 +161,7 @@ fn what_is_locked_keeps_its_content_is_seen_from_behind_and_is_there_for_who_tou
         assert_eq!([0, 1, 3, 7].map(|page| read(range, page)), [100, 101, 55, 107]);
         range.lock(span(0, 8)).unwrap();
         // A system call waits as a thread does.
-        let zero = std::fs::File::open("/dev/zero").unwrap();
+        let zero = File::open("/dev/zero").unwrap();
         // SAFETY: the page is the range's.
         let got = unsafe { libc::pread(zero.as_raw_fd(), range.address(5).as_ptr().cast(), 8, 0) };
         assert_eq!((got, read(range, 5)), (8, 0), "{}", io::Error::last_os_error());

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | time, share of 1 GB | [Rahman16, tab. 3] |
 //! | filled in 120 s, or half the time | COMeT's one tester (2,500 frames a second) kept up with the start of bzip2, 258,000 frames, and of cactusADM [Rahman16, 4.2.2] |
-//! | long-held share | [Rahman16, 4.2.4, fig. 15] by its text: zeusmp loses 36.9 of 62.8 points without migration; gemsFDTD holds 7.3 % long; calculix, mcf and milc few; 0.4 for the others, so that the average loss is about the reported 9.9 of 51.4 points |
+//! | long-held share | gemsFDTD 7.3 % [Rahman16, 4.2.4]; calculix, mcf and milc "a small number" there, 0.1 here; zeusmp and all others *calibrated* on [Rahman16, fig. 15]: zeusmp loses 36.9 of 62.8 points without migration, and 0.4 for the others makes the average loss about the reported 9.9 of 51.4 points. No other statement gives them, so fig. 15 is no evidence here |
 //! | the rest is held 2 minutes on average | [Rahman16, 4.2.3] gives it for calculix, and for no other program |
 //! | short-lived frames a second | *calibrated* on Fix1.32 in [Rahman16, tab. 9] for L1, M1 and H2 (1.03, 1.10, 1.25), a class each; the mixes of [Rahman16, tab. 7] give each program's class. Without recycling a short-lived page returns to the core that freed it and is given out again while its test is good, so these do not show in [Rahman16, ch. 4] |
 //! | swing | [Rahman16, 5.3.4]: L and H workloads have peaks and valleys, M ones are stable |

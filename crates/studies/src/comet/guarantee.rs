@@ -31,6 +31,8 @@ pub fn figure_15(runner: &Runner<'_>) -> Findings {
         ),
     ];
     let remarks = vec![
+        "no evidence: the share of pages that programs hold to their end is calibrated on this figure, on zeusmp's loss and on \
+         the average one",
         "Rahman counts the age of a page from its allocation (4.1.2), so that turnover replaces it; here it counts from its \
          test, whoever has the page, and programs that replace much, such as mcf, lose as much as those that hold it",
     ];

@@ -55,7 +55,7 @@ fn the_first_write_to_a_page_that_is_watched_stops_and_reads_do_not() {
         write(range, 3, 2);
         assert_eq!(seen.take(), [3], "once");
         // A system call stops as a thread does.
-        let zero = std::fs::File::open("/dev/zero").unwrap();
+        let zero = File::open("/dev/zero").unwrap();
         // SAFETY: the page is the range's.
         let got = unsafe { libc::pread(zero.as_raw_fd(), range.address(5).as_ptr().cast(), 8, 0) };
         assert_eq!((got, read(range, 5), seen.take()), (8, 0, vec![5]), "{}", io::Error::last_os_error());

@@ -91,6 +91,31 @@ fn each_row_says_what_its_state_asks_for() {
     }
 }
 
+/// A result that inputs were fitted to says nothing about a model. docs/experiments.md has a row for each input, whose
+/// last column names the tables and figures with such results.
+#[test]
+fn what_the_simulated_machine_is_calibrated_on_is_no_evidence() {
+    let document = read("docs/experiments.md");
+    let rows = document.lines().skip_while(|line| !line.ends_with("| no evidence |")).skip(2);
+    let columns = rows.take_while(|line| line.starts_with('|')).map(|row| row.rsplit('|').nth(1).expect("a column"));
+    let mut named: Vec<&str> = columns.flat_map(|column| column.split([',', ':'])).map(str::trim).collect();
+    named.retain(|name| name.starts_with("figure ") || name.starts_with("table "));
+    named.sort_unstable();
+    named.dedup();
+    let of_rahman = exhibits().filter(|(key, _)| *key == WorkKey::Rahman16).map(|(_, exhibit)| exhibit);
+    let calibrated = of_rahman.filter(|exhibit| exhibit.remark.is_some_and(|remark| remark.contains("calibrated")));
+    let mut listed = Vec::new();
+    for exhibit in calibrated {
+        assert_eq!(exhibit.state, ExhibitState::InPart, "{}", exhibit.number);
+        listed.push(format!("{} {}", exhibit.kind.name(), exhibit.number));
+    }
+    listed.sort_unstable();
+    assert_eq!(listed, named);
+    assert!(listed.contains(&"figure 15".to_owned()));
+    let is_repeated = |exhibit: &Exhibit| exhibit.commands.contains(&"rampart simulate figure15");
+    assert!(!exhibits().any(|(_, exhibit)| is_repeated(exhibit)), "all of it is calibrated");
+}
+
 #[test]
 fn counts_add_up() {
     let ExhibitCounts { all, regenerated, in_part, missing, not_here, illustrations } =
