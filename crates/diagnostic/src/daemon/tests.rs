@@ -155,6 +155,7 @@ fn request() -> WatchRequest {
         sequences: vec![AddressSequence::Sequential],
         delay: Duration::ZERO,
         retention: Duration::ZERO,
+        engine: None,
         method: None,
         settings,
         duration: Some(Duration::from_secs(60)),
