@@ -25,10 +25,10 @@ impl MovingPages {
     /// No page has a frame. All other files are the kernel's.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let own = folder.path().join("self");
+        let (own, real) = (folder.path().join("self"), Roots::default());
         fs::create_dir(&own).unwrap();
-        link_all(Path::new("/proc"), folder.path(), "self");
-        link_all(Path::new("/proc/self"), &own, "pagemap");
+        link_all(&real.proc(""), folder.path(), "self");
+        link_all(&real.proc("self"), &own, "pagemap");
         let pagemap = File::create_new(own.join("pagemap")).unwrap();
         // Without a single entry, it takes no space on disk.
         pagemap.set_len(ADDRESSES / FRAME_BYTES * 8).unwrap();
@@ -37,7 +37,7 @@ impl MovingPages {
 
     /// The machine with these pages.
     pub fn machine(&self) -> MachineUnderTest {
-        MachineUnderTest::below(Roots::new(self.folder.path(), "/sys"))
+        MachineUnderTest::below(Roots::new(self.folder.path(), Roots::default().sys("")))
     }
 
     /// Puts the pages of a block into frames from `first` on.
