@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::guarded::{count, engines, passes_trap, victim};
+use crate::guarded::{count, engines, installed, passes_trap, report, run, victim};
 use crate::harness::{CommandOutput, Rampart};
 
 /// Runs each way of the victim to make a child, on every engine, in blocks of both kinds; `also` checks each run.
@@ -84,4 +84,37 @@ fn a_child_that_nobody_saw_being_made_has_the_heap_or_ends_with_a_line() {
         assert_eq!(count(report, "unguarded_children"), 0, "{report}");
         assert!(output.err.contains("has no heap: it ends"), "{}", output.err);
     });
+}
+
+/// Fills 64 MiB, and makes twenty children, each when most of it is locked: before that, all is verified and unlocked.
+const FORKS: &str = "\
+import os, time
+words = bytearray(os.urandom(1 << 20)) * 64
+for _ in range(20):
+    time.sleep(0.25)
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+os._exit(0)
+";
+
+/// Nothing is verified but while the program waits: before a child, and at few faults. With `minor`, each child has a
+/// copy, which takes longer than all that is verified.
+#[test]
+fn what_a_program_waits_for_before_a_child_is_made_is_overhead() {
+    let rampart = Rampart::new();
+    if !installed("python3") {
+        return;
+    }
+    for engine in engines(&rampart).filter(|&engine| engine != "minor") {
+        let options = ["--engine", engine, "--test", "none", "--prefetch", "0", "--cap", "4MiB", "--interval", "50ms"];
+        let program = ["--report", "report.json", "--", "python3", "-c", FORKS];
+        let output = run(&rampart, &[&options[..], &program].concat());
+        assert_eq!(output.code, Some(0), "{engine}: {}", output.err);
+        let report = report(&rampart);
+        let [verified, verify, waited] = ["verified", "verify_nanos", "serve_nanos"].map(|name| count(&report, name));
+        assert!(verified >= 5 * 16_384, "{engine}: {report}");
+        assert!(waited >= verify, "{engine}: of {verify} ns, {waited} ns count");
+    }
 }

@@ -36,6 +36,45 @@ fn of_1000_faults_over_50_seeds_all_promised_are_found_and_none_invented() {
     }
 }
 
+/// An instruction set that found every line right would find no injected fault either: the loop that tests the memory
+/// compares what is injected.
+#[test]
+fn each_instruction_set_finds_what_is_injected_by_its_own_comparison() {
+    let rampart = Rampart::new();
+    let status = rampart.json(&["status", "--json"]);
+    let names: Vec<_> = status["engines"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(!names.is_empty(), "{status}");
+    for name in names {
+        for method in ["non-temporal", "flush-behind"] {
+            let options = ["--instructions", name, "--method", method, "--inject", "stuck-at:200,seed=5", "--json"];
+            let output = rampart.run(&[&["test", "--memory", "8MiB"], &options[..]].concat());
+            if output.err.contains("read a cache") || output.err.contains("come from a cache") {
+                continue;
+            }
+            let report = output.json();
+            assert_eq!((output.code, &report["test"]["engine"]), (Some(1), &name.into()), "{method}: {output:?}");
+            let emulation = &report["emulation"];
+            let seen = ["injected", "guaranteed", "found"].map(|key| emulation[key].as_u64().unwrap());
+            assert_eq!(seen, [200; 3], "{name} {method}: {emulation}");
+        }
+    }
+    let refused = rampart.run(&["test", "--memory", "8MiB", "--instructions", "MMX"]);
+    assert!(refused.code == Some(2) && refused.err.contains("this processor tests with"), "{refused:?}");
+}
+
+/// A cell that errs now and then is as bad as one that always does: often the second read is right.
+#[test]
+fn an_intermittent_fault_is_reported_though_the_second_read_is_right() {
+    let rampart = Rampart::new();
+    let faults = "stuck-at:300,intermittent=0.5,seed=11";
+    let report = rampart.json(&["test", "--memory", "8MiB", "--inject", faults, "--json"]);
+    let bad = report["bad_frames"].as_array().unwrap();
+    let evidence = || bad.iter().flat_map(|bad| bad["evidence"].as_array().unwrap());
+    assert!(evidence().all(|seen| seen["found"] != seen["expected"]));
+    let right = evidence().filter(|seen| seen["reread"] == seen["expected"]).count();
+    assert!(right > evidence().count() / 10, "{right} of {}", evidence().count());
+}
+
 /// A cell that loses either value after 300 ms is found without any option, even in such a short test.
 #[test]
 fn slow_retention_faults_of_either_value_are_found_by_default_and_the_coverage_says_so() {

@@ -272,6 +272,21 @@ fn an_ordinary_user_is_guarded_by_the_engine_that_works_and_told_so() {
     }
 }
 
+/// Another engine guards too, and a program under it runs on: only what the engine lacks shows that it was chosen.
+#[test]
+fn where_the_kernel_moves_pages_a_program_gets_that_engine_without_asking_and_its_frames_are_tested() {
+    let rampart = Rampart::new();
+    let options = ["--untested", "wait", "--report", "report.json"];
+    let output = run(&rampart, &[&options[..], &["--", "sh", "-c", "echo done"]].concat());
+    assert_eq!((output.code, output.out.as_str()), (Some(0), "done\n"), "{}", output.err);
+    let worse = |line: &&str| line.contains("guarded by mprotect") || line.contains("is not guarded");
+    let chosen = output.err.lines().find(worse).map_or(Ok(()), Err);
+    if granted(&[Feature::UserfaultfdMove, Feature::UserfaultfdKernelFaults], chosen).is_none() {
+        return;
+    }
+    assert!(count(&report(&rampart), "supplied") > 0, "{}", output.err);
+}
+
 #[test]
 fn before_a_program_is_stopped_a_command_may_save_what_can_be_saved() {
     let rampart = Rampart::new();

@@ -1,12 +1,9 @@
 //! Programs under guard with low limits, or with limits that drop while they run: nothing hangs, and calls beyond a
 //! limit fail as without a guard.
 
-use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use rampart_skips::{Feature, skip};
-
+use crate::control_group::ControlGroup;
 use crate::guarded::{all_right, count, engines, library, passes_trap, run, victim, victim_with};
 use crate::harness::{CommandOutput, Rampart};
 
@@ -117,45 +114,15 @@ fn a_program_has_room_where_it_may_have_twice_the_addresses_that_it_uses() {
     }
 }
 
-/// A control group that is removed on drop.
-struct Group(PathBuf);
-
-impl Group {
-    /// A group with so much memory; `None` where this user, or nobody, can create one.
-    fn new(bytes: u64) -> Option<Self> {
-        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-        let (root, path, limit) = own.lines().find_map(|line| match line.split(':').collect::<Vec<_>>()[..] {
-            [_, "memory", path] => Some(("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes")),
-            ["0", "", path] if own.lines().count() == 1 => Some(("/sys/fs/cgroup", path, "memory.max")),
-            _ => None,
-        })?;
-        let parents = [format!("{root}{path}"), root.to_owned()];
-        let name = format!("rampart-test-{}", std::process::id());
-        let group =
-            parents.iter().map(|parent| PathBuf::from(parent).join(&name)).find(|group| fs::create_dir(group).is_ok());
-        let group = Self(group?);
-        fs::write(group.0.join(limit), bytes.to_string()).ok()?;
-        Some(group)
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
-    }
-}
-
 #[test]
 fn a_program_has_room_where_its_group_may_have_a_quarter_more_memory_than_it_uses() {
     const PLAIN: u64 = 258 << 20;
     let rampart = Rampart::new();
     let Some(limits) = victim_with(&rampart, "limits", &[]) else { return };
-    let Some(group) = Group::new(PLAIN + PLAIN / 4) else {
-        return skip(Feature::ControlGroup, "no control group can be made");
-    };
+    let Some(group) = ControlGroup::new(PLAIN + PLAIN / 4) else { return };
     for engine in engines(&rampart) {
-        let enter = format!("echo $$ > {}", group.0.join("cgroup.procs").display());
-        let output = run_below(&rampart, &enter, &["--engine", engine, "--cap", "4MiB", "--", &limits, "pieces"]);
+        let output =
+            run_below(&rampart, &group.enter(), &["--engine", engine, "--cap", "4MiB", "--", &limits, "pieces"]);
         assert_eq!(
             (output.code, output.out.as_str()),
             (Some(0), "16384 pages are right\n"),

@@ -4,6 +4,7 @@
 
 mod banks;
 mod children;
+mod control_group;
 mod corruption;
 mod dimms;
 mod dumps;
@@ -36,6 +37,7 @@ mod project;
 mod protect;
 mod read_only;
 mod refusals;
+mod relief;
 mod served;
 mod simulate;
 mod strange_schedules;

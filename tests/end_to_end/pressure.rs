@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use rampart_skips::{Feature, skip};
 
+use crate::control_group::ControlGroup;
 use crate::guarded::{engines, library, victim_with};
 use crate::harness::{CommandOutput, Rampart};
 
@@ -37,28 +38,6 @@ impl Drop for Swap {
     }
 }
 
-/// A control group with a memory limit, removed on drop.
-struct Group(PathBuf);
-
-impl Group {
-    /// A group of either version of control groups, where the limit can be set.
-    fn of(mebibytes: u32) -> Option<Self> {
-        let versions = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
-        versions.into_iter().find_map(|(root, limit)| {
-            let group = Self(Path::new(root).join(format!("rampart-test-{}", std::process::id())));
-            fs::create_dir(&group.0).ok()?;
-            let file = group.0.join(limit);
-            (file.exists() && fs::write(file, format!("{mebibytes}M")).is_ok()).then_some(group)
-        })
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
-    }
-}
-
 /// The number of pages that were ever swapped out.
 fn swapped_out() -> u64 {
     let text = fs::read_to_string("/proc/vmstat").expect("/proc is mounted");
@@ -74,12 +53,12 @@ fn what_is_swapped_out_comes_back_as_it_was_locked_or_not() {
         return;
     }
     let Some(_swap) = Swap::on(rampart.folder()) else { return skip(Feature::Swap, "mkswap or swapon fails") };
-    let Some(group) = Group::of(60) else { return skip(Feature::ControlGroup, "no limit of memory can be had") };
+    let Some(group) = ControlGroup::new(60 << 20) else { return };
     for engine in engines(&rampart) {
         let is_swapped = |memory: &str| {
             let before = swapped_out();
             let mut command = Command::new("sh");
-            command.args(["-c", "echo $$ > \"$1/cgroup.procs\"; shift; exec \"$@\"", "sh"]).arg(&group.0);
+            command.args(["-c", &format!("{}; exec \"$@\"", group.enter()), "sh"]);
             command.arg(env!("CARGO_BIN_EXE_rampart")).args(["run", "--engine", engine, "--test", "none"]);
             command.args([
                 "--block",

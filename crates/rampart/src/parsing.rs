@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use rampart_march::execute::Method;
+use rampart_march::execute::{MarchEngine, Method};
 use rampart_march::named::ChoiceError;
 use rampart_march::{AddressSequence, MarchChoice};
 use rampart_memory::Bytes;
@@ -50,6 +50,12 @@ impl From<MethodChoice> for Method {
             MethodChoice::FlushInGroups => Self::FlushInGroups,
         }
     }
+}
+
+/// An instruction set of this processor, such as `AVX2`.
+pub fn parse_instructions(text: &str) -> Result<MarchEngine, String> {
+    let names = || MarchEngine::all_available().into_iter().map(MarchEngine::name).collect::<Vec<_>>().join(" or ");
+    MarchEngine::named(text).ok_or_else(|| format!("this processor tests with {}", names()))
 }
 
 /// An amount of memory that is worth a test, such as `4GiB`.

@@ -34,7 +34,7 @@ use std::time::Duration;
 
 use rampart_linux::SteadyClock;
 use rampart_linux::kernel_module::{LoadedModule, ModuleDevice};
-use rampart_march::execute::Method;
+use rampart_march::execute::{MarchEngine, Method};
 use rampart_march::{AddressSequence, MarchTest, Plan};
 use rampart_memory::fault::InjectionSpec;
 use rampart_memory::fault_map::Retirement;
@@ -126,6 +126,8 @@ pub struct WatchRequest {
     pub delay: Duration,
     /// How long data rests before the delayed read; zero: no delayed read.
     pub retention: Duration,
+    /// The instructions that test; `None`: the widest of this processor.
+    pub engine: Option<MarchEngine>,
     /// How writes reach the DRAM; `None`: the fastest method that passes the cache-bypass check.
     pub method: Option<Method>,
     /// The settings that may be changed later.

@@ -83,7 +83,7 @@ impl WatchPreparation {
             }
             None => None,
         };
-        let march = MarchSetup::new(request.method, request.delay, request.retention, step)?;
+        let march = MarchSetup::new(request.engine, request.method, request.delay, request.retention, step)?;
         let mut block = Block::claim(step.min(free), PageKind::Huge)?;
         let survives = block.access();
         let limit = Limit::measure(march.engine, &mut Region::from(&mut block));

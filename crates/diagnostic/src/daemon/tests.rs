@@ -10,12 +10,16 @@ use rampart_memory::{
     BlockOrder, BlockVerdict, Bytes, FrameDemand, FrameRange, FrameSource, FreeList, RePlacementCounts, TestLifetime,
 };
 
+use super::tester::Job;
 use super::*;
-use crate::control::PolicyLimits;
+use crate::control::{PolicyLimits, Work};
+use crate::machine::moving_pages::MovingPages;
+use crate::machine::reserve::SMALLEST_CLAIM;
 use crate::sources::free_memory::{Ages, PoolNews};
 use crate::sources::step::{Step, StepMemory};
 use crate::testing::bad_frame::BadFrame;
 use crate::testing::observer::TestProgress;
+use crate::testing::publishing::lock;
 
 /// Steps that wait for their test, and the verdict on each.
 struct FewSteps<'a> {
@@ -24,6 +28,23 @@ struct FewSteps<'a> {
     let_go: &'a AtomicBool,
     asked: AtomicU64,
     ages: Ages,
+    /// Memory that was taken and has not come back, and the part that programs need.
+    out: Bytes,
+    missing: Bytes,
+    /// When programs will need it all: after so many looks of the daemon while some is out. `None`: never.
+    needed_after: Option<u32>,
+}
+
+impl<'a> FewSteps<'a> {
+    fn new(
+        waiting: VecDeque<Step<StepMemory>>,
+        verdicts: &'a Mutex<Vec<BlockVerdict>>,
+        let_go: &'a AtomicBool,
+        now: Timestamp,
+    ) -> Self {
+        let (asked, ages) = (AtomicU64::new(0), Ages::new(now));
+        Self { waiting, verdicts, let_go, asked, ages, out: Bytes::ZERO, missing: Bytes::ZERO, needed_after: None }
+    }
 }
 
 impl FrameSource for FewSteps<'_> {
@@ -43,14 +64,18 @@ impl FrameSource for FewSteps<'_> {
     }
 
     fn take(&mut self, _: FreeList, max_frames: u64, _: Timestamp) -> Vec<Self::Block> {
-        if max_frames == 0 { Vec::new() } else { self.waiting.pop_front().into_iter().collect() }
+        let step = if max_frames == 0 { None } else { self.waiting.pop_front() };
+        self.out = Bytes::new(self.out.get() + step.as_ref().map_or(0, |step| step.region.bytes().get()));
+        step.into_iter().collect()
     }
 
     fn shape(&self, block: &Self::Block) -> (Node, u64) {
         (Node(0), block.region.pages())
     }
 
-    fn give_back(&mut self, _: Self::Block, verdict: BlockVerdict, _: Timestamp) {
+    fn give_back(&mut self, step: Self::Block, verdict: BlockVerdict, _: Timestamp) {
+        self.out = self.out.saturating_sub(step.region.bytes());
+        self.missing = self.missing.saturating_sub(step.region.bytes());
         self.verdicts.lock().unwrap().push(verdict);
     }
 
@@ -85,7 +110,7 @@ impl DaemonSource for FewSteps<'_> {
     }
 
     fn missing(&self) -> Bytes {
-        Bytes::ZERO
+        self.missing
     }
 
     fn is_sweeping(&self) -> bool {
@@ -100,7 +125,13 @@ impl DaemonSource for FewSteps<'_> {
 
     fn hurry(&mut self, _now: Timestamp) {}
 
-    fn relieve(&mut self) {}
+    fn relieve(&mut self) {
+        match &mut self.needed_after {
+            Some(0) => self.missing = self.out,
+            Some(looks) if self.out > Bytes::ZERO => *looks -= 1,
+            _ => {}
+        }
+    }
 
     fn let_go(&mut self) {
         self.let_go.store(true, Ordering::Relaxed);
@@ -155,9 +186,11 @@ fn request() -> WatchRequest {
         sequences: vec![AddressSequence::Sequential],
         delay: Duration::ZERO,
         retention: Duration::ZERO,
+        engine: None,
         method: None,
         settings,
-        duration: Some(Duration::from_secs(60)),
+        // Testers run only when nobody else needs their CPU: on a busy machine, that may take a while.
+        duration: Some(Duration::from_mins(10)),
         // Some faults in each step of the usual size.
         inject: Some("stuck-at:20000,seed=1".parse().unwrap()),
         seed: 1,
@@ -166,30 +199,25 @@ fn request() -> WatchRequest {
     }
 }
 
+fn step(machine: &MachineUnderTest, block: Block) -> Step<StepMemory> {
+    let mut frames = Vec::new();
+    machine.frames(&block, &mut frames);
+    Step::new(StepMemory::Program(block), frames, Node(0))
+}
+
 #[test]
 fn the_daemon_runs_over_any_source_and_says_of_each_step_whether_it_is_good() {
     let (machine, request) = (MachineUnderTest::this(), request());
     let prepared = WatchPreparation::new(&request, &machine, WatchReach::FreeMemory, BTreeSet::new()).unwrap();
     let odd = Bytes::from_mib(4);
     assert_ne!(prepared.step, odd, "faults at random places lie in steps of the usual size only");
-    let step = |bytes| {
-        let block = Block::claim(bytes, PageKind::Huge).unwrap();
-        let mut frames = Vec::new();
-        machine.frames(&block, &mut frames);
-        Step::new(StepMemory::Program(block), frames, Node(0))
-    };
+    let step = |bytes| step(&machine, Block::claim(bytes, PageKind::Huge).unwrap());
     let waiting: VecDeque<_> = [prepared.step, odd, prepared.step].map(step).into();
     let (verdicts, let_go, stop) = (Mutex::default(), AtomicBool::new(false), AtomicBool::new(false));
     let observer = UntilAllCameBack { verdicts: &verdicts, steps: waiting.len(), stop: &stop };
     let (folder, clock) = (tempfile::tempdir().unwrap(), SteadyClock::default());
     let store = Store::open(&folder.path().join("r.db"), clock.now()).unwrap().store;
-    let source = FewSteps {
-        waiting,
-        verdicts: &verdicts,
-        let_go: &let_go,
-        asked: AtomicU64::new(0),
-        ages: Ages::new(clock.now()),
-    };
+    let source = FewSteps::new(waiting, &verdicts, &let_go, clock.now());
     let watched =
         Watched { request: &request, machine: &machine, prepared: &prepared, observer: &observer, clock: &clock };
     let summary = watched.watch(Box::new(source), |_| {}, store, &[], &stop);
@@ -198,4 +226,60 @@ fn the_daemon_runs_over_any_source_and_says_of_each_step_whether_it_is_good() {
     let good = verdicts.iter().filter(|verdict| matches!(verdict, BlockVerdict::Good)).count();
     assert_eq!((failed, good), (2, 1), "{verdicts:?}");
     assert!(let_go.into_inner() && !summary.bad_frames.is_empty());
+}
+
+/// The test would last an hour: only who gives its memory back in the middle of it ends in time.
+#[test]
+fn memory_that_programs_need_comes_back_though_its_test_has_not_ended() {
+    let delayed = WatchRequest {
+        march: "{⇕(w0); Del; ⇕(r0)}".parse().unwrap(),
+        delay: Duration::from_hours(1),
+        duration: Some(Duration::from_mins(3)),
+        inject: None,
+        ..request()
+    };
+    let machine = MachineUnderTest::this();
+    let prepared = WatchPreparation::new(&delayed, &machine, WatchReach::FreeMemory, BTreeSet::new()).unwrap();
+    let claim = || Block::claim(SMALLEST_CLAIM, PageKind::Huge).unwrap();
+    let waiting: VecDeque<_> = [claim(), claim()].map(|block| step(&machine, block)).into();
+    let (verdicts, let_go, stop) = (Mutex::default(), AtomicBool::new(false), AtomicBool::new(false));
+    let observer = UntilAllCameBack { verdicts: &verdicts, steps: waiting.len(), stop: &stop };
+    let (folder, clock) = (tempfile::tempdir().unwrap(), SteadyClock::default());
+    let store = Store::open(&folder.path().join("r.db"), clock.now()).unwrap().store;
+    let source = FewSteps { needed_after: Some(50), ..FewSteps::new(waiting, &verdicts, &let_go, clock.now()) };
+    let watched =
+        Watched { request: &delayed, machine: &machine, prepared: &prepared, observer: &observer, clock: &clock };
+    let summary = watched.watch(Box::new(source), |_| {}, store, &[], &stop);
+    assert!(stop.into_inner(), "all came back before the daemon's time was up");
+    assert_eq!(verdicts.into_inner().unwrap(), [BlockVerdict::NotTested, BlockVerdict::NotTested]);
+    assert_eq!(summary.state.tested, 0);
+}
+
+#[test]
+fn a_frame_that_its_page_left_during_the_test_does_not_count_as_tested_and_neither_does_the_next() {
+    let pages = MovingPages::new();
+    let (machine, plain) = (pages.machine(), WatchRequest { inject: None, ..request() });
+    let prepared = WatchPreparation::new(&plain, &machine, WatchReach::FreeMemory, BTreeSet::new()).unwrap();
+    let (verdicts, let_go, stop) = (Mutex::default(), AtomicBool::new(false), AtomicBool::new(false));
+    let observer = UntilAllCameBack { verdicts: &verdicts, steps: 1, stop: &stop };
+    let (folder, clock) = (tempfile::tempdir().unwrap(), SteadyClock::default());
+    let store = Store::open(&folder.path().join("r.db"), clock.now()).unwrap().store;
+    let recorder = TestRecorder::begin(store, plain.start(clock.now()), &*machine.clock, &observer);
+    let source = FewSteps::new(VecDeque::new(), &verdicts, &let_go, clock.now());
+    let diagnostic = controller(&plain, &prepared, Box::new(source), clock.now());
+    let shared = DaemonContext::new(&plain, &machine, &prepared, &observer, &clock, recorder, diagnostic);
+
+    let block = Block::claim(SMALLEST_CLAIM, PageKind::Huge).unwrap();
+    pages.place(&block, 1000);
+    let (count, seventh) = (block.pages(), block.base().addr().get() as u64 + 7 * 4096);
+    let mut job = Job::begin(&shared, Work { block: step(&machine, block), fidelity: Fidelity::MIN }).unwrap();
+    while job.test(&shared).goes_on() {}
+    pages.put(seventh, 5000);
+    let (step, verdict) = job.judge(&shared);
+    assert_eq!(verdict, BlockVerdict::Good, "the others were tested");
+    let tested: Vec<_> = step.frames.iter().flatten().map(|frame| frame.number()).collect();
+    let stayed: Vec<_> = (1000..1000 + count).filter(|&frame| frame != 1007).collect();
+    assert_eq!(tested, stayed);
+    let sums = lock(&shared.sums);
+    assert_eq!((sums.frames, sums.moved), (count - 1, 1));
 }

@@ -1,5 +1,7 @@
 //! The machine under test: the diagnostic's only interface to Linux.
 
+#[cfg(test)]
+pub(crate) mod moving_pages;
 pub mod pins;
 pub mod reach;
 pub mod reserve;

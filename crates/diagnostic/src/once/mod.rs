@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rampart_march::execute::Method;
+use rampart_march::execute::{MarchEngine, Method};
 use rampart_march::{AddressSequence, Fidelity, MarchTest, Plan};
 use rampart_memory::fault::InjectionSpec;
 use rampart_memory::{Bytes, Timestamp};
@@ -67,6 +67,8 @@ pub struct TestRequest {
     pub delay: Duration,
     /// How long data rests before the delayed read; zero: no delayed read.
     pub retention: Duration,
+    /// The instructions that test; `None`: the widest of this processor.
+    pub engine: Option<MarchEngine>,
     /// How writes reach the DRAM; `None`: the fastest method that passes the cache-bypass check.
     pub method: Option<Method>,
     /// Faults to inject.

@@ -41,7 +41,7 @@ impl TestPreparation {
             Some(spec) => Some(Campaign::new(spec, lines(scope), lines(block))?),
             None => None,
         };
-        let march = MarchSetup::new(request.method, request.delay, request.retention, block)?;
+        let march = MarchSetup::new(request.engine, request.method, request.delay, request.retention, block)?;
         let offline = machine.offline();
         Ok(Self { outlook, offline, reserve, goal, block, cpus, march, campaign })
     }

@@ -45,10 +45,16 @@ pub struct MarchSetup {
 }
 
 impl MarchSetup {
-    /// Takes the fastest engine, and the requested method or the fastest one that bypasses the cache. The check uses a
-    /// block of `bytes`, which is given back immediately.
-    pub fn new(method: Option<Method>, delay: Duration, retention: Duration, bytes: Bytes) -> Result<Self, Error> {
-        let engine = MarchEngine::detect();
+    /// Takes the requested engine and method, or else the fastest engine, and the fastest method that bypasses the
+    /// cache. The check uses a block of `bytes`, which is given back immediately.
+    pub fn new(
+        engine: Option<MarchEngine>,
+        method: Option<Method>,
+        delay: Duration,
+        retention: Duration,
+        bytes: Bytes,
+    ) -> Result<Self, Error> {
+        let engine = engine.unwrap_or_else(MarchEngine::detect);
         let check = settle_method(method, engine, bytes)?;
         let settings = MarchSettings { delay, retention, ..MarchSettings::new(check.method) };
         Ok(Self { engine, settings, check })

@@ -143,6 +143,26 @@ fn a_page_beyond_correction_is_reported_once_until_it_is_written() {
     );
 }
 
+/// Together with an error that comes later, in another line, an error of the new frame would be more than P and Q
+/// rebuild.
+#[test]
+fn a_page_is_verified_on_the_tested_frame_that_it_moved_to_before_another_error_comes() {
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
+    world.write(5, &PageData::ZERO);
+    lock_page_5(&mut world, 0);
+    *world.guard.engine().tested.lock().unwrap() = Some(at(1));
+    let second = 0x1005 + fake_engine::SECOND_FRAMES;
+    world.guard.engine().stuck.lock().unwrap().insert(second, (777, u32::MAX));
+    let re_placed = world.guard.re_place(&mut ReplacementRound::default(), Duration::from_secs(1), at(world.time));
+    assert_eq!(re_placed, Replacement::RePlaced);
+    let frames: Vec<_> = reported.0.lock().unwrap().iter().map(|reported| reported.frame).collect();
+    assert_eq!(frames, [Frame::new(second)], "the new frame erred, and is reported at once");
+    assert!(world.guard.inject(PageIndex(5), &[1]));
+    assert!(world.read(5) == PageData::ZERO, "it would be beyond correction");
+    assert_eq!([Counter::Corrected, Counter::Uncorrectable].map(|counter| counts.get(counter)), [2, 0]);
+}
+
 /// In a minute, with a hundred attempts per second before.
 #[test]
 fn a_block_that_cannot_be_locked_is_tried_less_and_less_often_and_still_locked_when_it_can() {

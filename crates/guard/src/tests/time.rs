@@ -59,3 +59,22 @@ fn a_program_is_interrupted_where_something_is_locked_or_opened_ahead_of_it() {
     world.guard.prepare(PrefetchRequest::Unlock(BlockPart::Block(BlockIndex(0))), at(world.time));
     assert!(counts.get(Counter::InterruptNanos) > before, "opened ahead");
 }
+
+/// The clock stands still but for the first write to a page that was only read.
+#[test]
+fn what_a_program_waits_for_is_overhead_also_before_it_may_write() {
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::watching(settings(), &counts, &reported);
+    world.clock.tick_by(Duration::ZERO);
+    world.write(5, &PageData::from_seed(1));
+    // A written page is not watched until it was unlocked some times.
+    for round in 0..10 {
+        lock_page_5(&mut world, round);
+        world.read(5);
+    }
+    assert!(world.guard.engine().is_watched(5));
+    world.clock.tick_by(Duration::from_millis(3));
+    assert_eq!(world.guard.written(PageIndex(5)), FaultOutcome::GoesOn);
+    let after = world.guard.sample(at(33_000)).counts;
+    assert_eq!(after.overhead(), Some(0.1), "3 of 33 ms");
+}

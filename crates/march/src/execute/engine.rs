@@ -31,6 +31,12 @@ impl MarchEngine {
         Isa::available().into_iter().map(|isa| Self { isa, flush, caches }).collect()
     }
 
+    /// The one of this name, in capitals or not; `None` if this processor has none such.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all_available().into_iter().find(|engine| engine.name().eq_ignore_ascii_case(name))
+    }
+
     /// The manufacturer's name.
     #[must_use]
     pub const fn name(self) -> &'static str {

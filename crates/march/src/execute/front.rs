@@ -153,8 +153,9 @@ impl<'s> Front<'s> {
         difference.map(|difference| difference.found)
     }
 
-    /// Reads the line again, reports it, and does the rest of this visit's operations on it.
-    fn report(&self, found: LineData, log: &mut Log<'_>) {
+    /// Reads the line again, reports it whatever the second read returns, and does the rest of this visit's operations
+    /// on it.
+    pub(super) fn report(&self, found: LineData, log: &mut Log<'_>) {
         let Sweep { ground, walk, .. } = self.sweep;
         let read = self.step.read.as_ref().expect("only a read differs");
         let line = walk.leg(self.at).line;

@@ -1,6 +1,6 @@
 //! A region and the ways to its lines: many in the inner loop, a flush of many, or one at a time.
 
-use rampart_memory::RegionLine;
+use rampart_memory::{LineData, RegionLine};
 
 use super::Method;
 use super::arch;
@@ -61,12 +61,32 @@ impl<'s> Ground<'s> {
         behind: Option<*mut u8>,
         count: u64,
     ) -> Option<Difference> {
-        let task = Task {
-            here: here.first,
-            ahead,
-            behind: behind.map(<*mut u8>::cast_const),
-            stride: here.stride,
-            count: usize::try_from(count).expect("lines in memory"),
+        let behind = behind.map(<*mut u8>::cast_const);
+        let count = usize::try_from(count).expect("lines in memory");
+        let task = Task { ahead, behind, stride: here.stride, count, ..self.task(step, here.first) };
+        // SAFETY: the lines to visit and those to flush are parts of stretches of this region.
+        unsafe { self.engine.perform(&task) }
+    }
+
+    /// Performs a step on a line outside of the region that holds `content`: what the inner loop finds in such a line.
+    /// The content that it read if that is not as expected.
+    pub(super) fn perform_on(&self, step: &Step, mut content: LineData) -> Option<LineData> {
+        let task = self.task(step, (&raw mut content).cast());
+        // SAFETY: the one line to visit is a variable of ours, which nothing else refers to meanwhile; none is flushed.
+        let difference = unsafe { self.engine.perform(&task) };
+        // A write past the caches is done before the variable's place is used again.
+        arch::fence();
+        difference.map(|difference| difference.found)
+    }
+
+    /// A step on one line, without a flush.
+    fn task<'t>(&self, step: &'t Step, here: *mut u8) -> Task<'t> {
+        Task {
+            here,
+            ahead: here,
+            behind: None,
+            stride: 0,
+            count: 1,
             read: step.read.as_ref().map(|read| &read.expected),
             write: step.write.as_ref(),
             way: match self.method {
@@ -75,9 +95,7 @@ impl<'s> Ground<'s> {
                 Method::NonTemporal => Way::PastTheCaches,
             },
             flush: self.engine.flush(),
-        };
-        // SAFETY: the lines to visit and those to flush are parts of stretches of this region.
-        unsafe { self.engine.perform(&task) }
+        }
     }
 
     /// Flushes the first `count` lines of a stretch.

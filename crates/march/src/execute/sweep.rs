@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Emulated faults affect each other's lines only, so these lines may be visited by themselves, in exactly the order of
-//! the notation; the loop over the others knows nothing of them.
+//! the notation. What the emulator answers to a read is compared by the inner loop, as what the memory answers is: an
+//! injected fault is found only if the loop that tests the memory would find it there.
 
 use std::ops::{ControlFlow, Range};
 
@@ -42,7 +43,7 @@ impl Sweep<'_> {
             for step in self.steps {
                 if let Some(read) = &step.read {
                     let found = emulator.read(memory, line);
-                    if found != read.expected {
+                    if let Some(found) = self.ground.perform_on(step, found) {
                         let reread = emulator.read(memory, line);
                         log.mismatch(&Mismatch { emulated: true, ..self.mismatch(line, read, found, reread) });
                     }

@@ -65,7 +65,7 @@ pub fn run(
     let errors = machine.errors();
     let known = known_bad::retire(machine, &mut store, observer);
     let cpus = choose_cpus(request.threads, machine.cpus())?;
-    let march = MarchSetup::new(request.method, request.delay, request.retention, LARGEST_BYTES)?;
+    let march = MarchSetup::new(request.engine, request.method, request.delay, request.retention, LARGEST_BYTES)?;
     warning(&march.check).iter().for_each(|warning| observer.warned(warning));
     let outlook = machine.outlook()?;
     let recorder = TestRecorder::begin(store, request.start(started), &*machine.clock, observer);

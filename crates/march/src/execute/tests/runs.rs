@@ -4,10 +4,14 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use rampart_memory::fault::{Emulator, FaultCell, FaultKind, PlacedFault};
+use rampart_memory::fault::{Emulator, FaultCell, FaultKind, Persistence, PlacedFault};
 use rampart_memory::{LineBit, LineData, RegionLine};
 
 use super::Memory;
+use crate::execute::front::Front;
+use crate::execute::steps::{Stage, compile};
+use crate::execute::sweep::Sweep;
+use crate::execute::watch::Log;
 use crate::execute::{Executor, MarchEngine, MarchOutcome, MarchSettings, Method, Mismatch, Region, Watch};
 use crate::{AddressSequence, Aim, Background, Pass, Visit};
 
@@ -128,6 +132,42 @@ fn a_wrong_line_is_told_with_its_place_its_bits_and_a_second_read() {
             assert_eq!(seen[0].bits().0, expected);
         }
         assert!(memory.content().iter().all(|line| *line == memory.get(RegionLine(0))), "written all the same");
+    }
+}
+
+/// As of a cell that errs now and then: the inner loop read zeros, and the memory holds what was written.
+#[test]
+fn a_line_that_was_wrong_once_is_told_though_the_second_read_is_right() {
+    let pass = pass("*(w0); *(r0)", AddressSequence::Sequential);
+    let expected = pass.background.data;
+    let [_, Stage::Sweep { direction, steps }] = &compile(&pass.test, &pass.background)[..] else { panic!() };
+    for executor in executors() {
+        let memory = Memory::new(64);
+        memory.set(RegionLine(5), expected);
+        let mut region = memory.region();
+        let sweep = Sweep { steps, ..executor.sweep(&mut region, pass.order, *direction) };
+        let mut recorder = Recorder::default();
+        Front::new(&sweep, &steps[0], 5..6).report(LineData::ZERO, &mut Log::new(&mut recorder));
+        let seen: Vec<_> = recorder.mismatches.iter().map(|seen| (seen.line, seen.found, seen.reread)).collect();
+        assert_eq!(seen, [(RegionLine(5), LineData::ZERO, expected)], "{executor:?}");
+    }
+}
+
+/// Cells that are stuck only half of the time: some reads are wrong whose second read is right.
+#[test]
+fn an_emulated_fault_that_acts_now_and_then_is_told_though_the_second_read_is_right() {
+    let persistence = Persistence::Intermittent { probability: 0.5.try_into().unwrap() };
+    let cell = |line| FaultCell { line: RegionLine(line), bit: LineBit::new(0).unwrap() };
+    let stuck = |line| PlacedFault { kind: FaultKind::StuckAt { cell: cell(line), value: false }, persistence };
+    let faults: Vec<_> = (0..64).map(stuck).collect();
+    let pass = pass("*(w0); ^(r0)", AddressSequence::Sequential);
+    for executor in executors() {
+        let (memory, mut recorder) = (Memory::new(64), Recorder::default());
+        let mut emulator = Emulator::new(faults.clone(), 0);
+        executor.run(&mut memory.region(), &pass, Some(&mut emulator), &mut recorder);
+        let told = recorder.mismatches.len();
+        let right = recorder.mismatches.iter().filter(|seen| seen.reread == seen.expected).count();
+        assert!(8 < right && right + 8 < told && told < 56, "{right} of {told}, of 64");
     }
 }
 

@@ -1,6 +1,9 @@
 //! A pool over a vault, with no thread but the test's.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -187,4 +190,83 @@ fn a_frame_that_is_known_to_be_bad_is_never_used() {
         let block = pool.known.claim(Bytes::from_mib(2), PageKind::Base).unwrap();
         assert!(!pool.frames_now(&block).contains(&Some(bad)));
     }
+}
+
+/// A page map in which a test says where each page is.
+struct MovingPages {
+    folder: tempfile::TempDir,
+    entries: File,
+}
+
+impl MovingPages {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("self")).unwrap();
+        let entries = File::create_new(folder.path().join("self/pagemap")).unwrap();
+        // As long as the addresses of a process, and without a single entry.
+        entries.set_len((1 << 48) / FRAME_BYTES * 8).unwrap();
+        Self { folder, entries }
+    }
+
+    fn pagemap(&self) -> Pagemap {
+        Pagemap::open(&Roots::new(self.folder.path(), "/sys")).unwrap()
+    }
+
+    /// Puts a page of the block that begins here into a frame: bit 63 of an entry says that it has one.
+    fn put(&self, block: NonNull<u8>, page: u64, frame: u64) {
+        let at = (block.addr().get() as u64 / FRAME_BYTES + page) * 8;
+        self.entries.write_all_at(&(1 << 63 | frame).to_ne_bytes(), at).unwrap();
+    }
+}
+
+#[test]
+fn memory_that_moved_during_its_test_waits_for_another() {
+    let Some(vault) = vault(PageKind::Base, 4) else { return };
+    let pages = MovingPages::new();
+    let pool = TestedFramePool { pagemap: Some(pages.pagemap()), ..pool(vault, None) };
+    let claim = || Block::claim(Bytes::from_mib(2), PageKind::Base).unwrap();
+    let (stays, moves) = (claim(), claim());
+    (0..512).for_each(|page| pages.put(stays.base(), page, 1000 + page));
+    (0..512).for_each(|page| pages.put(moves.base(), page, 2000 + page));
+    let (moved, kept) = (moves.base(), stays.base());
+    let raw = [stays, moves].map(|block| Raw { block, names: Vec::new() });
+    let all_good = pool.test(raw.into(), |work| {
+        work();
+        pages.put(moved, 7, 5000);
+    });
+    assert!(all_good, "no frame is bad");
+    let mut chunks = pool.chunks();
+    let waiting: Vec<_> = chunks.waiting.iter().map(|raw| raw.block.base()).collect();
+    assert_eq!(waiting, [moved]);
+    assert_eq!(chunks.take().map(|chunk| chunk.block.base()), Some(kept));
+    assert!(chunks.take().is_none());
+}
+
+#[test]
+fn memory_that_moved_after_its_test_is_neither_given_away_nor_put_below_a_page() {
+    let Some(vault) = vault(PageKind::Base, 4) else { return };
+    let pages = MovingPages::new();
+    let pool = TestedFramePool { pagemap: Some(pages.pagemap()), ..pool(vault, None) };
+    let (new, kept) = (span(0, 16), span(16, 16));
+    vault.populate(kept).unwrap();
+    lock_all(vault, kept);
+    let ready = || {
+        work(&pool);
+        let mut chunk = pool.chunks().take().expect("the target is not short");
+        chunk.frames = (1000..1512).map(Frame::new).collect();
+        (0..512).for_each(|page| pages.put(chunk.block.base(), page, 1000 + page));
+        // The first page that would be used.
+        pages.put(chunk.block.base(), chunk.next, 5000);
+        let base = chunk.block.base();
+        pool.chunks().put_back(chunk);
+        base
+    };
+    let is_waiting = |base| pool.chunks().waiting.iter().any(|raw| raw.block.base() == base);
+    let moved = ready();
+    assert!(matches!(pool.supply(new), FrameHistory::Tested(_)), "of memory that did not move");
+    assert!(is_waiting(moved));
+    pool.chunks().waiting.clear();
+    let moved = ready();
+    assert_eq!(pool.re_place(kept), Ok(FrameHistory::Same));
+    assert!(is_waiting(moved));
 }

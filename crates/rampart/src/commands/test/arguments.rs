@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use rampart_march::execute::MarchEngine;
 use rampart_march::{Fidelity, MarchChoice};
 use rampart_memory::fault::InjectionSpec;
 use rampart_memory::{Bytes, FrameRange};
 
-use crate::parsing::{MethodChoice, SequenceChoice, parse_march_test, parse_memory, parse_rest, parse_time};
+use crate::parsing::{
+    MethodChoice, SequenceChoice, parse_instructions, parse_march_test, parse_memory, parse_rest, parse_time,
+};
 
 /// Where the memory of a test comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -69,6 +72,9 @@ pub struct TestArguments {
     /// Read each block again after this time, to find cells that lose their value slowly; 0s: do not
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_rest)]
     pub retention: Duration,
+    /// The instructions that test, by a name of `rampart status`, such as AVX2 [default: the widest of this processor]
+    #[arg(long, value_name = "NAME", value_parser = parse_instructions)]
+    pub instructions: Option<MarchEngine>,
     /// How writes reach the DRAM [default: the faster of those that bypass this machine's caches]
     #[arg(long, value_enum)]
     pub method: Option<MethodChoice>,

@@ -64,6 +64,7 @@ fn request(arguments: &TestArguments, machine: &MachineUnderTest) -> Result<Test
         passes: arguments.passes,
         delay: arguments.delay,
         retention: arguments.retention,
+        engine: arguments.instructions,
         method: arguments.method.map(Into::into),
         inject: arguments.inject.clone(),
         seed: arguments.seed,

@@ -9,10 +9,11 @@ use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 use rampart_diagnostic::control::PolicyName;
 use rampart_diagnostic::daemon::{Share, WatchSource};
+use rampart_march::execute::MarchEngine;
 use rampart_march::{Fidelity, MarchChoice};
 use rampart_memory::fault::InjectionSpec;
 
-use crate::parsing::{MethodChoice, SequenceChoice, parse_march_test, parse_rest, parse_time};
+use crate::parsing::{MethodChoice, SequenceChoice, parse_instructions, parse_march_test, parse_rest, parse_time};
 
 /// Where the frames to watch come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -96,6 +97,9 @@ pub struct WatchArguments {
     /// Read each block again after this time, to find cells that lose their value slowly; 0s: do not
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_rest)]
     pub retention: Duration,
+    /// The instructions that test, by a name of `rampart status`, such as AVX2 [default: the widest of this processor]
+    #[arg(long, value_name = "NAME", value_parser = parse_instructions)]
+    pub instructions: Option<MarchEngine>,
     /// How writes reach the DRAM [default: the faster of those that bypass this machine's caches]
     #[arg(long, value_enum)]
     pub method: Option<MethodChoice>,

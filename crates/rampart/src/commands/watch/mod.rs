@@ -54,6 +54,7 @@ fn request(arguments: &WatchArguments, settings: DaemonSettings) -> WatchRequest
         sequences: arguments.sequence.list(),
         delay: arguments.delay,
         retention: arguments.retention,
+        engine: arguments.instructions,
         method: arguments.method.map(Into::into),
         settings,
         duration: arguments.duration,
