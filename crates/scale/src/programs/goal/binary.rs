@@ -18,10 +18,11 @@
 use rampart_memory::Bytes;
 
 use super::graph::{After, Builder, RankGraph};
-use super::{GoalGraph, MOST_RANKS};
+use super::{GoalBuilder, GoalGraph};
 use crate::encoding::leb128::{Leb128Reader, put};
 use crate::error::Error;
 use crate::model::operation::{ANY, OpId, Operation, OperationKind, Rank, Tag};
+use crate::programs::schedule::Schedule as _;
 use crate::time::Time;
 
 /// The first bytes of such a file.
@@ -34,9 +35,9 @@ const ELSEWHERE: u64 = 4;
 pub fn write(goal: &GoalGraph) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     put(&mut out, VERSION);
-    put(&mut out, goal.graphs().len() as u64);
+    put(&mut out, goal.ranks().into());
     for graph in goal.graphs() {
-        write_rank(&mut out, graph);
+        write_rank(&mut out, &graph);
     }
     out
 }
@@ -78,11 +79,11 @@ pub fn read(bytes: &[u8]) -> Result<GoalGraph, Error> {
         return Err(Error::OtherFormat { found, known: VERSION });
     }
     let ranks: u32 = reader.small()?;
-    if ranks > MOST_RANKS {
-        return Err(Error::TooManyRanks { ranks });
+    let mut builder = GoalBuilder::new(ranks)?;
+    for rank in (0..ranks).map(Rank) {
+        builder.add(rank, &reader.rank(rank)?)?;
     }
-    let graphs: Result<Vec<RankGraph>, Error> = (0..ranks).map(|rank| reader.rank(Rank(rank))).collect();
-    if reader.0.rest().is_empty() { GoalGraph::new(graphs?) } else { graphs.and(Err(reader.damaged())) }
+    if reader.0.rest().is_empty() { builder.finish() } else { Err(reader.damaged()) }
 }
 
 struct Reader<'a>(Leb128Reader<'a>);

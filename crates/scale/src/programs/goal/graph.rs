@@ -1,5 +1,6 @@
 //! The graph of one rank.
 
+use super::compact::CompactGraphs;
 use crate::error::Error;
 use crate::model::operation::{OpId, Operation, Rank};
 
@@ -28,16 +29,25 @@ pub struct RankGraph {
 }
 
 impl RankGraph {
+    /// The graph of a rank, written out.
+    pub(super) fn expanded(graphs: &CompactGraphs, rank: Rank) -> Self {
+        let mut graph = Self { bounds: vec![0], ..Self::default() };
+        for number in 0..graphs.operations(rank) {
+            graph.operations.push(graphs.operation(rank, number));
+            graph.waits.push(graphs.waits(rank, number));
+            let (starts, ends) = graphs.successors(rank, OpId(number));
+            for run in [starts, ends] {
+                graph.successors.extend(run.iter().map(|distance| number.wrapping_add(*distance)));
+                graph.bounds.push(u32::try_from(graph.successors.len()).expect("no more edges than it had"));
+            }
+        }
+        graph
+    }
+
     /// The operations, in their order.
     #[must_use]
     pub fn operations(&self) -> &[Operation] {
         &self.operations
-    }
-
-    /// One of them.
-    #[must_use]
-    pub(super) fn operation(&self, number: u32) -> Operation {
-        self.operations[number as usize]
     }
 
     /// The number of edges to an operation.

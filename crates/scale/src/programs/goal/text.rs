@@ -21,9 +21,10 @@ use rampart_memory::Bytes;
 
 use super::graph::{After, Builder, RankGraph};
 use super::words::{TextCursor, Token};
-use super::{GoalGraph, MOST_RANKS};
+use super::{GoalBuilder, GoalGraph};
 use crate::error::Error;
 use crate::model::operation::{ANY, Action, OpId, Operation, Rank, Tag};
+use crate::programs::schedule::Schedule as _;
 use crate::time::Time;
 
 /// Reads a schedule.
@@ -35,10 +36,7 @@ pub fn read(text: &str) -> Result<GoalGraph, Error> {
     words.skip_ends();
     words.expect(&Token::Word("num_ranks"), "num_ranks")?;
     let ranks = words.number::<u32>("the number of ranks")?;
-    if ranks > MOST_RANKS {
-        return Err(Error::TooManyRanks { ranks });
-    }
-    let mut graphs: HashMap<u32, RankGraph> = HashMap::new();
+    let mut goal = GoalBuilder::new(ranks)?;
     loop {
         words.skip_ends();
         if words.peek() == &Token::Nothing {
@@ -49,13 +47,10 @@ pub fn read(text: &str) -> Result<GoalGraph, Error> {
         if rank >= ranks {
             return Err(Error::NoSuchRank { rank, ranks });
         }
-        if graphs.insert(rank, read_rank(&mut words, Rank(rank))?).is_some() {
-            return Err(Error::RankTwice { rank });
-        }
+        goal.add(Rank(rank), &read_rank(&mut words, Rank(rank))?)?;
     }
     // Each rank must be present: otherwise one line of text could ask for gigabytes.
-    let graph_of = |rank| graphs.remove(&rank).ok_or(Error::RankMissing { rank });
-    GoalGraph::new((0..ranks).map(graph_of).collect::<Result<_, _>>()?)
+    goal.finish()
 }
 
 /// An edge as in the text: the waiting label, the event, the other label, and the line.
@@ -149,9 +144,9 @@ fn read_rest(words: &mut TextCursor) -> Result<(Option<Tag>, u8, u8), Error> {
 /// Writes a schedule.
 #[must_use]
 pub fn write(goal: &GoalGraph) -> String {
-    let mut out = format!("num_ranks {}\n", goal.graphs().len());
-    for (rank, graph) in goal.graphs().iter().enumerate() {
-        write_rank(&mut out, rank, graph).expect("a string takes all");
+    let mut out = format!("num_ranks {}\n", goal.ranks());
+    for (rank, graph) in goal.graphs().enumerate() {
+        write_rank(&mut out, rank, &graph).expect("a string takes all");
     }
     out
 }
@@ -240,15 +235,16 @@ pub(crate) mod tests {
         let text = "num_ranks 2\n\nrank 0 {\nl1: calc 100 cpu 1\nl2: send 10b to 1 tag 3 cpu 0 nic 1\nl2 requires l1\n}\n\n\
             rank 1 { // a comment\r\n/* another\n */ l1: recv 10b from -1 tag -1\nl2: calc 7; l2 irequires l1 }\n";
         let goal = read(text).unwrap();
-        let actions: Vec<Action> = goal.graphs()[0].operations().iter().map(|operation| operation.action()).collect();
+        let [first, second] = [0, 1].map(|rank| goal.graph(Rank(rank)));
+        let actions: Vec<Action> = first.operations().iter().map(|operation| operation.action()).collect();
         assert_eq!(
             actions,
             [Action::Calc(Time::from_nanos(100)), Action::Send { to: Rank(1), bytes: Bytes::new(10), tag: Tag(3) }]
         );
-        assert_eq!(goal.graphs()[0].after_end(OpId(0)), [1]);
-        let received = goal.graphs()[1].operations()[0].action();
+        assert_eq!(first.after_end(OpId(0)), [1]);
+        let received = second.operations()[0].action();
         assert_eq!(received, Action::Recv { from: None, bytes: Bytes::new(10), tag: None });
-        assert_eq!(goal.graphs()[1].after_start(OpId(0)), [1]);
+        assert_eq!(second.after_start(OpId(0)), [1]);
     }
 
     #[test]
