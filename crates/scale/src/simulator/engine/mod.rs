@@ -27,6 +27,7 @@
 //! | `event` | an event of a rank |
 //! | `event_queue` | the next event |
 //! | `per_delay_queue` | events that come out in the order in which they went in |
+//! | `timing_wheel` | other events, by time slot |
 //! | `matching` | which message is for which receive |
 //! | `resource_queues` | what waits until a CPU or NIC is free |
 //! | `resources` | which CPUs and NICs there are |
@@ -41,6 +42,7 @@ mod resource_queues;
 mod resources;
 #[cfg(test)]
 mod tests;
+mod timing_wheel;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
