@@ -13,6 +13,7 @@
 //! | `interner` | what a table has already |
 //! | [`window`] | what the operations in flight still wait for |
 //! | [`text`] | GOAL as text: read and written |
+//! | `segments` | cuts a text into its ranks |
 //! | `words` | the words of such a text |
 //! | [`binary`] | the same in a fifth of the bytes |
 
@@ -21,9 +22,12 @@ mod coded_time;
 mod compact;
 pub mod graph;
 mod interner;
+mod segments;
 pub mod text;
 pub mod window;
 mod words;
+
+use std::io::{self, BufRead, Cursor, Read as _};
 
 use crate::error::Error;
 use crate::model::operation::{OpId, Operation, Rank};
@@ -36,16 +40,20 @@ use window::GraphWindow;
 /// The most ranks of a schedule: a bad file may claim any number.
 pub const MOST_RANKS: u32 = 1 << 24;
 
-/// Reads a schedule from the bytes of a GOAL file, binary or text.
+/// Reads a schedule from a GOAL file, binary or text. Only the rank that is read is in memory as it stands there.
 ///
 /// # Errors
-/// Those of [`binary::read`] if the file begins as a binary one, else those of [`text::read`]; [`Error::NotGoal`] if it
-/// is neither binary nor UTF-8 text.
-pub fn read(bytes: &[u8]) -> Result<GoalGraph, Error> {
-    if bytes.starts_with(binary::MAGIC) {
-        return binary::read(bytes);
-    }
-    text::read(std::str::from_utf8(bytes).map_err(|_| Error::NotGoal)?)
+/// Those of [`binary::read_from`] if the file begins as a binary one, else those of [`text::read_from`].
+pub fn read_from(mut source: impl BufRead) -> Result<GoalGraph, Error> {
+    let mut start = Vec::new();
+    (&mut source).take(binary::MAGIC.len() as u64).read_to_end(&mut start).map_err(|error| unread(&error))?;
+    let is_binary = start == binary::MAGIC;
+    let whole = Cursor::new(start).chain(source);
+    if is_binary { binary::read_from(whole) } else { text::read_from(whole) }
+}
+
+fn unread(error: &io::Error) -> Error {
+    Error::Unread { why: error.to_string() }
 }
 
 /// A graph for each rank.
@@ -111,9 +119,14 @@ impl GoalBuilder {
         Ok(Self { graphs: Compactor::new(ranks), usual: true })
     }
 
+    /// The number of ranks.
+    pub fn ranks(&self) -> u32 {
+        self.graphs.count()
+    }
+
     /// Adds the graph of a rank.
     pub fn add(&mut self, rank: Rank, graph: &RankGraph) -> Result<(), Error> {
-        let ranks = self.graphs.count();
+        let ranks = self.ranks();
         let mut peers = graph.operations().iter().filter_map(|operation| operation.peer());
         if let Some(stray) = peers.find(|peer| peer.0 >= ranks) {
             return Err(Error::NoSuchRank { rank: stray.0, ranks });
@@ -176,12 +189,15 @@ mod tests {
     fn a_file_is_read_as_binary_or_as_text_by_its_first_bytes() {
         let source = "num_ranks 1\nrank 0 {\na: calc 5\n}\n";
         let goal = text::read(source).unwrap();
-        assert_eq!(read(source.as_bytes()), Ok(goal.clone()));
+        assert_eq!(read_from(source.as_bytes()), Ok(goal.clone()));
         let mut bytes = binary::write(&goal);
-        assert_eq!(read(&bytes), Ok(goal));
+        assert_eq!(read_from(&bytes[..]), Ok(goal));
         bytes.pop();
-        assert!(matches!(read(&bytes), Err(Error::Damaged { .. })), "a file that begins as a binary one is one");
-        assert!(matches!(read(b"num_ranks x"), Err(Error::Syntax { line: 1, .. })));
-        assert_eq!(read(&[0xff, 0xfe]), Err(Error::NotGoal));
+        assert!(
+            matches!(read_from(&bytes[..]), Err(Error::Damaged { .. })),
+            "a file that begins as a binary one is one"
+        );
+        assert!(matches!(read_from(&b"num_ranks x"[..]), Err(Error::Syntax { line: 1, .. })));
+        assert_eq!(read_from(&[0xff, 0xfe][..]), Err(Error::NotGoal));
     }
 }

@@ -16,10 +16,12 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::io::BufRead;
 
 use rampart_memory::Bytes;
 
 use super::graph::{After, Builder, RankGraph};
+use super::segments::Segments;
 use super::words::{TextCursor, Token};
 use super::{GoalBuilder, GoalGraph};
 use crate::error::Error;
@@ -32,31 +34,47 @@ use crate::time::Time;
 /// # Errors
 /// If the text is not GOAL, with the line; or if the schedule cannot run.
 pub fn read(text: &str) -> Result<GoalGraph, Error> {
-    let mut words = TextCursor::new(text);
+    read_from(text.as_bytes())
+}
+
+/// Reads a schedule, rank by rank.
+///
+/// # Errors
+/// Those of [`read`]; and if the source cannot be read, or is not UTF-8.
+pub fn read_from(source: impl BufRead) -> Result<GoalGraph, Error> {
+    let mut segments = Segments::new(source);
+    let mut words = TextCursor::new(segments.next()?.unwrap_or_default(), 1);
     words.skip_ends();
     words.expect(&Token::Word("num_ranks"), "num_ranks")?;
     let ranks = words.number::<u32>("the number of ranks")?;
     let mut goal = GoalBuilder::new(ranks)?;
     loop {
         words.skip_ends();
-        if words.peek() == &Token::Nothing {
-            break;
+        if words.peek() != &Token::Nothing {
+            read_rank(&mut words, &mut goal)?;
+            continue;
         }
-        words.expect(&Token::Word("rank"), "rank")?;
-        let rank = words.number::<u32>("the number of a rank")?;
-        if rank >= ranks {
-            return Err(Error::NoSuchRank { rank, ranks });
-        }
-        goal.add(Rank(rank), &read_rank(&mut words, Rank(rank))?)?;
+        let line = words.next_line();
+        let Some(segment) = segments.next()? else { break };
+        words = TextCursor::new(segment, line);
     }
     // Each rank must be present: otherwise one line of text could ask for gigabytes.
     goal.finish()
 }
 
+fn read_rank(words: &mut TextCursor, goal: &mut GoalBuilder) -> Result<(), Error> {
+    words.expect(&Token::Word("rank"), "rank")?;
+    let (rank, ranks) = (words.number("the number of a rank")?, goal.ranks());
+    if rank >= ranks {
+        return Err(Error::NoSuchRank { rank, ranks });
+    }
+    goal.add(Rank(rank), &read_graph(words, Rank(rank))?)
+}
+
 /// An edge as in the text: the waiting label, the event, the other label, and the line.
 type Edge<'a> = (&'a str, After, &'a str, usize);
 
-fn read_rank(words: &mut TextCursor, rank: Rank) -> Result<RankGraph, Error> {
+fn read_graph(words: &mut TextCursor, rank: Rank) -> Result<RankGraph, Error> {
     words.expect(&Token::Sign('{'), "{")?;
     let mut builder = Builder::default();
     let mut labels = HashMap::new();

@@ -18,7 +18,7 @@ const SLOTS: usize = 1 << DIGIT;
 const LEVELS: usize = u64::BITS.div_ceil(DIGIT) as usize;
 
 /// A slot with at most so many events is sorted.
-const FEW: u32 = 32;
+const FEW: u32 = 8;
 
 /// The end of a list.
 const NONE: u32 = u32::MAX;
