@@ -162,3 +162,53 @@ impl TimingWheel {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::operation::{Operation, Rank};
+    use crate::simulator::engine::event::What;
+    use crate::time::Time;
+
+    fn event(picos: u64, number: u64) -> SimulationEvent {
+        let (time, operation) = (Time::from_picos(picos), Operation::calc(Time::ZERO));
+        SimulationEvent { time, number, operation, rank: Rank(0), what: What::Start }
+    }
+
+    proptest! {
+        /// Delays of all magnitudes, and so many events that slots go down level by level.
+        #[test]
+        fn events_come_as_from_a_heap(
+            steps in proptest::collection::vec((any::<u64>(), 0..64_u32, 0..200_u32, 0..200_u32), 1..20)
+        ) {
+            let (mut wheel, mut heap, mut now, mut number) = (TimingWheel::new(), BinaryHeap::new(), 0_u64, 0);
+            for (draw, shift, pushes, pops) in steps {
+                for push in 0..u64::from(pushes) {
+                    let delay = draw.wrapping_mul(2 * push + 1) >> shift;
+                    let event = event(now.saturating_add(delay), number);
+                    number += 1;
+                    wheel.push(event);
+                    heap.push(Reverse(event));
+                }
+                for _ in 0..pops {
+                    prop_assert_eq!(wheel.first(), heap.peek().map(|Reverse(event)| event));
+                    let event = heap.pop().map(|Reverse(event)| event);
+                    prop_assert_eq!(wheel.pop(), event);
+                    now = event.map_or(now, |event| event.time.picos());
+                }
+            }
+        }
+
+        #[test]
+        fn nodes_are_used_again(delays in proptest::collection::vec(1..u64::MAX >> 10, 1000)) {
+            let (mut wheel, mut now) = (TimingWheel::new(), 0);
+            for (number, delay) in (0..).zip(delays) {
+                wheel.push(event(now + delay, number));
+                now = wheel.pop().map_or(now, |event| event.time.picos());
+            }
+            prop_assert_eq!(wheel.nodes.len(), 1);
+        }
+    }
+}
