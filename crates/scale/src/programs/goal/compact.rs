@@ -57,6 +57,15 @@ impl CompactGraphs {
         u32::try_from(self.ranks[rank.index()].len()).expect("a graph has fewer")
     }
 
+    /// The graph of a rank, written out.
+    pub fn expanded(&self, rank: Rank) -> RankGraph {
+        let operation = |number| {
+            let (starts, ends) = self.successors(rank, OpId(number));
+            (self.operation(rank, number), self.waits(rank, number), [starts, ends])
+        };
+        RankGraph::of_distances((0..self.operations(rank)).map(operation))
+    }
+
     /// An operation of a rank.
     #[inline]
     pub fn operation(&self, rank: Rank, number: u32) -> Operation {

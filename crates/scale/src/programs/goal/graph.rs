@@ -1,6 +1,5 @@
 //! The graph of one rank.
 
-use super::compact::CompactGraphs;
 use crate::error::Error;
 use crate::model::operation::{OpId, Operation, Rank};
 
@@ -29,15 +28,14 @@ pub struct RankGraph {
 }
 
 impl RankGraph {
-    /// The graph of a rank, written out.
-    pub(super) fn expanded(graphs: &CompactGraphs, rank: Rank) -> Self {
+    /// From each operation with the number of edges to it, and the distances to what waits for its start and its end.
+    pub(super) fn of_distances<'a>(operations: impl Iterator<Item = (Operation, u32, [&'a [u32]; 2])>) -> Self {
         let mut graph = Self { bounds: vec![0], ..Self::default() };
-        for number in 0..graphs.operations(rank) {
-            graph.operations.push(graphs.operation(rank, number));
-            graph.waits.push(graphs.waits(rank, number));
-            let (starts, ends) = graphs.successors(rank, OpId(number));
-            for run in [starts, ends] {
-                graph.successors.extend(run.iter().map(|distance| number.wrapping_add(*distance)));
+        for (operation, waits, runs) in operations {
+            graph.operations.push(operation);
+            graph.waits.push(waits);
+            for run in runs {
+                graph.successors.extend(run.iter().map(|distance| operation.id.0.wrapping_add(*distance)));
                 graph.bounds.push(u32::try_from(graph.successors.len()).expect("no more edges than it had"));
             }
         }

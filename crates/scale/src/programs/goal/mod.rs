@@ -80,7 +80,7 @@ impl GoalGraph {
     /// The graph of a rank.
     #[must_use]
     pub fn graph(&self, rank: Rank) -> RankGraph {
-        RankGraph::expanded(&self.graphs, rank)
+        self.graphs.expanded(rank)
     }
 
     /// The graph of each rank.

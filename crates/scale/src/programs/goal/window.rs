@@ -130,7 +130,8 @@ mod tests {
     proptest! {
         #[test]
         fn operations_are_counted_down_in_any_order(
-            waits in proptest::collection::vec(2..5_u32, 1..20), draws in proptest::collection::vec(any::<usize>(), 100),
+            waits in proptest::collection::vec(2..5_u32, 1..20),
+            draws in proptest::collection::vec(any::<usize>(), 100),
         ) {
             let (mut window, mut left) = (GraphWindow::default(), waits.clone());
             for draw in draws {
@@ -141,8 +142,10 @@ mod tests {
                     prop_assert_eq!(last, left[number] == 0);
                 }
             }
-            let counters = window.left.iter().chain(window.more.iter().flat_map(|more| &more.left)).filter(|left| **left > 0);
-            prop_assert_eq!(counters.count(), left.iter().zip(&waits).filter(|(left, waits)| **left > 0 && left < waits).count());
+            let more = window.more.iter().flat_map(|more| &more.left);
+            let counters = window.left.iter().chain(more).filter(|left| **left > 0).count();
+            let counted = left.iter().zip(&waits).filter(|(left, waits)| **left > 0 && left < waits).count();
+            prop_assert_eq!(counters, counted);
         }
     }
 }

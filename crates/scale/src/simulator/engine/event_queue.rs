@@ -98,7 +98,7 @@ impl EventQueue {
         /// 2^64 by the golden ratio: spreads delays over the queues (Knuth, TAOCP 3, 6.4).
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         let hash = (delay.ahead << 1 | u64::from(delay.again)).wrapping_mul(SPREAD);
-        let of = |count: usize| (hash >> (u64::BITS - count.ilog2())) as usize;
+        let of = |count: usize| usize::try_from(hash >> (u64::BITS - count.ilog2())).expect("below the count");
         let home = of(DELAYS);
         for place in (home..home + TRIES).map(|place| place % DELAYS) {
             if self.delays[place] == delay && self.number[place] != NEVER.1 {

@@ -108,7 +108,7 @@ impl TimingWheel {
     /// Puts a node into the slot of its time, which is after `until`.
     fn put(&mut self, place: u32, time: u64) {
         let level = (time ^ self.until).ilog2() / DIGIT;
-        let digit = (time >> (DIGIT * level)) as usize % SLOTS;
+        let digit = usize::from((time >> (DIGIT * level)).to_le_bytes()[0]) % SLOTS;
         let Level { used, slots } = &mut self.levels[level as usize];
         let slot = &mut slots[digit];
         self.nodes[place as usize].next = slot.first;
