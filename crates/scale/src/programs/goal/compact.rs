@@ -47,6 +47,12 @@ pub(super) struct CompactGraphs {
 }
 
 impl CompactGraphs {
+    /// Words of shapes, messages, and listed times.
+    #[cfg(test)]
+    pub fn table_lengths(&self) -> [usize; 3] {
+        [self.shapes.len(), self.messages.len(), self.times.len()]
+    }
+
     /// The number of ranks.
     pub fn count(&self) -> u32 {
         u32::try_from(self.ranks.len()).expect("made from a number of this type")

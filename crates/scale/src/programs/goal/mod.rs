@@ -183,7 +183,31 @@ impl Schedule for GoalGraph {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use rampart_memory::Bytes;
+
     use super::*;
+    use crate::RoundSchedule;
+    use crate::pattern::jittered::{Jittered, JitteredPattern};
+
+    proptest! {
+        #[test]
+        fn graphs_are_kept_as_they_are(graphs in text::tests::any_graphs()) {
+            let goal = GoalGraph::new(graphs.clone()).unwrap();
+            prop_assert_eq!(goal.graphs().collect::<Vec<_>>(), graphs);
+        }
+    }
+
+    #[test]
+    fn what_repeats_is_kept_once() {
+        let tables = |ranks, steps| {
+            let (pattern, bytes, compute) = (JitteredPattern::Halo(4), Bytes::new(70_000), Time::from_nanos(20_000));
+            let program = Jittered { pattern, ranks, steps, bytes, compute };
+            RoundSchedule(program).written_out().unwrap().graphs.table_lengths()
+        };
+        assert_eq!(tables(16, 10), tables(16, 50));
+        assert_eq!(tables(16, 10), tables(64, 10));
+    }
 
     #[test]
     fn a_file_is_read_as_binary_or_as_text_by_its_first_bytes() {

@@ -215,15 +215,19 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Any schedule of up to four ranks; edges lead forwards, so there is no circle.
+    /// Any schedule of four ranks.
     pub fn any_goal() -> impl Strategy<Value = GoalGraph> {
+        any_graphs().prop_map(|graphs| GoalGraph::new(graphs).unwrap())
+    }
+
+    /// Any graphs of four ranks; edges lead forwards, so there is no circle.
+    pub fn any_graphs() -> impl Strategy<Value = Vec<RankGraph>> {
         let operation =
             (0..3_u8, any::<u64>(), 0..4_u32, prop_oneof![Just(None), (0..5_u32).prop_map(Some)], 0..3_u8, 0..2_u8);
         let edges = proptest::collection::vec((0..8_u32, any::<bool>(), 0..8_u32), 0..12);
         let rank = (proptest::collection::vec(operation, 0..8), edges);
-        proptest::collection::vec(rank, 4).prop_map(|ranks| {
-            GoalGraph::new(ranks.into_iter().map(|(operations, edges)| graph(operations, edges)).collect()).unwrap()
-        })
+        let graphs = |ranks: Vec<_>| ranks.into_iter().map(|(operations, edges)| graph(operations, edges)).collect();
+        proptest::collection::vec(rank, 4).prop_map(graphs)
     }
 
     type Described = (u8, u64, u32, Option<u32>, u8, u8);
