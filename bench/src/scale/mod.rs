@@ -197,7 +197,7 @@ fn of_a_child(command: &mut Command) -> Result<Child, String> {
     Ok(Child { output: String::from_utf8_lossy(&output.stdout).into_owned(), peak, took, cpu })
 }
 
-/// CPU seconds of this process, and of its children that have ended (proc_pid_stat(5), fields 14 to 17), to a hundredth.
+/// CPU seconds of this process and of its children that have ended (proc_pid_stat(5), fields 14 to 17).
 fn cpu_seconds() -> Result<(f64, f64), String> {
     const TICKS_A_SECOND: f64 = 100.0;
     let stat = fs::read_to_string("/proc/self/stat").map_err(|error| error.to_string())?;
