@@ -76,6 +76,11 @@ pub enum Error {
     },
     /// it is neither text nor a schedule of Rampart
     NotGoal,
+    /// it cannot be read: {why}
+    Unread {
+        /// What the system said.
+        why: String,
+    },
     /// this is no trace of a program, or one that is damaged at byte {at}: trace the program again
     NoTrace {
         /// The offset where reading ended.

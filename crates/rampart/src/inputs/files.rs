@@ -5,7 +5,7 @@
 //! with free memory first.
 
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use rampart_linux::{MemoryState, Roots};
@@ -35,6 +35,12 @@ pub fn read(path: &Path, max: Bytes) -> Result<Vec<u8>, FileRefusal> {
     // The file may have grown meanwhile, or may not report its length.
     File::open(path).map_err(refused)?.take(max.get().saturating_add(1)).read_to_end(&mut bytes).map_err(refused)?;
     if bytes.len() as u64 > max.get() { Err(too_long()) } else { Ok(bytes) }
+}
+
+/// Opens a regular file to read its first bytes, at most `max`, one after the other.
+pub fn open(path: &Path, max: Bytes) -> Result<impl BufRead, FileRefusal> {
+    length(path)?;
+    Ok(BufReader::new(File::open(path).map_err(|error| error.to_string())?).take(max.get()))
 }
 
 /// Reads a regular file of at most `max` bytes as text.

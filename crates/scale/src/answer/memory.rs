@@ -7,8 +7,8 @@
 
 use rampart_memory::Bytes;
 
-/// Memory to read and run a GOAL schedule, per byte of its file: an operation has 20 bytes of text, and takes 60 bytes
-/// plus its dependencies.
+/// Memory to read and run a GOAL schedule, per byte of its file. Most take far less; but a file may have one rank only,
+/// and while a rank is read, an operation takes 60 bytes and its dependencies. It may have seven bytes of text.
 const GOAL_BYTES_A_BYTE: u64 = 16;
 
 /// Memory for recorded detours, per byte of their file: a detour takes 16 bytes, plus its length once more, and has six

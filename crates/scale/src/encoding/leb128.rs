@@ -3,6 +3,9 @@
 //! Seven bits per byte, lowest first; the top bit is set on all but the last byte. Rampart's files of schedules and
 //! traces are sequences of these.
 
+/// The most bytes of a number.
+pub(crate) const MOST_BYTES: usize = 10;
+
 /// Appends a number.
 pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
     while number > 127 {

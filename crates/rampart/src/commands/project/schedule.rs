@@ -45,10 +45,11 @@ pub fn of_goal(
     errors: CorrectedErrors,
     network: &LogGops,
 ) -> Result<ProjectionView, Error> {
-    let bytes = read(path, memory::of_goal_file, "use a shorter one")?;
-    let length = bytes.len() as u64;
-    let goal = goal::read(&bytes).map_err(|error| Error::Schedule { path: path.to_owned(), why: error.to_string() })?;
-    drop(bytes);
+    let refused = |why: String| Error::Schedule { path: path.to_owned(), why };
+    let length = files::length(path).map_err(refused)?;
+    check_memory(path, memory::of_goal_file(length), "use a shorter one")?;
+    let file = files::open(path, Bytes::new(length)).map_err(refused)?;
+    let goal = goal::read_from(file).map_err(|error| refused(error.to_string()))?;
     let runs = memory_of_runs(goal.ranks(), at_once(question));
     check_memory(path, runs, "use fewer ranks")?;
     let memory = Bytes::new(memory::of_goal_file(length).get().saturating_add(runs.get()));

@@ -362,9 +362,8 @@ mod tests {
 
     #[test]
     fn errors_on_one_node_leave_the_others_alone() {
-        let two =
-            GoalGraph::new([calcs(&[10_000]), calcs(&[10_000])].iter().map(|one| one.graphs()[0].clone()).collect())
-                .unwrap();
+        let two = GoalGraph::new([calcs(&[10_000]), calcs(&[10_000])].iter().map(|one| one.graph(Rank(0))).collect())
+            .unwrap();
         let rows =
             NodeArrivals::new(CorrectedErrors { nodes: Nodes::One(Rank(1)), ..errors(1000, 500, Overlap::Dropped) })
                 .unwrap();

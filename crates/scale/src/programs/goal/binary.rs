@@ -15,13 +15,16 @@
 //! `size` is bytes, or picoseconds of a calc. `peer` and `tag` are plus one; 0 is any. An edge is the distance from an
 //! operation to the one that waits for it; its lowest bit is set if the waiting one comes earlier.
 
+use std::io::{BufRead, Read as _};
+
 use rampart_memory::Bytes;
 
 use super::graph::{After, Builder, RankGraph};
-use super::{GoalGraph, MOST_RANKS};
-use crate::encoding::leb128::{Leb128Reader, put};
+use super::{GoalBuilder, GoalGraph, unread};
+use crate::encoding::leb128::{Leb128Reader, MOST_BYTES, NoLeb128, put};
 use crate::error::Error;
 use crate::model::operation::{ANY, OpId, Operation, OperationKind, Rank, Tag};
+use crate::programs::schedule::Schedule as _;
 use crate::time::Time;
 
 /// The first bytes of such a file.
@@ -34,9 +37,9 @@ const ELSEWHERE: u64 = 4;
 pub fn write(goal: &GoalGraph) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     put(&mut out, VERSION);
-    put(&mut out, goal.graphs().len() as u64);
+    put(&mut out, goal.ranks().into());
     for graph in goal.graphs() {
-        write_rank(&mut out, graph);
+        write_rank(&mut out, &graph);
     }
     out
 }
@@ -71,33 +74,84 @@ fn write_rank(out: &mut Vec<u8>, graph: &RankGraph) {
 /// # Errors
 /// If the bytes are something else, were cut off, or hold a schedule that cannot run.
 pub fn read(bytes: &[u8]) -> Result<GoalGraph, Error> {
-    let rest = bytes.strip_prefix(MAGIC).ok_or(Error::Damaged { at: 0 })?;
-    let mut reader = Reader(Leb128Reader::new(rest, MAGIC.len()));
+    read_from(bytes)
+}
+
+/// Reads the output of [`write()`], rank by rank.
+///
+/// # Errors
+/// Those of [`read`], and if the source cannot be read.
+pub fn read_from(mut source: impl BufRead) -> Result<GoalGraph, Error> {
+    let mut start = Vec::new();
+    (&mut source).take(MAGIC.len() as u64).read_to_end(&mut start).map_err(|error| unread(&error))?;
+    if start != MAGIC {
+        return Err(Error::Damaged { at: 0 });
+    }
+    let mut reader = Reader { source, at: MAGIC.len() };
     let found = reader.number()?;
     if found != VERSION {
         return Err(Error::OtherFormat { found, known: VERSION });
     }
     let ranks: u32 = reader.small()?;
-    if ranks > MOST_RANKS {
-        return Err(Error::TooManyRanks { ranks });
+    let mut builder = GoalBuilder::new(ranks)?;
+    for rank in (0..ranks).map(Rank) {
+        builder.add(rank, &reader.rank(rank)?)?;
     }
-    let graphs: Result<Vec<RankGraph>, Error> = (0..ranks).map(|rank| reader.rank(Rank(rank))).collect();
-    if reader.0.rest().is_empty() { GoalGraph::new(graphs?) } else { graphs.and(Err(reader.damaged())) }
+    if reader.bytes()?.is_empty() { builder.finish() } else { Err(reader.damaged()) }
 }
 
-struct Reader<'a>(Leb128Reader<'a>);
+struct Reader<R> {
+    source: R,
+    /// The offset of the next number.
+    at: usize,
+}
 
-impl Reader<'_> {
+impl<R: BufRead> Reader<R> {
     fn damaged(&self) -> Error {
-        Error::Damaged { at: self.0.at() }
+        Error::Damaged { at: self.at }
     }
 
+    /// Bytes that were not yet taken; none at the end.
+    fn bytes(&mut self) -> Result<&[u8], Error> {
+        self.source.fill_buf().map_err(|error| unread(&error))
+    }
+
+    #[inline]
     fn number(&mut self) -> Result<u64, Error> {
-        self.0.number().map_err(|_| self.damaged())
+        let at = self.at;
+        let mut reader = Leb128Reader::new(self.bytes()?, at);
+        match reader.number() {
+            Ok(number) => {
+                let taken = reader.at() - at;
+                self.source.consume(taken);
+                self.at += taken;
+                Ok(number)
+            }
+            Err(NoLeb128::Ended) => self.number_in_parts(),
+            Err(NoLeb128::TooLarge) => Err(self.damaged()),
+        }
+    }
+
+    /// A number of which the source has only a part at hand.
+    #[cold]
+    fn number_in_parts(&mut self) -> Result<u64, Error> {
+        let mut bytes = Vec::new();
+        while let Some(&byte) = self.bytes()?.first() {
+            self.source.consume(1);
+            bytes.push(byte);
+            if byte < 128 || bytes.len() == MOST_BYTES {
+                break;
+            }
+        }
+        let number = Leb128Reader::new(&bytes, 0).number().map_err(|_| self.damaged())?;
+        self.at += bytes.len();
+        Ok(number)
     }
 
     fn small<T: TryFrom<u64>>(&mut self) -> Result<T, Error> {
-        self.0.small().map_err(|_| self.damaged())
+        let before = self.at;
+        let number = self.number()?;
+        T::try_from(number).map_err(|_| Error::Damaged { at: before })
     }
 
     fn rank(&mut self, rank: Rank) -> Result<RankGraph, Error> {
@@ -158,8 +212,11 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::BufReader;
+
     use super::super::text::{self, tests::any_goal};
     use super::*;
+    use crate::programs::goal;
     use proptest::prelude::*;
 
     #[test]
@@ -174,6 +231,14 @@ mod tests {
         #[test]
         fn a_schedule_comes_back_from_bytes(goal in any_goal()) {
             prop_assert_eq!(read(&write(&goal)), Ok(goal));
+        }
+
+        #[test]
+        fn it_comes_back_from_a_reader_of_a_few_bytes(goal in any_goal(), capacity in 1..20_usize) {
+            let (bytes, text) = (write(&goal), text::write(&goal));
+            let buffered = |bytes| goal::read_from(BufReader::with_capacity(capacity, bytes));
+            prop_assert_eq!(buffered(&bytes[..]), Ok(goal.clone()));
+            prop_assert_eq!(buffered(text.as_bytes()), Ok(goal));
         }
 
         #[test]

@@ -28,16 +28,24 @@ pub struct RankGraph {
 }
 
 impl RankGraph {
+    /// From each operation with the number of edges to it, and the distances to what waits for its start and its end.
+    pub(super) fn of_distances<'a>(operations: impl Iterator<Item = (Operation, u32, [&'a [u32]; 2])>) -> Self {
+        let mut graph = Self { bounds: vec![0], ..Self::default() };
+        for (operation, waits, runs) in operations {
+            graph.operations.push(operation);
+            graph.waits.push(waits);
+            for run in runs {
+                graph.successors.extend(run.iter().map(|distance| operation.id.0.wrapping_add(*distance)));
+                graph.bounds.push(u32::try_from(graph.successors.len()).expect("no more edges than it had"));
+            }
+        }
+        graph
+    }
+
     /// The operations, in their order.
     #[must_use]
     pub fn operations(&self) -> &[Operation] {
         &self.operations
-    }
-
-    /// One of them.
-    #[must_use]
-    pub(super) fn operation(&self, number: u32) -> Operation {
-        self.operations[number as usize]
     }
 
     /// The number of edges to an operation.

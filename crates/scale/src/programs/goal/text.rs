@@ -16,14 +16,17 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::io::BufRead;
 
 use rampart_memory::Bytes;
 
 use super::graph::{After, Builder, RankGraph};
+use super::segments::Segments;
 use super::words::{TextCursor, Token};
-use super::{GoalGraph, MOST_RANKS};
+use super::{GoalBuilder, GoalGraph};
 use crate::error::Error;
 use crate::model::operation::{ANY, Action, OpId, Operation, Rank, Tag};
+use crate::programs::schedule::Schedule as _;
 use crate::time::Time;
 
 /// Reads a schedule.
@@ -31,37 +34,47 @@ use crate::time::Time;
 /// # Errors
 /// If the text is not GOAL, with the line; or if the schedule cannot run.
 pub fn read(text: &str) -> Result<GoalGraph, Error> {
-    let mut words = TextCursor::new(text);
+    read_from(text.as_bytes())
+}
+
+/// Reads a schedule, rank by rank.
+///
+/// # Errors
+/// Those of [`read`]; and if the source cannot be read, or is not UTF-8.
+pub fn read_from(source: impl BufRead) -> Result<GoalGraph, Error> {
+    let mut segments = Segments::new(source);
+    let mut words = TextCursor::new(segments.next()?.unwrap_or_default(), 1);
     words.skip_ends();
     words.expect(&Token::Word("num_ranks"), "num_ranks")?;
     let ranks = words.number::<u32>("the number of ranks")?;
-    if ranks > MOST_RANKS {
-        return Err(Error::TooManyRanks { ranks });
-    }
-    let mut graphs: HashMap<u32, RankGraph> = HashMap::new();
+    let mut goal = GoalBuilder::new(ranks)?;
     loop {
         words.skip_ends();
-        if words.peek() == &Token::Nothing {
-            break;
+        if words.peek() != &Token::Nothing {
+            read_rank(&mut words, &mut goal)?;
+            continue;
         }
-        words.expect(&Token::Word("rank"), "rank")?;
-        let rank = words.number::<u32>("the number of a rank")?;
-        if rank >= ranks {
-            return Err(Error::NoSuchRank { rank, ranks });
-        }
-        if graphs.insert(rank, read_rank(&mut words, Rank(rank))?).is_some() {
-            return Err(Error::RankTwice { rank });
-        }
+        let line = words.next_line();
+        let Some(segment) = segments.next()? else { break };
+        words = TextCursor::new(segment, line);
     }
     // Each rank must be present: otherwise one line of text could ask for gigabytes.
-    let graph_of = |rank| graphs.remove(&rank).ok_or(Error::RankMissing { rank });
-    GoalGraph::new((0..ranks).map(graph_of).collect::<Result<_, _>>()?)
+    goal.finish()
+}
+
+fn read_rank(words: &mut TextCursor, goal: &mut GoalBuilder) -> Result<(), Error> {
+    words.expect(&Token::Word("rank"), "rank")?;
+    let (rank, ranks) = (words.number("the number of a rank")?, goal.ranks());
+    if rank >= ranks {
+        return Err(Error::NoSuchRank { rank, ranks });
+    }
+    goal.add(Rank(rank), &read_graph(words, Rank(rank))?)
 }
 
 /// An edge as in the text: the waiting label, the event, the other label, and the line.
 type Edge<'a> = (&'a str, After, &'a str, usize);
 
-fn read_rank(words: &mut TextCursor, rank: Rank) -> Result<RankGraph, Error> {
+fn read_graph(words: &mut TextCursor, rank: Rank) -> Result<RankGraph, Error> {
     words.expect(&Token::Sign('{'), "{")?;
     let mut builder = Builder::default();
     let mut labels = HashMap::new();
@@ -149,9 +162,9 @@ fn read_rest(words: &mut TextCursor) -> Result<(Option<Tag>, u8, u8), Error> {
 /// Writes a schedule.
 #[must_use]
 pub fn write(goal: &GoalGraph) -> String {
-    let mut out = format!("num_ranks {}\n", goal.graphs().len());
-    for (rank, graph) in goal.graphs().iter().enumerate() {
-        write_rank(&mut out, rank, graph).expect("a string takes all");
+    let mut out = format!("num_ranks {}\n", goal.ranks());
+    for (rank, graph) in goal.graphs().enumerate() {
+        write_rank(&mut out, rank, &graph).expect("a string takes all");
     }
     out
 }
@@ -202,15 +215,19 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Any schedule of up to four ranks; edges lead forwards, so there is no circle.
+    /// Any schedule of four ranks.
     pub fn any_goal() -> impl Strategy<Value = GoalGraph> {
+        any_graphs().prop_map(|graphs| GoalGraph::new(graphs).unwrap())
+    }
+
+    /// Any graphs of four ranks; edges lead forwards, so there is no circle.
+    pub fn any_graphs() -> impl Strategy<Value = Vec<RankGraph>> {
         let operation =
             (0..3_u8, any::<u64>(), 0..4_u32, prop_oneof![Just(None), (0..5_u32).prop_map(Some)], 0..3_u8, 0..2_u8);
         let edges = proptest::collection::vec((0..8_u32, any::<bool>(), 0..8_u32), 0..12);
         let rank = (proptest::collection::vec(operation, 0..8), edges);
-        proptest::collection::vec(rank, 4).prop_map(|ranks| {
-            GoalGraph::new(ranks.into_iter().map(|(operations, edges)| graph(operations, edges)).collect()).unwrap()
-        })
+        let graphs = |ranks: Vec<_>| ranks.into_iter().map(|(operations, edges)| graph(operations, edges)).collect();
+        proptest::collection::vec(rank, 4).prop_map(graphs)
     }
 
     type Described = (u8, u64, u32, Option<u32>, u8, u8);
@@ -240,15 +257,16 @@ pub(crate) mod tests {
         let text = "num_ranks 2\n\nrank 0 {\nl1: calc 100 cpu 1\nl2: send 10b to 1 tag 3 cpu 0 nic 1\nl2 requires l1\n}\n\n\
             rank 1 { // a comment\r\n/* another\n */ l1: recv 10b from -1 tag -1\nl2: calc 7; l2 irequires l1 }\n";
         let goal = read(text).unwrap();
-        let actions: Vec<Action> = goal.graphs()[0].operations().iter().map(|operation| operation.action()).collect();
+        let [first, second] = [0, 1].map(|rank| goal.graph(Rank(rank)));
+        let actions: Vec<Action> = first.operations().iter().map(|operation| operation.action()).collect();
         assert_eq!(
             actions,
             [Action::Calc(Time::from_nanos(100)), Action::Send { to: Rank(1), bytes: Bytes::new(10), tag: Tag(3) }]
         );
-        assert_eq!(goal.graphs()[0].after_end(OpId(0)), [1]);
-        let received = goal.graphs()[1].operations()[0].action();
+        assert_eq!(first.after_end(OpId(0)), [1]);
+        let received = second.operations()[0].action();
         assert_eq!(received, Action::Recv { from: None, bytes: Bytes::new(10), tag: None });
-        assert_eq!(goal.graphs()[1].after_start(OpId(0)), [1]);
+        assert_eq!(second.after_start(OpId(0)), [1]);
     }
 
     #[test]

@@ -30,9 +30,9 @@ pub struct TextCursor<'a> {
 }
 
 impl<'a> TextCursor<'a> {
-    /// The whole text.
-    pub fn new(text: &'a str) -> Self {
-        let mut words = Self { rest: text, next: Token::Nothing, lines: (1, 1) };
+    /// A text that begins in this line.
+    pub fn new(text: &'a str, line: usize) -> Self {
+        let mut words = Self { rest: text, next: Token::Nothing, lines: (line, line) };
         words.next = words.token();
         words
     }
@@ -40,6 +40,11 @@ impl<'a> TextCursor<'a> {
     /// The line of the token taken last, counted from 1.
     pub fn line(&self) -> usize {
         self.lines.1
+    }
+
+    /// The line of the next token.
+    pub fn next_line(&self) -> usize {
+        self.lines.0
     }
 
     /// The next token.

@@ -166,7 +166,7 @@ fn random(ranks: u32, rounds: u32, most: u64, cpus: u8) -> Result<GoalGraph, Err
 }
 
 /// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), one step further.
-fn mix(number: u64) -> u64 {
+pub(super) fn mix(number: u64) -> u64 {
     let state = number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

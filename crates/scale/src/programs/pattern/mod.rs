@@ -5,6 +5,7 @@
 //! through the ranks as a wave. [`compared`] has these and others as graphs.
 
 pub mod compared;
+pub mod jittered;
 
 use rampart_memory::Bytes;
 

@@ -5,24 +5,28 @@
 //! *o*, *o + L*, the bytes of a message, the computing of a step. Since time only increases, events made with the same
 //! delay are due in the order in which they were made. A first-in-first-out queue per delay is therefore sorted without
 //! any work, and the next event is the first of one of few queues. A postponed event keeps its number, so such events
-//! have queues of their own. An event without a queue, or one that would be out of order there, goes into a binary
-//! heap. **Why this way.** An event is written once and read once, in the order of memory; a heap of all events misses
-//! the cache at every level. The price: where each rank computes for a different time, most events go through the heap,
-//! and an event takes 1.4 times as long as with a radix heap.
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+//! have queues of their own. Only a delay that is frequent gets a queue; an event without one, or one that would be out
+//! of order there, goes into a timing wheel. **Why this way.** An event is written
+//! once and read once, in the order of memory; and where each computation takes another time, the queues are left to
+//! the delays that the network decides.
 
 use super::event::SimulationEvent;
 use super::per_delay_queue::{ChunkPool, PerDelayQueue};
+use super::timing_wheel::TimingWheel;
 use crate::time::Time;
 
-/// A power of two, so that a hash finds a queue; together with the heap, each has a bit in one word.
+/// A power of two, so that a hash finds a queue; together with the wheel, each has a bit in one word.
 const DELAYS: usize = 32;
 const STRAYS: usize = DELAYS;
 
 /// Queues examined for a delay.
 const TRIES: usize = 4;
+
+/// Delays that may be frequent; a power of two.
+const CANDIDATES: usize = 64;
+
+/// A delay is frequent if it leads by so many votes.
+const FREQUENT: u8 = 4;
 
 /// After the key of any event.
 const NEVER: (Time, u64) = (Time::MAX, u64::MAX);
@@ -37,12 +41,15 @@ pub(super) struct EventQueue {
     queues: [PerDelayQueue; DELAYS],
     /// The delay of each queue's events.
     delays: [Delay; DELAYS],
+    /// For each hash, the delay that leads, and by how many votes (Boyer and Moore, MJRTY).
+    candidates: [(Delay, u8); CANDIDATES],
     pool: ChunkPool,
-    strays: BinaryHeap<Reverse<SimulationEvent>>,
-    /// The time and the number of the first event of each queue and of the heap; [`NEVER`] if there is none.
+    strays: TimingWheel,
+    /// The time and the number of the first event of each queue and of the wheel; [`NEVER`] if there is none.
     due: [Time; DELAYS + 1],
     number: [u64; DELAYS + 1],
-    /// Which of them have an event that is due now: one bit each.
+    /// Which of them have an event, and which have one that is due now: one bit each.
+    used: u64,
     present: u64,
 }
 
@@ -60,10 +67,12 @@ impl EventQueue {
             newest: 0,
             queues: std::array::from_fn(|_| PerDelayQueue::default()),
             delays: [Delay::default(); DELAYS],
+            candidates: [(Delay::default(), 0); CANDIDATES],
             pool: ChunkPool::new(),
-            strays: BinaryHeap::new(),
+            strays: TimingWheel::new(),
             due: [NEVER.0; DELAYS + 1],
             number: [NEVER.1; DELAYS + 1],
+            used: 0,
             present: 0,
         }
     }
@@ -74,7 +83,7 @@ impl EventQueue {
         let delay = Delay { ahead: event.time.since(self.now).picos(), again: event.number < self.newest };
         self.newest = self.newest.max(event.number);
         let Some(place) = self.queue(delay, &event) else {
-            self.strays.push(Reverse(event));
+            self.strays.push(event);
             return self.note_first_stray();
         };
         self.delays[place] = delay;
@@ -84,21 +93,22 @@ impl EventQueue {
         }
     }
 
-    /// The queue for a delay, or an empty one; `None` if the event would be out of order there.
-    fn queue(&self, delay: Delay, event: &SimulationEvent) -> Option<usize> {
+    /// The queue for a delay, or an empty one; `None` if the event would be out of order there, or the delay is rare.
+    fn queue(&mut self, delay: Delay, event: &SimulationEvent) -> Option<usize> {
         /// 2^64 by the golden ratio: spreads delays over the queues (Knuth, TAOCP 3, 6.4).
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         let hash = (delay.ahead << 1 | u64::from(delay.again)).wrapping_mul(SPREAD);
-        let home = usize::try_from(hash >> (u64::BITS - DELAYS.ilog2())).expect("below the queues");
+        let of = |count: usize| usize::try_from(hash >> (u64::BITS - count.ilog2())).expect("below the count");
+        let home = of(DELAYS);
         for place in (home..home + TRIES).map(|place| place % DELAYS) {
-            if self.number[place] == NEVER.1 {
-                return Some(place);
-            }
-            if self.delays[place] == delay {
+            if self.delays[place] == delay && self.number[place] != NEVER.1 {
                 return self.queues[place].last().is_none_or(|last| last < event).then_some(place);
             }
         }
-        None
+        let mut places = (home..home + TRIES).map(|place| place % DELAYS);
+        vote(&mut self.candidates[of(CANDIDATES)], delay)
+            .then(|| places.find(|place| self.number[*place] == NEVER.1))
+            .flatten()
     }
 
     /// The next event; `None` if nothing is due before [`Time::MAX`].
@@ -110,7 +120,7 @@ impl EventQueue {
         if place == STRAYS {
             let event = self.strays.pop();
             self.note_first_stray();
-            return event.map(|Reverse(event)| event);
+            return event;
         }
         let event = self.queues[place].pop(&mut self.pool);
         let first = self.queues[place].first().map_or(NEVER, SimulationEvent::key);
@@ -139,25 +149,46 @@ impl EventQueue {
 
     /// Advances to the next time at which an event is due.
     fn advance(&mut self) {
-        let earliest = self.due.into_iter().min().expect("there are queues");
+        let (mut earliest, mut left) = (Time::MAX, self.used);
+        while left != 0 {
+            let place = left.trailing_zeros();
+            let due = self.due[place as usize];
+            if due < earliest {
+                (earliest, self.present) = (due, 0);
+            }
+            self.present |= u64::from(due == earliest) << place;
+            left &= left - 1;
+        }
         if earliest < Time::MAX {
             self.now = earliest;
-            for (place, due) in self.due.into_iter().enumerate() {
-                self.present |= u64::from(due == earliest) << place;
-            }
+        } else {
+            self.present = 0;
         }
     }
 
     /// Records the first event of a queue.
     fn note_first(&mut self, place: usize, (due, number): (Time, u64)) {
         (self.due[place], self.number[place]) = (due, number);
+        self.used = self.used & !(1 << place) | u64::from(number != NEVER.1) << place;
         self.present = self.present & !(1 << place) | u64::from(due == self.now) << place;
     }
 
     fn note_first_stray(&mut self) {
-        let first = self.strays.peek().map_or(NEVER, |Reverse(event)| event.key());
+        let first = self.strays.first().map_or(NEVER, SimulationEvent::key);
         self.note_first(STRAYS, first);
     }
+}
+
+/// Counts a delay, and returns whether it is frequent.
+fn vote((leading, votes): &mut (Delay, u8), delay: Delay) -> bool {
+    if *leading == delay {
+        *votes = (*votes + 1).min(2 * FREQUENT);
+    } else if *votes == 0 {
+        (*leading, *votes) = (delay, 1);
+    } else {
+        *votes -= 1;
+    }
+    *leading == delay && *votes >= FREQUENT
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@
 //! | `event` | an event of a rank |
 //! | `event_queue` | the next event |
 //! | `per_delay_queue` | events that come out in the order in which they went in |
+//! | `timing_wheel` | other events, by time slot |
 //! | `matching` | which message is for which receive |
 //! | `resource_queues` | what waits until a CPU or NIC is free |
 //! | `resources` | which CPUs and NICs there are |
@@ -41,6 +42,7 @@ mod resource_queues;
 mod resources;
 #[cfg(test)]
 mod tests;
+mod timing_wheel;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -257,7 +259,9 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
             return None;
         }
         let sender = Rank(send.peer);
-        let end = self.leaving.remove(&(sender, send.id)).map_or(now, |left| left.max(now));
+        // Mostly empty: no hash is computed then.
+        let left = if self.leaving.is_empty() { None } else { self.leaving.remove(&(sender, send.id)) };
+        let end = left.map_or(now, |left| left.max(now));
         let met = &mut self.ranks[sender.index()].met;
         *met = end.max(*met);
         Some((sender, send.id, end))

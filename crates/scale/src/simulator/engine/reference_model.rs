@@ -11,7 +11,7 @@ use crate::model::detour::{Detours, Undisturbed};
 use crate::model::network::LogGops;
 use crate::model::operation::{Action, OpId, Operation, Rank, Tag};
 use crate::programs::goal::graph::{After, Builder, RankGraph};
-use crate::{GoalGraph, PerByte, Time};
+use crate::{GoalGraph, PerByte, Schedule as _, Time};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Resource {
@@ -27,7 +27,7 @@ enum Happening {
 }
 
 struct ReferenceModel<'a, D: Detours> {
-    goal: &'a GoalGraph,
+    graphs: Vec<RankGraph>,
     network: LogGops,
     detours: &'a D,
     cursors: HashMap<(u32, u8), D::Cursor>,
@@ -54,14 +54,16 @@ fn model<D: Detours>(goal: &GoalGraph, network: &LogGops, detours: &D) -> Option
         let of_rank = model.ends.iter().filter(|((of, _), _)| *of == rank);
         of_rank.map(|(_, time)| *time).max().unwrap_or_default()
     };
-    Some(((0..u32::try_from(goal.graphs().len()).unwrap()).map(finished).collect(), model.events))
+    Some(((0..goal.ranks()).map(finished).collect(), model.events))
 }
 
 /// The reference model at the end of its run.
-fn run<'a, D: Detours>(goal: &'a GoalGraph, network: &LogGops, detours: &'a D) -> Option<ReferenceModel<'a, D>> {
-    let ranks = goal.graphs().len();
+fn run<'a, D: Detours>(goal: &GoalGraph, network: &LogGops, detours: &'a D) -> Option<ReferenceModel<'a, D>> {
+    let graphs: Vec<RankGraph> = goal.graphs().collect();
+    let ranks = graphs.len();
+    let waits = graphs.iter().map(|graph| vec![0; graph.operations().len()]).collect();
     let mut model = ReferenceModel {
-        goal,
+        graphs,
         network: *network,
         detours,
         cursors: HashMap::new(),
@@ -69,14 +71,14 @@ fn run<'a, D: Detours>(goal: &'a GoalGraph, network: &LogGops, detours: &'a D) -
         made: 0,
         events: 0,
         free_at: HashMap::new(),
-        waits: goal.graphs().iter().map(|graph| vec![0; graph.operations().len()]).collect(),
+        waits,
         ready: HashMap::new(),
         ends: HashMap::new(),
         left: HashMap::new(),
         posted: vec![Vec::new(); ranks],
         arrived: vec![Vec::new(); ranks],
     };
-    for (graph, waits) in goal.graphs().iter().zip(&mut model.waits) {
+    for (graph, waits) in model.graphs.iter().zip(&mut model.waits) {
         for operation in graph.operations() {
             let successors = graph.after_start(operation.id()).iter().chain(graph.after_end(operation.id()));
             successors.for_each(|next| waits[*next as usize] += 1);
@@ -96,7 +98,7 @@ fn run<'a, D: Detours>(goal: &'a GoalGraph, network: &LogGops, detours: &'a D) -
 
 impl<D: Detours> ReferenceModel<'_, D> {
     fn operation(&self, rank: u32, id: OpId) -> Operation {
-        self.goal.graphs()[rank as usize].operations()[id.0 as usize]
+        self.graphs[rank as usize].operations()[id.0 as usize]
     }
 
     fn until(&self, rank: u32, resources: &[Resource]) -> Time {
@@ -220,7 +222,7 @@ impl<D: Detours> ReferenceModel<'_, D> {
     /// The end of an operation is now known.
     fn done(&mut self, rank: u32, id: OpId, end: Time) -> (u32, OpId, After) {
         self.ends.insert((rank, id), end);
-        for &next in self.goal.graphs()[rank as usize].after_end(id) {
+        for &next in self.graphs[rank as usize].after_end(id) {
             let ready = self.ready.entry((rank, next)).or_default();
             *ready = end.max(*ready);
         }
@@ -234,7 +236,7 @@ impl<D: Detours> ReferenceModel<'_, D> {
         for rank in ranks {
             let mut free = Vec::new();
             for (_, id, after) in notices.iter().filter(|(of, ..)| *of == rank) {
-                let graph = &self.goal.graphs()[rank as usize];
+                let graph = &self.graphs[rank as usize];
                 for &next in if *after == After::Start { graph.after_start(*id) } else { graph.after_end(*id) } {
                     let waits = &mut self.waits[rank as usize][next as usize];
                     *waits -= 1;
@@ -248,7 +250,7 @@ impl<D: Detours> ReferenceModel<'_, D> {
     }
 
     fn start(&mut self, rank: u32, mut free: Vec<u32>, now: Time) {
-        let operation = |id: &u32| self.goal.graphs()[rank as usize].operations()[*id as usize];
+        let operation = |id: &u32| self.graphs[rank as usize].operations()[*id as usize];
         free.sort_by_key(|id| match operation(id).action() {
             Action::Send { .. } => 0,
             Action::Recv { .. } => 1,
@@ -320,7 +322,7 @@ fn finished(builders: Vec<Builder>) -> GoalGraph {
 
 /// The same program, with one more operation on some ranks that takes no time and that nothing waits for.
 fn with_unrelated(goal: &GoalGraph, ranks: u32, cpu: u8) -> GoalGraph {
-    let with = |(rank, graph): (u32, &RankGraph)| {
+    let with = |(rank, graph): (u32, RankGraph)| {
         let mut builder = Builder::default();
         for operation in graph.operations() {
             builder.add(*operation);
@@ -342,7 +344,7 @@ fn ends(goal: &GoalGraph, other: &GoalGraph, network: &LogGops) -> Option<Vec<Op
     let model = run(other, network, &Undisturbed)?;
     let operations = (0..)
         .zip(goal.graphs())
-        .flat_map(|(rank, graph)| graph.operations().iter().map(move |operation| (rank, operation.id())));
+        .flat_map(|(rank, graph)| (0..graph.operations().len()).zip(0..).map(move |(_, id)| (rank, OpId(id))));
     Some(operations.map(|operation| model.ends.get(&operation).copied()).collect())
 }
 

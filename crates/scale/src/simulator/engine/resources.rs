@@ -107,6 +107,7 @@ impl Resources {
     }
 
     /// With CPU 0 and NIC 0.
+    #[inline]
     fn usual(&self, rank: u32, used: Use) -> Needs {
         let first = USUAL * rank as usize;
         let place = first + used as usize;
@@ -114,12 +115,19 @@ impl Resources {
     }
 
     /// The resources of an event.
+    #[inline]
     pub fn needs(&self, rank: Rank, used: Use, operation: Operation) -> Needs {
         let nic = if used == Use::Calc { 0 } else { operation.nic };
         if operation.cpu == 0 && nic == 0 {
-            return self.usual(rank.0, used);
+            self.usual(rank.0, used)
+        } else {
+            self.other(rank, used, operation.cpu, nic)
         }
-        let key = (rank.0, used, operation.cpu, nic);
+    }
+
+    #[cold]
+    fn other(&self, rank: Rank, used: Use, cpu: u8, nic: u8) -> Needs {
+        let key = (rank.0, used, cpu, nic);
         let of_rank = &self.others[self.bounds[rank.index()]..self.bounds[rank.index() + 1]];
         let place = of_rank.binary_search_by_key(&key, |(key, _)| *key).expect("a schedule names all that it uses");
         of_rank[place].1

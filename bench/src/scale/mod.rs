@@ -6,6 +6,8 @@
 //! expands the same program as it runs: first events per second of the simulation alone; then the time from the
 //! schedule to the answer, which includes both of its programs, but not our writing of the text.
 
+mod goal_files;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -49,11 +51,13 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     match arguments {
         [] => {}
         [one, name] if one == "one" => return one_run(name),
+        [goal, file] if goal == "goal" => return goal_files::one_run(file),
         [_, _] => {}
         _ => return Err("give the paths of LogGOPSim and of its txt2bin, or nothing".to_owned()),
     }
     if let [simulator, converter] = arguments {
         compare(Path::new(simulator), Path::new(converter))?;
+        goal_files::run(Path::new(simulator), Path::new(converter))?;
     }
     println!("{TARGET}");
     println!(
@@ -165,15 +169,17 @@ fn measured<P: RankProgram>(program: &RoundSchedule<P>) -> Result<(), String> {
     Ok(())
 }
 
-/// The output of a process, and its peak memory.
+/// The output of a process, its peak memory, and its time.
 struct Child {
     output: String,
     peak: u64,
     took: Duration,
+    /// Seconds of CPU time.
+    cpu: f64,
 }
 
 fn of_a_child(command: &mut Command) -> Result<Child, String> {
-    let begun = Instant::now();
+    let (begun, (_, cpu_before)) = (Instant::now(), cpu_seconds()?);
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| format!("{command:?}: {error}"))?;
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
@@ -187,7 +193,18 @@ fn of_a_child(command: &mut Command) -> Result<Child, String> {
     if !output.status.success() {
         return Err(format!("{command:?} failed: {}", output.status));
     }
-    Ok(Child { output: String::from_utf8_lossy(&output.stdout).into_owned(), peak, took })
+    let cpu = cpu_seconds()?.1 - cpu_before;
+    Ok(Child { output: String::from_utf8_lossy(&output.stdout).into_owned(), peak, took, cpu })
+}
+
+/// CPU seconds of this process and of its children that have ended (proc_pid_stat(5), fields 14 to 17).
+fn cpu_seconds() -> Result<(f64, f64), String> {
+    const TICKS_A_SECOND: f64 = 100.0;
+    let stat = fs::read_to_string("/proc/self/stat").map_err(|error| error.to_string())?;
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11);
+    let ticks: Vec<f64> = fields.map_while(|field| field.parse().ok()).take(4).collect();
+    let &[user, system, of_children, system_of_children] = ticks.as_slice() else { return Err(stat) };
+    Ok(((user + system) / TICKS_A_SECOND, (of_children + system_of_children) / TICKS_A_SECOND))
 }
 
 /// Bytes, from `VmHWM:  123 kB`.
@@ -203,9 +220,14 @@ fn theirs(schedule: &GoalGraph, simulator: &Path, converter: &Path) -> Result<Me
     fs::write(&goal, text::write(schedule)).map_err(|error| error.to_string())?;
     let converted = of_a_child(Command::new(converter).arg("-i").arg(&goal).arg("-o").arg(&binary))?;
     let child = of_a_child(Command::new(simulator).arg("--batchmode").arg("-f").arg(&binary))?;
-    // "Maximum finishing time at host 3: 1234 (1.234e-06 s)".
-    let line = child.output.lines().find_map(|line| line.strip_prefix("Maximum finishing time at host "));
-    let makespan = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
-    let makespan = makespan.ok_or_else(|| format!("LogGOPSim output no time: {}", child.output))?;
+    let makespan = makespan_of(&child.output)?;
     Ok(Measured { simulating: child.took, answer: converted.took + child.took, makespan, peak: child.peak })
+}
+
+/// Nanoseconds, from LogGOPSim's output.
+fn makespan_of(output: &str) -> Result<u64, String> {
+    // "Maximum finishing time at host 3: 1234 (1.234e-06 s)".
+    let line = output.lines().find_map(|line| line.strip_prefix("Maximum finishing time at host "));
+    let makespan = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+    makespan.ok_or_else(|| format!("LogGOPSim output no time: {output}"))
 }
