@@ -45,7 +45,7 @@ fn each_instruction_set_finds_what_is_injected_by_its_own_comparison() {
     let names: Vec<_> = status["engines"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
     assert!(!names.is_empty(), "{status}");
     for name in names {
-        for method in ["non-temporal", "flush-behind"] {
+        for method in ["non-temporal", "flush-behind", "flush-in-groups"] {
             let options = ["--instructions", name, "--method", method, "--inject", "stuck-at:200,seed=5", "--json"];
             let output = rampart.run(&[&["test", "--memory", "8MiB"], &options[..]].concat());
             if output.err.contains("read a cache") || output.err.contains("come from a cache") {
