@@ -73,7 +73,7 @@ impl Costs {
     /// | page fault 1 µs | `lmbench` of the time |
     /// | migration 15 µs | 4 KiB at 1 GB/s, and an interrupt to the other core |
     /// | unmapping 2.3 µs | an interrupt, like a page fault; page walks for 64 TLB entries, each two reads of 10 ns from the L2 cache |
-    /// | handler 20 µs + 0.5 µs | a timer's interrupt, 10 µs with what it evicts from the caches: 5 to 15 in [Tsafrir07]; 11 orders, two lines each, missed in the caches [Rahman16, fig. 7]; two wakeups of testers, each an interrupt as above. For each block that is taken, misses on one or two list entries; for each that is passed over, one latency |
+    /// | handler 20 µs + 0.5 µs | a timer's interrupt, 10 µs with what it evicts from the caches: 5 to 15 in [Tsafrir07, abstract]; 11 orders, two lines each, missed in the caches [Rahman16, fig. 7]; two wakeups of testers, each an interrupt as above. For each block that is taken, misses on one or two list entries; for each that is passed over, one latency |
     #[must_use]
     pub const fn pentium_d() -> Self {
         Self {
