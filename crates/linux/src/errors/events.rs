@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rampart_memory::{ErrorBatch, Timestamp};
 
-use super::lines::TailedLines;
+use super::lines::{TailedLines, polled};
 use super::trace_line::TraceLine;
 use crate::tracing::{TraceInstance, folder};
 use crate::{Absence, Error, Roots};
@@ -63,11 +63,7 @@ impl EventFeed {
     pub fn poll(&mut self, now: Timestamp) -> Result<ErrorBatch, Error> {
         let mut batch = ErrorBatch::default();
         let read = self.lines.read(&self.pipe, |line| take(line, now, &mut batch));
-        match read {
-            Err(cause) if batch == ErrorBatch::default() => Err(Error::Read { path: self.path.clone(), cause }),
-            // Errors that were read before a failure are returned first; the failure comes again.
-            _ => Ok(batch),
-        }
+        polled(batch, read.map(drop), &self.path)
     }
 }
 

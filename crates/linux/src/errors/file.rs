@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use rampart_memory::{ErrorBatch, MemoryError};
 use rustix::fs::OFlags;
 
-use super::lines::{ReadProgress, TailedLines};
+use super::lines::{ReadProgress, TailedLines, polled};
 use crate::Error;
 
 /// A file that is read from its start on, as it grows.
@@ -49,12 +49,8 @@ impl FileFeed {
     /// [`Error::Read`] if the file cannot be read; nothing is lost by that.
     pub fn poll(&mut self) -> Result<ErrorBatch, Error> {
         let mut batch = ErrorBatch::default();
-        match self.read(&mut batch) {
-            Ok(()) => Ok(batch),
-            // Errors that were read are returned first; the failure comes again.
-            Err(_) if batch != ErrorBatch::default() => Ok(batch),
-            Err(cause) => Err(Error::Read { path: self.path.clone(), cause }),
-        }
+        let read = self.read(&mut batch);
+        polled(batch, read, &self.path)
     }
 
     fn read(&mut self, batch: &mut ErrorBatch) -> io::Result<()> {
@@ -196,6 +192,24 @@ mod tests {
             .unwrap();
         feed.append(&line(4));
         assert_eq!(feed.poll(), (vec![3, 4], 0), "a last line may lack its end");
+    }
+
+    #[test]
+    fn a_name_that_leads_nowhere_is_an_error_until_it_leads_somewhere_and_nothing_is_lost() {
+        let mut feed = feed();
+        let old = feed.path.with_extension("old");
+        feed.append(line(1).trim_end());
+        assert_eq!(feed.poll(), (vec![], 0), "the line has no end yet");
+        fs::rename(&feed.path, &old).unwrap();
+        std::os::unix::fs::symlink(&feed.path, &feed.path).unwrap();
+        fs::write(&old, "").unwrap();
+        assert_eq!(feed.poll(), (vec![1], 0), "the old file was cut off: its last line may lack its end");
+        for _ in 0..2 {
+            assert!(matches!(feed.feed.poll(), Err(Error::Read { path, .. }) if path == feed.path));
+        }
+        fs::remove_file(&feed.path).unwrap();
+        fs::write(&feed.path, line(2)).unwrap();
+        assert_eq!(feed.poll(), (vec![2], 0));
     }
 
     #[test]

@@ -2,12 +2,25 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
+
+use rampart_memory::ErrorBatch;
+
+use crate::Error;
 
 /// Bytes of the longest line; a longer one cannot be ours.
 const LONGEST: usize = 1 << 16;
 
 /// Bytes read at once, at most: thousands of errors.
 const AT_ONCE: usize = 1 << 22;
+
+/// What a poll returns: errors that were read before a failure come first, and the failure comes again.
+pub(super) fn polled(batch: ErrorBatch, read: io::Result<()>, path: &Path) -> Result<ErrorBatch, Error> {
+    match read {
+        Err(cause) if batch == ErrorBatch::default() => Err(Error::Read { path: path.to_owned(), cause }),
+        Ok(()) | Err(_) => Ok(batch),
+    }
+}
 
 /// The end of the file, if it is no complete line yet.
 #[derive(Debug, Default)]
@@ -91,6 +104,18 @@ mod tests {
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
+
+    #[test]
+    fn errors_that_were_read_before_a_failure_are_not_lost_by_it() {
+        let path = Path::new("/errors");
+        let failure = || Err(io::ErrorKind::InvalidInput.into());
+        let some = || ErrorBatch { lost: 3, ..ErrorBatch::default() };
+        assert_eq!(polled(some(), Ok(()), path).unwrap(), some());
+        assert_eq!(polled(ErrorBatch::default(), Ok(()), path).unwrap(), ErrorBatch::default());
+        assert_eq!(polled(some(), failure(), path).unwrap(), some());
+        let failed = polled(ErrorBatch::default(), failure(), path).unwrap_err();
+        assert!(matches!(failed, Error::Read { path: told, .. } if told == path));
+    }
 
     #[test]
     fn a_line_that_is_too_long_is_told_and_not_kept() {
