@@ -1,6 +1,5 @@
 //! Lines of a growing file, with a bound on the length of a line and of a read.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -41,7 +40,7 @@ pub(super) enum ReadProgress {
 impl TailedLines {
     /// Passes on each complete line that can be read without waiting, without its end; `None` for a line that is too
     /// long.
-    pub(super) fn read(&mut self, mut file: &File, mut line: impl FnMut(Option<&str>)) -> io::Result<ReadProgress> {
+    pub(super) fn read(&mut self, mut file: impl Read, mut line: impl FnMut(Option<&str>)) -> io::Result<ReadProgress> {
         let mut buffer = vec![0; 1 << 16];
         let mut read = 0;
         while read < AT_ONCE {
@@ -115,6 +114,61 @@ mod tests {
         assert_eq!(polled(some(), failure(), path).unwrap(), some());
         let failed = polled(ErrorBatch::default(), failure(), path).unwrap_err();
         assert!(matches!(failed, Error::Read { path: told, .. } if told == path));
+    }
+
+    /// What reads of a file return, one after the other; then its end.
+    struct Script(Vec<io::Result<Vec<u8>>>);
+
+    impl Read for Script {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if self.0.is_empty() {
+                return Ok(0);
+            }
+            let bytes = self.0.remove(0)?;
+            buffer[..bytes.len()].copy_from_slice(&bytes);
+            Ok(bytes.len())
+        }
+    }
+
+    #[test]
+    fn an_interrupted_read_goes_on_an_empty_pipe_is_the_end_and_other_failures_are_told() {
+        let read_to = |end: io::ErrorKind| {
+            let mut seen = Vec::new();
+            let script = vec![
+                Ok(b"one\n".to_vec()),
+                Err(io::ErrorKind::Interrupted.into()),
+                Ok(b"two\nthr".to_vec()),
+                Err(end.into()),
+                Ok(b"never\n".to_vec()),
+            ];
+            let read = TailedLines::default().read(Script(script), |line| seen.extend(line.map(str::to_owned)));
+            (read.map_err(|cause| cause.kind()), seen)
+        };
+        let seen = ["one".to_owned(), "two".to_owned()].to_vec();
+        assert_eq!(read_to(io::ErrorKind::WouldBlock), (Ok(ReadProgress::AtTheEnd), seen.clone()));
+        assert_eq!(read_to(io::ErrorKind::InvalidData), (Err(io::ErrorKind::InvalidData), seen));
+    }
+
+    #[test]
+    fn a_read_ends_at_its_bound_though_more_would_come() {
+        let buffer = 1 << 16;
+        let script = |reads| Script((0..reads).map(|_| Ok(vec![b'\n'; buffer])).collect());
+        let mut lines = 0;
+        let read = TailedLines::default().read(script(100), |_| lines += 1);
+        assert_eq!((read.unwrap(), lines), (ReadProgress::MoreToCome, AT_ONCE));
+        let read = TailedLines::default().read(script(AT_ONCE / buffer - 1), |_| ());
+        assert_eq!(read.unwrap(), ReadProgress::AtTheEnd);
+    }
+
+    #[test]
+    fn a_line_of_the_bound_is_kept_and_one_of_a_byte_more_is_not() {
+        for (first, kept) in [(LONGEST - 1, Some(LONGEST)), (LONGEST, None)] {
+            let (mut lines, mut seen) = (TailedLines::default(), Vec::new());
+            for piece in [&vec![b'x'; first][..], b"x", b"\n"] {
+                lines.push(piece, |line| seen.push(line.map(str::len)));
+            }
+            assert_eq!(seen, [kept]);
+        }
     }
 
     #[test]
