@@ -22,14 +22,12 @@ use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 use super::caches::Caches;
+use super::ground::{SMALL, SMALL_PAGES};
 use super::steps::{Read, Step};
 use super::sweep::Sweep;
 use super::watch::{Log, Unwatched};
 use super::{Executor, MarchEngine, MarchSettings, Method, Region, arch};
 use crate::{AddressSequence, Direction};
-
-/// The most pages swept and probed: 2 MiB.
-const PAGES: usize = 512;
 
 /// With fewer probes, a disturbed one would count too much.
 const PROBES_AT_LEAST: usize = 64;
@@ -154,8 +152,8 @@ fn settle(
 #[must_use]
 pub fn measure(engine: MarchEngine, method: Method, region: &mut Region<'_>) -> BypassCheck {
     let executor = Executor { engine, settings: MarchSettings::new(method) };
-    let blocks = BTreeSet::from([region.lines(), region.lines().min(PAGES as u64 * LINES_PER_FRAME)]);
-    let mut probe = Probe::new(engine, region.first_pages(PAGES));
+    let blocks = BTreeSet::from([region.lines(), region.lines().min(SMALL)]);
+    let mut probe = Probe::new(engine, region.first_pages(SMALL_PAGES));
     let touched = probe.touched();
     let flushed = probe.flushed();
     let data = LineData::ZERO;

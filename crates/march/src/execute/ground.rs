@@ -1,18 +1,21 @@
 //! A region and the ways to its lines: many in the inner loop, a flush of many, or one at a time.
 
-use rampart_memory::{LineData, RegionLine};
+use rampart_memory::{LINES_PER_FRAME, LineData, RegionLine};
 
 use super::Method;
 use super::arch;
 use super::caches::Caches;
 use super::direct::Direct;
 use super::engine::MarchEngine;
-use super::kernel::{Difference, Task, Way};
+use super::kernel::{self, Difference, Task, Way};
 use super::region::{Leg, Region, Stretch};
 use super::steps::Step;
 
-/// Regions of fewer lines are small: 2 MiB.
-const SMALL: u64 = 32768;
+/// The pages of a small region, 2 MiB: the cache-bypass check sweeps as many as in such a region.
+pub(super) const SMALL_PAGES: usize = 512;
+
+/// Regions of fewer lines are below what that check has seen.
+pub(super) const SMALL: u64 = SMALL_PAGES as u64 * LINES_PER_FRAME;
 
 /// A region and how its lines are read and written.
 #[derive(Clone, Copy, Debug)]
@@ -100,12 +103,9 @@ impl<'s> Ground<'s> {
 
     /// Flushes the first `count` lines of a stretch.
     pub(super) fn flush(&self, stretch: Stretch, count: u64) {
-        let mut line = stretch.first;
-        for _ in 0..count {
-            // SAFETY: it is one of the stretch's lines, which lie in this region.
-            unsafe { self.engine.flush().line(line) };
-            line = line.wrapping_offset(stretch.stride);
-        }
+        let count = usize::try_from(count).expect("lines in memory");
+        // SAFETY: they are the stretch's lines, which lie in this region.
+        unsafe { kernel::flush(self.engine.flush(), stretch.first, stretch.stride, count) };
     }
 
     /// Flushes the whole region, and waits for it.

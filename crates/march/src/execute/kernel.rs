@@ -106,6 +106,20 @@ pub(super) unsafe fn perform<V: Vector, const N: usize>(task: &Task<'_>) -> Opti
     }
 }
 
+/// Flushes lines that are `stride` bytes apart.
+///
+/// # Safety
+/// They lie in a region.
+#[inline(always)]
+pub(super) unsafe fn flush(how: Flush, first: *const u8, stride: isize, count: usize) {
+    let mut line = first;
+    for _ in 0..count {
+        // SAFETY: it is this function's own contract.
+        unsafe { how.line(line) };
+        line = line.wrapping_offset(stride);
+    }
+}
+
 /// # Safety
 /// As for [`perform`].
 #[inline(always)]
@@ -128,12 +142,8 @@ unsafe fn in_groups<V: Vector, const N: usize, const READ: bool, const WRITE: bo
         let difference = unsafe { visit::<V, N, READ, WRITE, false, true>(&group, expected, value) };
         let visited = difference.map_or(group.count, |difference| difference.after);
         if let Some(behind) = task.behind {
-            let mut line = behind.wrapping_offset(offset);
-            for _ in 0..visited {
-                // SAFETY: as many lines as were visited lie behind, and in the region.
-                unsafe { task.flush.line(line) };
-                line = line.wrapping_offset(task.stride);
-            }
+            // SAFETY: as many lines as were visited lie behind, and in the region.
+            unsafe { flush(task.flush, behind.wrapping_offset(offset), task.stride, visited) };
         }
         if let Some(difference) = difference {
             return Some(Difference { after: done + difference.after, ..difference });

@@ -106,7 +106,8 @@ fn doubt(share: f64) -> Option<String> {
     let other_programs = share > 0.1;
     other_programs.then(|| {
         format!(
-            "the recorded detours took {:.0} % of the time, so other programs used the CPUs meanwhile; what this costs on all nodes follows. To leave it out, record on idle CPUs",
+            "the recorded detours took {:.0} % of the time, so other programs used the CPUs meanwhile; what this costs \
+             on all nodes follows. To leave it out, record on idle CPUs",
             100.0 * share
         )
     })
