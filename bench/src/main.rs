@@ -2,8 +2,8 @@
 //!
 //! Others may use the machine, so ratios count; each comparison alternates (ours, theirs, ours, theirs).
 //!
-//! Libraries: `buddy_system_allocator` (a peer), `humantime` (durations on the command line), `plotters` (drawings),
-//! `rusqlite` (the database load of `soak`), `serde_json` (reports), `tempfile`.
+//! Libraries: `buddy_system_allocator` (a peer), `csv` (what runs wrote), `humantime` (durations on the command line),
+//! `plotters` (drawings), `rusqlite` (the database load of `soak`), `serde_json` (reports), `tempfile`.
 
 mod banks;
 mod codes;

@@ -52,26 +52,29 @@ pub fn print(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The rows of a file, each as its values by column.
-fn rows(text: &str) -> impl Iterator<Item = BTreeMap<&str, &str>> {
-    let mut lines = text.lines();
-    let columns: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-    lines.map(move |line| columns.iter().copied().zip(line.split(',')).collect())
+/// A row, as its values by column.
+type Row = BTreeMap<String, String>;
+
+fn rows(text: &str) -> Result<Vec<Row>, String> {
+    csv::Reader::from_reader(text.as_bytes())
+        .deserialize()
+        .collect::<csv::Result<_>>()
+        .map_err(|error| error.to_string())
 }
 
-fn case_of(row: &BTreeMap<&str, &str>) -> Result<Case, String> {
-    let text = |column: &str| row.get(column).map(|value| (*value).to_owned()).ok_or(format!("a row lacks {column}"));
+fn case_of(row: &Row) -> Result<Case, String> {
+    let text = |column: &str| row.get(column).cloned().ok_or(format!("a row lacks {column}"));
     Ok((text("kernel")?, text("load")?, text("policy")?))
 }
 
 fn sums(text: &str) -> Result<BTreeMap<Case, BTreeMap<String, SeedSums>>, String> {
     let mut all: BTreeMap<Case, BTreeMap<String, SeedSums>> = BTreeMap::new();
-    for row in rows(text) {
+    for row in rows(text)? {
         let number = |column: &str| {
             let value = row.get(column).and_then(|value| value.parse::<f64>().ok());
             value.ok_or_else(|| format!("a row has no number in column {column}: {row:?}"))
         };
-        let seed = row.get("seed").copied().unwrap_or_default().to_owned();
+        let seed = row.get("seed").cloned().unwrap_or_default();
         let seed = all.entry(case_of(&row)?).or_default().entry(seed).or_default();
         let (offline, optimum, zone_optimum) = (number("offline")?, number("optimum")?, number("zone_optimum")?);
         let offline_mib = offline * BLOCK_MIB;
@@ -101,10 +104,10 @@ const PAGES: f64 = 256.0;
 
 fn ends(text: &str) -> Result<BTreeMap<Case, Ends>, String> {
     let mut all: BTreeMap<Case, Ends> = BTreeMap::new();
-    for row in rows(text) {
+    for row in rows(text)? {
         let ends = all.entry(case_of(&row)?).or_default();
         ends.boots += 1;
-        ends.failed += usize::from(row.get("passed") != Some(&"yes"));
+        ends.failed += usize::from(row.get("passed").is_none_or(|passed| passed != "yes"));
     }
     Ok(all)
 }

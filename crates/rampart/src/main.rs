@@ -4,9 +4,9 @@
 //! bad input, one line on standard error says what to do.
 //!
 //! Libraries: `clap` (arguments), `clap_complete` and `clap_mangen` (completions and man pages from them), `anstream`
-//! and `anstyle` (colour on a terminal only, as clap has it), `console` (to redraw a page, as indicatif does it),
-//! `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe), `jiff` (dates), `plotters`
-//! (drawings), `tempfile` (the folder of the guards), `prometheus-client` and `tiny_http` (metrics), `serde_json`,
+//! and `anstyle` (colour on a terminal only, as clap has it), `console` (to redraw a page, as indicatif does it), `csv`
+//! (tables for other programs), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe), `jiff` (dates), `maud` (pages),
+//! `plotters` (drawings), `tempfile` (the folder of the guards), `prometheus-client` and `tiny_http` (metrics), `serde_json`,
 //! `signal-hook` (Ctrl-C as a flag), `toml` (the configuration), `displaydoc` and `thiserror` (errors), `object`,
 //! `gimli` and `iced-x86` (instructions in the files of programs).
 

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use csv::ReaderBuilder;
+
 /// A file.
 pub struct Csv {
     /// The comments, without `# `.
@@ -30,16 +32,16 @@ impl Csv {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Self::parse(&text).ok_or_else(|| format!("{}: a row has other columns than the first", path.display()))
+        Self::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    fn parse(text: &str) -> Option<Self> {
-        let (comments, rows): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with('#'));
-        let split = |row: &str| row.split(',').map(str::to_owned).collect::<Vec<String>>();
-        let (columns, rows) = rows.split_first().map(|(first, rows)| (split(first), rows))?;
-        let rows: Vec<Vec<String>> = rows.iter().map(|row| split(row)).collect();
-        let comments = comments.iter().map(|line| line.trim_start_matches(['#', ' ']).to_owned()).collect();
-        rows.iter().all(|row| row.len() == columns.len()).then_some(Self { comments, columns, rows })
+    fn parse(text: &str) -> csv::Result<Self> {
+        let comments = text.lines().filter(|line| line.starts_with('#'));
+        let comments = comments.map(|line| line.trim_start_matches(['#', ' ']).to_owned()).collect();
+        let mut reader = ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
+        let columns = reader.headers()?.iter().map(str::to_owned).collect();
+        let rows = reader.deserialize().collect::<csv::Result<_>>()?;
+        Ok(Self { comments, columns, rows })
     }
 
     fn place(&self, column: &str) -> Result<usize, String> {
@@ -101,6 +103,6 @@ mod tests {
         let runs = csv.runs().unwrap();
         assert_eq!((runs[1].name.as_str(), runs[1].command.as_str()), ("b", "run b"));
         assert_eq!((runs[0].number("c"), runs[1].number("c"), runs[0].number("d")), (Some(0.5), None, None));
-        assert!(Csv::parse("a,b\n1\n").is_none());
+        assert!(Csv::parse("a,b\n1\n").is_err());
     }
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::Args;
+use maud::html;
 use rampart_guard::accesses::Touch;
 use rampart_memory::{Bytes, FRAME_BYTES};
 use serde_json::json;
@@ -12,7 +13,7 @@ use serde_json::json;
 use crate::error::Error;
 use crate::guards::journals::{ProcessTrace, traces};
 use crate::guards::pictures::pictures;
-use crate::output::html::{document, escape};
+use crate::output::html::document;
 use crate::output::text;
 
 /// Options of `rampart access`.
@@ -51,8 +52,10 @@ pub fn run(arguments: &AccessArguments) -> Result<u8, Error> {
 
 /// The page of a file of traces.
 fn page(name: &str, traces: &[ProcessTrace]) -> String {
-    let mut body = format!("<h1>Unlocked memory over time: <code>{}</code></h1>\n", escape(name));
-    pictures(&mut body, traces);
+    let body = html! {
+        h1 { "Unlocked memory over time: " code { (name) } }
+        (pictures(traces))
+    };
     document(name, &body)
 }
 

@@ -5,8 +5,7 @@
 //! They are counted in the cells of a grid; a cell is drawn stronger at 10 and at 100 of them. **Why this way.** The
 //! page has a fixed size, and shows single accesses as well as patterns.
 
-use std::fmt::Write as _;
-
+use maud::{Markup, html};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use rampart_guard::accesses::{Touch, UnlockAccess};
@@ -32,30 +31,36 @@ const MOMENT_CELLS: (usize, usize) = (64, 64 * 32);
 /// A moment is one part in so many of the time.
 const MOMENT_PART: u128 = 40;
 
-/// Appends a drawing of each of the traces with the most accesses.
-pub fn pictures(body: &mut String, traces: &[ProcessTrace]) {
+/// A drawing of each of the traces with the most accesses.
+pub fn pictures(traces: &[ProcessTrace]) -> Markup {
     let mut longest: Vec<&ProcessTrace> = traces.iter().filter(|trace| !trace.accesses.is_empty()).collect();
     longest.sort_by_key(|trace| std::cmp::Reverse(trace.accesses.len()));
-    let names = ["unlocked for a read", "for a write", "by the prefetcher, before the program accessed it"];
-    for trace in longest.iter().take(PICTURES) {
-        let Some(picture) = Picture::new(&trace.accesses) else { continue };
-        let _ = writeln!(body, "<h2>What process {} unlocked when</h2>", trace.process);
-        let lost = match trace.lost {
-            0 => String::new(),
-            lost => format!(
-                " <span class=bad>{} more are not drawn: there was no room to record them</span>",
-                text::count(lost)
-            ),
-        };
-        let number = format!(". {} times{lost}", text::count(trace.accesses.len() as u64));
-        figure(body, &names, &picture.over_time(), &number);
-        let moments = picture.moments().map(|at| format!("{at:.3} s")).join(", ");
-        let caption =
-            format!("The heap at {moments}: each row goes on where the one below it ends, from the lower left");
-        figure(body, &[], &picture.at_moments(), &caption);
+    html! {
+        @for trace in longest.iter().take(PICTURES) {
+            @if let Some(picture) = Picture::new(&trace.accesses) {
+                h2 { "What process " (trace.process) " unlocked when" }
+                (of_process(trace, &picture))
+            }
+        }
+        @if longest.len() > PICTURES {
+            p.soft { (longest.len() - PICTURES) " more processes are not drawn." }
+        }
     }
-    if longest.len() > PICTURES {
-        let _ = writeln!(body, "<p class=soft>{} more processes are not drawn.</p>", longest.len() - PICTURES);
+}
+
+fn of_process(trace: &ProcessTrace, picture: &Picture<'_>) -> Markup {
+    let names = ["unlocked for a read", "for a write", "by the prefetcher, before the program accessed it"];
+    let number = html! {
+        ". " (text::count(trace.accesses.len() as u64)) " times"
+        @if trace.lost > 0 {
+            " " span.bad { (text::count(trace.lost)) " more are not drawn: there was no room to record them" }
+        }
+    };
+    let moments = picture.moments().map(|at| format!("{at:.3} s")).join(", ");
+    let caption = format!("The heap at {moments}: each row goes on where the one below it ends, from the lower left");
+    html! {
+        (figure(&names, picture.over_time(), number))
+        (figure(&[], picture.at_moments(), caption))
     }
 }
 

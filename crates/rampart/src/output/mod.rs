@@ -2,6 +2,7 @@
 
 pub mod chart;
 pub mod colour;
+pub mod csv;
 pub mod daemon;
 pub mod file;
 pub mod html;

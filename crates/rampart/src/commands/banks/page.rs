@@ -1,11 +1,11 @@
 //! The survey as a page: a picture of all blocks, one square each.
 
-use std::fmt::Write as _;
-
+use maud::{Markup, html};
 use rampart_banks::{BlockObstacle, BlockSurvey, MemorySurvey};
+use rampart_memory::Bytes;
 
 use super::table::verdict;
-use crate::output::html::{document, escape, figure, tiles};
+use crate::output::html::{document, figure, tiles};
 
 /// Squares in a row.
 const ROW: usize = 48;
@@ -20,7 +20,6 @@ const COLOURS: [&str; 3] = ["#0072B2", "#D55E00", "#009E73"];
 /// The page of a survey.
 pub fn of_survey(survey: &MemorySurvey) -> String {
     let totals = &survey.totals;
-    let mut body = "<h1>Memory blocks</h1>\n".to_owned();
     let removable = format!("are removable: {}", survey.banks);
     let numbers = [
         (totals.online.to_string(), "online"),
@@ -29,24 +28,28 @@ pub fn of_survey(survey: &MemorySurvey) -> String {
         (totals.to_move.to_string(), "must move for that"),
         (format!("{} of {}", totals.removable_banks, totals.banks), &removable),
     ];
-    tiles(&mut body, numbers);
     let more = "; a frame around a block that can be emptied; pale: offline";
-    figure(&mut body, &["movable", "unmovable", "free"], &picture(survey), more);
+    let body = html! {
+        h1 { "Memory blocks" }
+        (tiles(numbers))
+        (figure(&["movable", "unmovable", "free"], picture(survey).into_string(), more))
+    };
     document("memory blocks", &body)
 }
 
-fn picture(survey: &MemorySurvey) -> String {
+fn picture(survey: &MemorySurvey) -> Markup {
     let rows = survey.blocks.len().div_ceil(ROW).max(1);
-    let mut svg = format!("<svg viewBox=\"0 0 {} {}\" role=img>\n", ROW * STEP, rows * STEP);
-    for (place, block) in survey.blocks.iter().enumerate() {
-        square(&mut svg, block, survey.block.get(), (place % ROW * STEP + 2, place / ROW * STEP + 2));
+    html! {
+        svg viewBox={ "0 0 " (ROW * STEP) " " (rows * STEP) } role="img" {
+            @for (place, block) in survey.blocks.iter().enumerate() {
+                (square(block, survey.block.get(), (place % ROW * STEP + 2, place / ROW * STEP + 2)))
+            }
+        }
     }
-    svg + "</svg>"
 }
 
-/// Draws a block: from below, what cannot move, what can, and what is free.
-#[expect(clippy::cast_precision_loss, reason = "a drawing")]
-fn square(svg: &mut String, block: &BlockSurvey, size: u64, (x, y): (usize, usize)) {
+/// A block: from below, what cannot move, what can, and what is free.
+fn square(block: &BlockSurvey, size: u64, (x, y): (usize, usize)) -> Markup {
     let ((first, last), uses) = (block.addresses, block.uses);
     let title = format!(
         "block {}, {first:#012x}-{last:#012x}, {}; used {} (movable {}, unmovable {}), free {}; can be emptied: {}",
@@ -58,26 +61,31 @@ fn square(svg: &mut String, block: &BlockSurvey, size: u64, (x, y): (usize, usiz
         uses.free,
         verdict(block)
     );
-    let _ = write!(svg, "<g><title>{}</title>", escape(&title));
     let frame = if block.obstacle.is_none() { "1.6" } else { "0.3" };
-    let _ = write!(
-        svg,
-        "<rect x=\"{x}\" y=\"{y}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"none\" stroke=\"#000000\" \
-         stroke-width=\"{frame}\" stroke-opacity=\"{}\"/>",
-        if block.obstacle == Some(BlockObstacle::Offline) { "0.3" } else { "1" }
-    );
-    let mut bottom = (y + SIDE) as f64;
-    let parts = [(1, block.uses.unmovable), (0, block.uses.movable), (2, block.uses.free)];
-    for (colour, bytes) in parts.into_iter().filter(|(_, bytes)| bytes.get() > 0) {
-        let height = SIDE as f64 * bytes.get() as f64 / size as f64;
-        bottom -= height;
-        let colour = COLOURS[colour];
-        let _ = write!(
-            svg,
-            "<rect x=\"{x}\" y=\"{bottom:.2}\" width=\"{SIDE}\" height=\"{height:.2}\" fill=\"{colour}\"/>"
-        );
+    let opacity = if block.obstacle == Some(BlockObstacle::Offline) { "0.3" } else { "1" };
+    html! {
+        g {
+            title { (title) }
+            rect x=(x) y=(y) width=(SIDE) height=(SIDE) fill="none" stroke="#000000" stroke-width=(frame)
+                stroke-opacity=(opacity) {}
+            @for (colour, top, height) in parts(block, size, y + SIDE) {
+                rect x=(x) y=(format!("{top:.2}")) width=(SIDE) height=(format!("{height:.2}")) fill=(colour) {}
+            }
+        }
     }
-    svg.push_str("</g>\n");
+}
+
+/// The parts of a block, from `bottom` up: each with its colour, its top and its height.
+#[expect(clippy::cast_precision_loss, reason = "a drawing")]
+fn parts(block: &BlockSurvey, size: u64, bottom: usize) -> Vec<(&'static str, f64, f64)> {
+    let mut top = bottom as f64;
+    let parts = [(1, block.uses.unmovable), (0, block.uses.movable), (2, block.uses.free)];
+    let place = |(colour, bytes): (usize, Bytes)| {
+        let height = SIDE as f64 * bytes.get() as f64 / size as f64;
+        top -= height;
+        (COLOURS[colour], top, height)
+    };
+    parts.into_iter().filter(|(_, bytes)| bytes.get() > 0).map(place).collect()
 }
 
 #[cfg(test)]
@@ -85,7 +93,7 @@ mod tests {
     use super::*;
     use rampart_banks::BankLayout;
     use rampart_linux::{BlockZones, Census, FrameClass, HotplugState, MemoryBlock, MemoryBlocks};
-    use rampart_memory::{Bytes, HotplugBlock};
+    use rampart_memory::HotplugBlock;
 
     #[test]
     fn each_block_is_a_square_with_a_title_and_its_parts() {

@@ -7,14 +7,15 @@
 //! all of it.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+
+use maud::{Markup, html};
 
 use super::UNFINISHED;
 use super::report_page::{EndedJob, head, index, more};
 use super::study::PropagationStudy;
 use super::taint::{Taint, TaintKind};
 use crate::output::chart::{Chart, HeatMap};
-use crate::output::html::{self, document, escape, figure};
+use crate::output::html::{self, document, figure};
 use crate::output::text::count;
 
 /// The number of points of a line, and of columns of a heat map.
@@ -28,23 +29,7 @@ const TAINTS_SHOWN: usize = 500;
 
 /// The page.
 pub fn of_study(job: &EndedJob<'_>, study: &PropagationStudy) -> String {
-    let mut body = String::new();
-    head(&mut body, "How a flip spreads", job);
     let ranks = job.arguments.n.get();
-    let _ = writeln!(body, "<p><b>{}</b></p>", escape(&study.summary(ranks)));
-    match &job.report.stopped {
-        Some(why) if job.report.has_diverged => {
-            let _ = writeln!(body, "<p class=bad>Replicas left their common path: {}</p>", escape(why));
-        }
-        Some(why) => _ = writeln!(body, "<p class=bad>The job was stopped: {}</p>", escape(why)),
-        None if job.report.ended < job.report.began => {
-            let _ = writeln!(body, "<p class=bad>{}</p>", escape(&format!("{UNFINISHED}: {}", job.ended)));
-        }
-        None => body.push_str("<p class=good>All replicas made the same calls until the end.</p>\n"),
-    }
-    for remark in study.remarks() {
-        let _ = writeln!(body, "<p class=soft>{}</p>", escape(&remark));
-    }
     let [injected, direct, indirect] = study.kinds();
     let tiles = [
         (format!("{} of {ranks}", study.propagation.taints.len()), "ranks tainted"),
@@ -53,19 +38,36 @@ pub fn of_study(job: &EndedJob<'_>, study: &PropagationStudy) -> String {
         (count(indirect as u64), "indirectly"),
         (count(study.propagation.messages()), "corrupt messages"),
     ];
-    html::tiles(&mut body, tiles);
-    drawings(&mut body, study, ranks);
-    taints(&mut body, &study.propagation.taints);
-    body.push_str(MEANING);
+    let body = html! {
+        (head("How a flip spreads", job))
+        p { b { (study.summary(ranks)) } }
+        (end(job))
+        @for remark in study.remarks() {
+            p.soft { (remark) }
+        }
+        (html::tiles(tiles))
+        (drawings(study, ranks))
+        (taints(&study.propagation.taints))
+        h2 { "What is counted" }
+        p { (MEANING) }
+    };
     document(&format!("propagation in {}", job.arguments.program_line()), &body)
 }
 
-const MEANING: &str = "<h2>What is counted</h2>
-<p>A rank is tainted from its first flip on, or from its first message that differs between its replicas: directly, if a rank with
-a flip sent that message, else indirectly. What a collective operation gives has no sender; it taints directly in the first step in which
-any rank but those with a flip is tainted. A rank whose memory is wrong and that sends nothing wrong is not noticed, and one whose
-error has vanished again stays tainted.</p>
-";
+/// How far the replicas went together.
+fn end(job: &EndedJob<'_>) -> Markup {
+    match &job.report.stopped {
+        Some(why) if job.report.has_diverged => html! { p.bad { "Replicas left their common path: " (why) } },
+        Some(why) => html! { p.bad { "The job was stopped: " (why) } },
+        None if job.report.ended < job.report.began => html! { p.bad { (UNFINISHED) ": " (job.ended) } },
+        None => html! { p.good { "All replicas made the same calls until the end." } },
+    }
+}
+
+const MEANING: &str = "A rank is tainted from its first flip on, or from its first message that differs between its replicas: directly, if \
+     a rank with a flip sent that message, else indirectly. What a collective operation gives has no sender; it taints \
+     directly in the first step in which any rank but those with a flip is tainted. A rank whose memory is wrong and \
+     that sends nothing wrong is not noticed, and one whose error has vanished again stays tainted.";
 
 /// Steps in parts of equal length: their number, and the last step of each.
 struct Parts {
@@ -89,7 +91,7 @@ impl Parts {
     }
 }
 
-fn drawings(body: &mut String, study: &PropagationStudy, ranks: u32) {
+fn drawings(study: &PropagationStudy, ranks: u32) -> Markup {
     let (parts, over, length) = (Parts::of(study), study.source.noun(), Parts::of(study).steps as f64);
     let mut sums: [Vec<f64>; 3] = Default::default();
     for part in 0..parts.count {
@@ -104,22 +106,20 @@ fn drawings(body: &mut String, study: &PropagationStudy, ranks: u32) {
         messages[parts.part(step)] += count as f64;
         *counts.entry((parts.part(step), rank as usize)).or_insert(0) += count;
     }
-    body.push_str("<h2>Step by step</h2>\n");
     let names = ["tainted in all", "of these, injected or directly", "injected"];
     let lines = names.into_iter().zip(sums).collect();
-    let chart = Chart { measure: "ranks", over, length, max: Some(f64::from(ranks) * 1.05), lines };
-    figure(body, &names, &chart.svg(), "");
+    let tainted = Chart { measure: "ranks", over, length, max: Some(f64::from(ranks) * 1.05), lines };
     let lines = vec![("corrupt messages", messages)];
-    figure(
-        body,
-        &["corrupt messages that all ranks received"],
-        &Chart { measure: "messages", over, length, max: None, lines }.svg(),
-        "",
-    );
+    let received = Chart { measure: "messages", over, length, max: None, lines };
     let across = (if parts.steps == parts.count { over } else { "part of the run" }, index(parts.count));
     let map = HeatMap { across, up: ("rank", ranks as usize), counts };
-    figure(body, &[], &map.svg(), "Corrupt messages by rank; the stronger, the more");
-    moments(body, study, ranks as usize);
+    html! {
+        h2 { "Step by step" }
+        (figure(&names, tainted.svg(), ""))
+        (figure(&["corrupt messages that all ranks received"], received.svg(), ""))
+        (figure(&[], map.svg(), "Corrupt messages by rank; the stronger, the more"))
+        (moments(study, ranks as usize))
+    }
 }
 
 /// The steps until which a part of the tainted ranks was tainted: the first with a corrupt message, and so on to all.
@@ -133,10 +133,10 @@ fn moments_of(study: &PropagationStudy) -> Vec<u64> {
     steps
 }
 
-fn moments(body: &mut String, study: &PropagationStudy, ranks: usize) {
+fn moments(study: &PropagationStudy, ranks: usize) -> Markup {
     let steps = moments_of(study);
     if steps.is_empty() {
-        return;
+        return html! {};
     }
     let until = |step: u64| {
         let mut counts = BTreeMap::new();
@@ -151,11 +151,10 @@ fn moments(body: &mut String, study: &PropagationStudy, ranks: usize) {
         "Who sent corrupt messages to whom up to {} {listed}; the column behind the last rank is that of collective operations",
         study.source.noun()
     );
-    figure(body, &[], &HeatMap::side_by_side(&maps), &caption);
+    figure(&[], HeatMap::side_by_side(&maps), caption)
 }
 
-fn taints(body: &mut String, taints: &[Taint]) {
-    body.push_str("<h2>Tainted ranks</h2>\n");
+fn taints(taints: &[Taint]) -> Markup {
     let heads = ["#rank", "how", "#step", "#message of the rank", "from rank"];
     let row = |one: &Taint| {
         let from = match (one.kind, one.sender) {
@@ -165,6 +164,9 @@ fn taints(body: &mut String, taints: &[Taint]) {
         };
         vec![one.rank.to_string(), one.kind.name().to_owned(), count(one.step), count(one.number), from]
     };
-    html::table(body, &heads, taints.iter().take(TAINTS_SHOWN).map(row));
-    more(body, taints.len(), TAINTS_SHOWN);
+    html! {
+        h2 { "Tainted ranks" }
+        (html::table(&heads, taints.iter().take(TAINTS_SHOWN).map(row)))
+        (more(taints.len(), TAINTS_SHOWN))
+    }
 }

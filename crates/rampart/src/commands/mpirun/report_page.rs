@@ -3,14 +3,15 @@
 //! One document without scripts, as all pages of ours; text from outside goes through `output::html`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+
+use maud::{Markup, html};
 
 use super::arguments::MpirunArguments;
 use super::output::OutputMismatch;
 use super::reports::{Injected, JobReport, ReplicaMismatch};
 use super::study::PropagationStudy;
 use crate::output::chart::{Bars, Chart, HeatMap};
-use crate::output::html::{self, document, escape, figure};
+use crate::output::html::{self, document, figure};
 use crate::output::text::count;
 
 /// The most mismatches in the table; the JSON has all.
@@ -31,10 +32,7 @@ pub struct EndedJob<'a> {
 /// The page.
 pub fn of_job(job: &EndedJob<'_>) -> String {
     let report = job.report;
-    let mut body = String::new();
-    head(&mut body, "Replicas", job);
     let (class, verdict) = verdict(job);
-    let _ = writeln!(body, "<p class={class}>{}</p>", escape(&verdict));
     let tiles = [
         (count(report.compared), "messages compared"),
         (count(report.messages() as u64), "differed"),
@@ -42,24 +40,29 @@ pub fn of_job(job: &EndedJob<'_>) -> String {
         (count(report.injections.len() as u64), "bits flipped"),
         (format!("{} of {}", report.ended, report.began), "processes came to their end"),
     ];
-    html::tiles(&mut body, tiles);
-    drawings(&mut body, job);
-    mismatches(&mut body, report);
-    injections(&mut body, &report.injections);
-    others(&mut body, report);
+    let body = html! {
+        (head("Replicas", job))
+        p class=(class) { (verdict) }
+        (html::tiles(tiles))
+        (drawings(job))
+        (mismatches(report))
+        (injections(&report.injections))
+        (others(report))
+    };
     document(&job.arguments.program_line(), &body)
 }
 
 /// What was run, for each page about it.
-pub fn head(body: &mut String, title: &str, job: &EndedJob<'_>) {
+pub fn head(title: &str, job: &EndedJob<'_>) -> Markup {
     let arguments = job.arguments;
-    let _ = writeln!(body, "<h1>{title}: <code>{}</code></h1>", escape(&arguments.program_line()));
     let (ranks, replicas) = (arguments.n.get(), arguments.replicas);
     let flip = arguments.inject.as_ref().map_or_else(String::new, |flip| format!("; injected: {flip}"));
     let nodes: BTreeSet<&String> = job.report.nodes.values().collect();
     let nodes = if nodes.len() == 1 { "1 node".to_owned() } else { format!("{} nodes", nodes.len()) };
-    let line = format!("{ranks} ranks of {replicas} replicas on {nodes}; {}{flip}", job.ended);
-    let _ = writeln!(body, "<p class=soft>{}</p>", escape(&line));
+    html! {
+        h1 { (title) ": " code { (arguments.program_line()) } }
+        p.soft { (ranks) " ranks of " (replicas) " replicas on " (nodes) "; " (job.ended) (flip) }
+    }
 }
 
 fn verdict(job: &EndedJob<'_>) -> (&'static str, String) {
@@ -88,9 +91,9 @@ fn differing(report: &JobReport) -> BTreeMap<(u32, u64), u64> {
     report.mismatches.iter().filter_map(place).collect()
 }
 
-fn drawings(body: &mut String, job: &EndedJob<'_>) {
+fn drawings(job: &EndedJob<'_>) -> Markup {
     let differing = differing(job.report);
-    let Some(last) = differing.keys().map(|&(_, number)| number).max() else { return };
+    let Some(last) = differing.keys().map(|&(_, number)| number).max() else { return html! {} };
     let ranks = job.arguments.n.get() as usize;
     let mut by_rank = vec![0; ranks];
     let parts = PARTS.min(last + 1);
@@ -105,13 +108,17 @@ fn drawings(body: &mut String, job: &EndedJob<'_>) {
         *counts.entry((part, rank)).or_insert(0) += one;
     }
     let (measure, of_rank) = ("messages that differed", "message of the rank");
-    body.push_str("<h2>Messages that differed</h2>\n");
-    figure(body, &[], &Bars { measure, over: "rank", values: by_rank }.svg(), "by rank");
+    let bars = Bars { measure, over: "rank", values: by_rank };
     let lines = vec![("", over)];
     let chart = Chart { measure, over: of_rank, length: (last + 1) as f64, max: None, lines };
-    figure(body, &[], &chart.svg(), "in all ranks, by their number in the order in which a rank compares");
     let across = (if last < PARTS { of_rank } else { "part of the messages of the rank" }, index(parts));
-    figure(body, &[], &HeatMap { across, up: ("rank", ranks), counts }.svg(), "both");
+    let map = HeatMap { across, up: ("rank", ranks), counts };
+    html! {
+        h2 { "Messages that differed" }
+        (figure(&[], bars.svg(), "by rank"))
+        (figure(&[], chart.svg(), "in all ranks, by their number in the order in which a rank compares"))
+        (figure(&[], map.svg(), "both"))
+    }
 }
 
 /// A number of parts, of which there are few.
@@ -130,11 +137,10 @@ fn listed(numbers: &[u32]) -> String {
     numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn mismatches(body: &mut String, report: &JobReport) {
+fn mismatches(report: &JobReport) -> Markup {
     if report.mismatches.is_empty() {
-        return;
+        return html! {};
     }
-    body.push_str("<h2>Mismatches</h2>\n");
     let heads = [
         "#rank",
         "#replica",
@@ -168,14 +174,19 @@ fn mismatches(body: &mut String, report: &JobReport) {
             if nodes.is_empty() { "–".to_owned() } else { nodes.join(", ") },
         ]
     };
-    html::table(body, &heads, report.mismatches.iter().take(MISMATCHES_SHOWN).map(row));
-    more(body, report.mismatches.len(), MISMATCHES_SHOWN);
+    html! {
+        h2 { "Mismatches" }
+        (html::table(&heads, report.mismatches.iter().take(MISMATCHES_SHOWN).map(row)))
+        (more(report.mismatches.len(), MISMATCHES_SHOWN))
+    }
 }
 
 /// Says how many rows a table does not have.
-pub fn more(body: &mut String, all: usize, most: usize) {
-    if all > most {
-        let _ = writeln!(body, "<p class=soft>{} more are in the JSON (--json).</p>", count((all - most) as u64));
+pub fn more(all: usize, most: usize) -> Markup {
+    html! {
+        @if all > most {
+            p.soft { (count((all - most) as u64)) " more are in the JSON (--json)." }
+        }
     }
 }
 
@@ -183,36 +194,41 @@ fn node(report: &JobReport, rank: u32, replica: u32) -> Option<&str> {
     report.nodes.get(&(rank, replica)).map(String::as_str)
 }
 
-fn injections(body: &mut String, injections: &[Injected]) {
+fn injections(injections: &[Injected]) -> Markup {
     if injections.is_empty() {
-        return;
+        return html! {};
     }
-    body.push_str("<h2>Bits that were flipped</h2>\n");
     let heads = ["#rank", "#replica", "#message", "#to", "#tag", "#bytes", "#bit", "#step"];
     let row = |one: &Injected| {
         let numbers = ["message", "to", "tag", "bytes", "bit", "step"].map(|name| shown(one.known(name)));
         [one.rank.to_string(), one.replica.to_string()].into_iter().chain(numbers).collect()
     };
-    html::table(body, &heads, injections.iter().take(MISMATCHES_SHOWN).map(row));
-    more(body, injections.len(), MISMATCHES_SHOWN);
+    html! {
+        h2 { "Bits that were flipped" }
+        (html::table(&heads, injections.iter().take(MISMATCHES_SHOWN).map(row)))
+        (more(injections.len(), MISMATCHES_SHOWN))
+    }
 }
 
 /// What else differed, and on which nodes.
-fn others(body: &mut String, report: &JobReport) {
+fn others(report: &JobReport) -> Markup {
     let printed = |one: &OutputMismatch| match one.wrong {
         Some(wrong) => format!("replica {wrong} of rank {} from byte {} on", one.rank, count(one.offset)),
         None => format!("replicas of rank {} from byte {} on; there is no majority", one.rank, count(one.offset)),
     };
     let nodes = report.erring_nodes();
     let nodes = nodes.iter().map(|(node, times)| format!("{node}: {} wrong", count(*times as u64)));
-    for (title, lines) in [
+    let lists = [
         ("What was printed differently", report.outputs.iter().map(printed).collect::<Vec<_>>()),
         ("Files that were written differently", report.file_lines().collect()),
         ("Nodes that erred", nodes.collect()),
-    ] {
-        if !lines.is_empty() {
-            let _ = writeln!(body, "<h2>{title}</h2>");
-            lines.iter().for_each(|line| _ = writeln!(body, "<p>{}</p>", escape(line)));
+    ];
+    html! {
+        @for (title, lines) in lists.iter().filter(|(_, lines)| !lines.is_empty()) {
+            h2 { (title) }
+            @for line in lines {
+                p { (line) }
+            }
         }
     }
 }

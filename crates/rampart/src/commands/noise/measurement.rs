@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use maud::html;
 use rampart_linux::CapabilityState;
 use rampart_scale::noise::{DetourSummary, Noise, OfCpu};
 use rampart_scale::time::Time;
@@ -120,28 +121,24 @@ impl NoiseMeasurement {
     /// The page, with a drawing of each CPU.
     pub fn page(&self) -> String {
         let title = "Detours: how often and how long this machine takes its CPUs from programs";
-        let mut body = format!("<h1>{title}</h1>\n");
-        for line in self.remarks() {
-            // In the text, the names of lines are a column.
-            let (name, rest) = line.split_once("  ").unwrap_or(("", &line));
-            let _ =
-                writeln!(body, "<p class=soft><b>{}</b> {}</p>", html::escape(name), html::escape(rest.trim_start()));
-        }
-        body.push_str("<div class=table><table>\n<tr>");
-        body.extend(HEADS.map(|head| format!("<th class=number>{head}")));
-        for row in rows(&self.noise) {
-            body.push_str("\n<tr>");
-            body.extend(cells(&row).map(|cell| format!("<td class=number>{cell}")));
-        }
-        body.push_str("\n</table></div>\n");
+        let rows = rows(&self.noise).into_iter().map(|row| cells(&row).to_vec());
         let end = |of: &OfCpu| of.detours.last().map_or(of.watched, |last| of.watched.max(last.start));
         let seconds = self.noise.cpus.iter().map(end).max().unwrap_or_default().as_secs_f64().max(1e-6);
         let longest = DetourSummary::of(&self.noise.cpus).lengths.map_or(Time::ZERO, |lengths| lengths[3]);
         let errors: Vec<Time> = self.injected.iter().flat_map(InjectionLog::moments).collect();
-        for of in &self.noise.cpus {
-            let drawing = chart::svg(of, &errors, seconds, self.noise.threshold, longest);
-            let _ = writeln!(body, "<h2>CPU {}</h2>\n<figure>\n{drawing}\n</figure>", of.cpu);
-        }
+        let body = html! {
+            h1 { (title) }
+            @for line in self.remarks() {
+                // In the text, the names of lines are a column.
+                @let (name, rest) = line.split_once("  ").unwrap_or(("", &line));
+                p.soft { b { (name) } " " (rest.trim_start()) }
+            }
+            (html::table(&HEADS.map(|head| format!("#{head}")).each_ref().map(String::as_str), rows))
+            @for of in &self.noise.cpus {
+                h2 { "CPU " (of.cpu) }
+                figure { (html::drawing(chart::svg(of, &errors, seconds, self.noise.threshold, longest))) }
+            }
+        };
         html::document(title, &body)
     }
 }

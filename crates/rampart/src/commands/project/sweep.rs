@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
+use maud::{Markup, html};
 use rampart_scale::ParallelRuns;
 use rampart_scale::project::claims::FigureClaim;
 use rampart_scale::project::figure::{Figure, FigureSetting};
@@ -17,6 +18,7 @@ use super::bars::{Bar, BarGroup};
 use super::capacity::{program, threads};
 use super::{chart, replicas};
 use crate::error::Error;
+use crate::output::csv::csv;
 use crate::output::html;
 use crate::output::progress::StepProgress;
 use crate::output::text;
@@ -131,16 +133,22 @@ impl DrawnFigure {
     }
 
     fn csv(&self) -> String {
-        let mut text = String::from("panel,path,nodes,mtbce_seconds,workload,slowdown,uncertainty\n");
-        for BarGroup { setting, bars } in &self.groups {
-            for bar in bars {
-                let (cost, half) = bar.cost.unwrap_or((f64::INFINITY, f64::NAN));
-                let mean = setting.errors.mean.as_secs_f64();
-                let (FigureSetting { panel, path, .. }, Bar { workload, nodes, .. }) = (setting, bar);
-                let _ = writeln!(text, "{panel},{path},{nodes},{mean},{workload},{cost},{half}");
-            }
-        }
-        text
+        let heads = ["panel", "path", "nodes", "mtbce_seconds", "workload", "slowdown", "uncertainty"];
+        let row = |FigureSetting { panel, path, errors, .. }: &FigureSetting,
+                   Bar { workload, nodes, cost, .. }: &Bar| {
+            let (cost, half) = cost.unwrap_or((f64::INFINITY, f64::NAN));
+            let mean = errors.mean.as_secs_f64();
+            [
+                panel.to_string(),
+                path.to_string(),
+                nodes.to_string(),
+                mean.to_string(),
+                workload.to_string(),
+                cost.to_string(),
+                half.to_string(),
+            ]
+        };
+        csv(heads, self.groups.iter().flat_map(|group| group.bars.iter().map(|bar| row(&group.setting, bar))))
     }
 
     fn document(&self) -> Value {
@@ -171,36 +179,35 @@ impl DrawnFigure {
 
     fn page(&self) -> String {
         let title = format!("Figure {}: {}", self.figure.number(), self.figure.shows());
-        let mut body = format!(
-            "<h1>{}</h1>\n<p class=soft>The slowdown by corrected errors, in % of the time without them, with the 95 % interval. Programs \
-            are {}. No bar: below 0.01 %. A bar of 10000 %: as much or more, or errors leave the program no time.</p>\n",
-            html::escape(&title),
-            self.shape()
-        );
-        for panel in self.panels() {
-            let groups = self.of_panel(panel);
-            let every = groups[0].setting.errors.mean.to_string();
-            let _ = writeln!(
-                body,
-                "<h2>{}</h2>\n<figure>\n{}\n</figure>",
-                html::escape(&heading(panel, &every)),
-                chart::svg(&groups)
-            );
-        }
-        body.push_str("<h2>The claims of [Ferreira21]</h2>\n<div class=table><table>\n<tr><th>statement<th class=number>here, from<th class=number>to<th>\n");
-        for claim in self.figure.claims() {
-            let Some((low, high, holds)) = self.check(&claim) else { continue };
-            let (class, sign) = if holds { ("good", "holds") } else { ("bad", "does not hold") };
-            let _ = writeln!(
-                body,
-                "<tr><td>{}<td class=number>{}<td class=number>{}<td class={class}>{sign}",
-                html::escape(claim.words),
-                cost_text(low),
-                cost_text(high)
-            );
-        }
-        body.push_str("</table></div>\n");
+        let claims = self.figure.claims();
+        let body = html! {
+            h1 { (title) }
+            p.soft {
+                "The slowdown by corrected errors, in % of the time without them, with the 95 % interval. Programs are "
+                (self.shape()) ". No bar: below 0.01 %. A bar of 10000 %: as much or more, or errors leave the program \
+                no time."
+            }
+            @for panel in self.panels() {
+                @let groups = self.of_panel(panel);
+                h2 { (heading(panel, &groups[0].setting.errors.mean.to_string())) }
+                figure { (html::drawing(chart::svg(&groups))) }
+            }
+            h2 { "The claims of [Ferreira21]" }
+            (html::table(&["statement", "#here, from", "#to", ""], claims.iter().filter_map(|claim| self.row(claim))))
+        };
         html::document(&title, &body)
+    }
+
+    /// A claim beside what is so here, if it is about what was simulated.
+    fn row(&self, claim: &FigureClaim) -> Option<Vec<Markup>> {
+        let (low, high, holds) = self.check(claim)?;
+        let (class, sign) = if holds { ("good", "holds") } else { ("bad", "does not hold") };
+        Some(vec![
+            html! { (claim.words) },
+            html! { (cost_text(low)) },
+            html! { (cost_text(high)) },
+            html! { span class=(class) { (sign) } },
+        ])
     }
 
     /// The panels, each once: some have several groups, such as software and firmware.

@@ -4,10 +4,9 @@
 //! A document without scripts: drawings as SVG, whose colours the style sheet replaces for readers who prefer dark.
 //! **Why this way.** The page can be kept with the program's results, mailed, and opened in twenty years.
 //!
-//! All text from outside, such as the program's name and arguments, goes through [`escape`].
+//! All text from outside, such as the program's name and arguments, is escaped (`output::html`).
 
-use std::fmt::Write as _;
-
+use maud::{Markup, html};
 use rampart_guard::{Counter, GuardSettings, OnError, Snapshot};
 use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
 
@@ -15,7 +14,7 @@ use crate::guards::journals::{GuardJournals, Timeline};
 use crate::guards::pictures::pictures;
 use crate::guards::report::{GuardEvent, RunReport};
 use crate::output::chart::Chart;
-use crate::output::html::{self, document, escape, figure};
+use crate::output::html::{self, document, figure};
 use crate::output::text;
 
 /// The number of points of each line.
@@ -45,31 +44,32 @@ pub struct EndedRun<'a> {
 /// The page of a run.
 pub fn of_run(run: &EndedRun<'_>) -> String {
     let EndedRun { program, ended, settings, report, journals, .. } = run;
-    let mut body = format!("<h1>Under guard: <code>{}</code></h1>\n", escape(program));
-    let began = text::moment(run.began);
-    let _ = writeln!(body, "<p class=soft>{began}, {:.2} s, {}</p>", run.seconds, escape(ended));
-    body.push_str(&verdict(report));
-    tiles(&mut body, report);
-    over_time(&mut body, &journals.timeline);
-    pictures(&mut body, &journals.traces);
-    events(&mut body, &report.events);
-    settings_in_words(&mut body, settings);
-    counts(&mut body, &report.counts);
-    for line in &journals.unreadable {
-        let _ = writeln!(body, "<p class=bad>{}</p>", escape(line));
-    }
-    body.push_str(ESTIMATE);
+    let body = html! {
+        h1 { "Under guard: " code { (program) } }
+        p.soft { (text::moment(run.began)) ", " (format!("{:.2}", run.seconds)) " s, " (ended) }
+        (verdict(report))
+        (tiles(report))
+        (over_time(&journals.timeline))
+        (pictures(&journals.traces))
+        (events(&report.events))
+        (settings_in_words(settings))
+        (counts(&report.counts))
+        @for line in &journals.unreadable {
+            p.bad { (line) }
+        }
+        h2 { "How the overhead is estimated" }
+        p { (ESTIMATE) }
+    };
     document(program, &body)
 }
 
-const ESTIMATE: &str = "<h2>How the overhead is estimated</h2>
-<p>The overhead is the time in which the guard served faults, from the notice of a fault until the page was there, and in which it unlocked
-all memory before a fork; over the rest of the time, as if the whole program waited. It does not include the microseconds that each fault takes
-to reach the guard and its answer to reach the program, or the program's losses because the guard uses caches and memory too. A program whose
-other threads continue meanwhile loses less. For an exact figure, time the program without a guard.</p>
-";
+const ESTIMATE: &str = "The overhead is the time in which the guard served faults, from the notice of a fault until the page was there, \
+     and in which it unlocked all memory before a fork; over the rest of the time, as if the whole program waited. It \
+     does not include the microseconds that each fault takes to reach the guard and its answer to reach the program, or \
+     the program's losses because the guard uses caches and memory too. A program whose other threads continue \
+     meanwhile loses less. For an exact figure, time the program without a guard.";
 
-fn verdict(report: &RunReport) -> String {
+fn verdict(report: &RunReport) -> Markup {
     let of = |counter| report.counts.get(counter);
     let (class, text) = match (of(Counter::Uncorrectable), of(Counter::Corrected) + of(Counter::CodesWrong)) {
         _ if report.processes == 0 => ("bad", "Nothing was guarded.".to_owned()),
@@ -77,10 +77,10 @@ fn verdict(report: &RunReport) -> String {
         (0, corrected) => ("good", format!("Memory erred, and every page was corrected: {}.", text::count(corrected))),
         (beyond, _) => ("bad", format!("Memory changed beyond correction in {} pages.", text::count(beyond))),
     };
-    format!("<p class={class}>{text}</p>\n")
+    html! { p class=(class) { (text) } }
 }
 
-fn tiles(body: &mut String, report: &RunReport) {
+fn tiles(report: &RunReport) -> Markup {
     let of = |counter| report.counts.get(counter);
     let percent = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", 100.0 * share));
     let pages = |counter| Bytes::new(of(counter).saturating_mul(FRAME_BYTES)).to_string();
@@ -94,11 +94,11 @@ fn tiles(body: &mut String, report: &RunReport) {
         (text::count(of(Counter::Uncorrectable)), "beyond correction"),
         (text::count(report.processes as u64), "processes"),
     ];
-    html::tiles(body, tiles);
+    html::tiles(tiles)
 }
 
-fn over_time(body: &mut String, timeline: &Timeline) {
-    let Some((first, last)) = timeline.span() else { return };
+fn over_time(timeline: &Timeline) -> Markup {
+    let Some((first, last)) = timeline.span() else { return html! {} };
     let seconds = last.since(first).as_secs_f64();
     let part = seconds / PARTS as f64;
     let of = |counter| timeline.growth(counter, PARTS);
@@ -146,56 +146,57 @@ fn over_time(body: &mut String, timeline: &Timeline) {
             ],
         ),
     ];
-    for (title, measure, max, lines) in drawings {
-        if !title.is_empty() {
-            let _ = writeln!(body, "<h2>{title}</h2>");
+    html! {
+        @for (title, measure, max, lines) in drawings {
+            @if !title.is_empty() {
+                h2 { (title) }
+            }
+            (lines_over_time(measure, seconds, max, lines))
         }
-        let names: Vec<_> = lines.iter().map(|(name, _)| *name).collect();
-        if lines.iter().all(|(_, values)| values.iter().all(|value| *value == 0.0)) {
-            let _ = writeln!(body, "<p class=soft>{} ({measure}): 0 all the time</p>", names.join(", "));
-            continue;
-        }
-        figure(body, &names, &Chart { measure, over: "seconds", length: seconds, max, lines }.svg(), "");
     }
 }
 
-fn events(body: &mut String, events: &[GuardEvent]) {
+fn lines_over_time(measure: &str, seconds: f64, max: Option<f64>, lines: Vec<(&str, Vec<f64>)>) -> Markup {
+    let names: Vec<_> = lines.iter().map(|(name, _)| *name).collect();
+    if lines.iter().all(|(_, values)| values.iter().all(|value| *value == 0.0)) {
+        return html! { p.soft { (names.join(", ")) " (" (measure) "): 0 all the time" } };
+    }
+    figure(&names, Chart { measure, over: "seconds", length: seconds, max, lines }.svg(), "")
+}
+
+fn events(events: &[GuardEvent]) -> Markup {
     if events.is_empty() {
-        return;
+        return html! {};
     }
-    body.push_str("<h2>Events</h2>\n<div class=table><table>\n<tr><th>time<th>event<th class=number>page<th class=number>offset<th class=number>address<th class=number>frame<th class=number>bits<th>allocated at<th>accessed by\n");
-    let cell = |value: Option<String>| format!("<td class=number>{}", value.unwrap_or_else(|| "–".to_owned()));
-    for GuardEvent { event, at, page, offset, address, frame, bits, evidence: _, site, thread, code, why } in
-        events.iter().take(EVENTS_SHOWN)
-    {
-        let hexadecimal = |number: &u64| format!("{number:#x}");
-        let cells = [
-            cell(page.as_ref().map(u64::to_string)),
-            cell(offset.as_ref().map(hexadecimal)),
-            cell(address.as_ref().map(hexadecimal)),
-            cell(frame.as_ref().map(hexadecimal)),
-            cell(bits.as_ref().map(u32::to_string)),
-        ];
-        let when = at.map_or_else(|| "–".to_owned(), |at| text::moment(Timestamp::from_micros(at)));
-        let site = site.as_deref().unwrap_or("–");
-        let known = [thread.map(|thread| format!("thread {thread}")), code.clone(), why.clone()];
-        let known = known.into_iter().flatten().collect::<Vec<_>>().join(", ");
-        let _ = writeln!(
-            body,
-            "<tr><td>{when}<td>{}{}<td>{}<td>{}",
-            escape(event),
-            cells.concat(),
-            escape(site),
-            escape(&known)
-        );
-    }
-    body.push_str("</table></div>\n");
-    if events.len() > EVENTS_SHOWN {
-        let _ = writeln!(body, "<p class=soft>{} more are in the JSON report.</p>", events.len() - EVENTS_SHOWN);
+    let heads = ["time", "event", "#page", "#offset", "#address", "#frame", "#bits", "allocated at", "accessed by"];
+    html! {
+        h2 { "Events" }
+        (html::table(&heads, events.iter().take(EVENTS_SHOWN).map(cells)))
+        @if events.len() > EVENTS_SHOWN {
+            p.soft { (events.len() - EVENTS_SHOWN) " more are in the JSON report." }
+        }
     }
 }
 
-fn settings_in_words(body: &mut String, settings: &GuardSettings) {
+fn cells(event: &GuardEvent) -> Vec<String> {
+    let GuardEvent { event, at, page, offset, address, frame, bits, evidence: _, site, thread, code, why } = event;
+    let known = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
+    let hexadecimal = |number: &u64| format!("{number:#x}");
+    let access = [thread.map(|thread| format!("thread {thread}")), code.clone(), why.clone()];
+    vec![
+        known(at.map(|at| text::moment(Timestamp::from_micros(at)))),
+        event.clone(),
+        known(page.as_ref().map(u64::to_string)),
+        known(offset.as_ref().map(hexadecimal)),
+        known(address.as_ref().map(hexadecimal)),
+        known(frame.as_ref().map(hexadecimal)),
+        known(bits.as_ref().map(u32::to_string)),
+        known(site.clone()),
+        access.into_iter().flatten().collect::<Vec<_>>().join(", "),
+    ]
+}
+
+fn settings_in_words(settings: &GuardSettings) -> Markup {
     let GuardSettings { method, scheme, block_pages, unit_pages, interval, cap, prefetch, overhead, on_error, protect } =
         settings;
     let pages = |pages: u32| Bytes::new(u64::from(pages) * FRAME_BYTES).to_string();
@@ -220,14 +221,21 @@ fn settings_in_words(body: &mut String, settings: &GuardSettings) {
     if let Some(interval) = interval {
         rows.push(("locked again after", text::duration(interval.as_secs_f64())));
     }
-    body.push_str("<h2>Settings</h2>\n");
-    html::table(body, &["setting", "#value"], rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]));
+    html! {
+        h2 { "Settings" }
+        (html::table(&["setting", "#value"], rows.into_iter().map(|(name, value)| vec![name.to_owned(), value])))
+    }
 }
 
-fn counts(body: &mut String, counts: &Snapshot) {
-    body.push_str("<h2>Counts</h2>\n<div class=table><table>\n");
-    for counter in Counter::ALL {
-        let _ = writeln!(body, "<tr><td>{}<td class=number>{}", counter.name(), text::count(counts.get(counter)));
+fn counts(counts: &Snapshot) -> Markup {
+    html! {
+        h2 { "Counts" }
+        div.table {
+            table {
+                @for counter in Counter::ALL {
+                    tr { td { (counter.name()) } td.number { (text::count(counts.get(counter))) } }
+                }
+            }
+        }
     }
-    body.push_str("</table></div>\n");
 }

@@ -1,8 +1,8 @@
 //! The time of a job over the number of nodes.
 
-use std::fmt::Write as _;
-
 use rampart_scale::replicas::{Degree, ReplicatedJob};
+
+use crate::output::csv::csv;
 
 /// The points of a curve, at equal ratios.
 const POINTS: u32 = 96;
@@ -49,15 +49,16 @@ impl ReplicaCurve {
 
     /// The curves for programs; a job that never ends has no number.
     pub fn csv(&self) -> String {
-        let mut text = String::from("nodes,replicas,hours,node_hours\n");
-        for CurvePoint { nodes, hours } in &self.points {
-            for (degree, hours) in self.degrees.iter().zip(hours) {
-                let node_hours = hours.map(|hours| hours * f64::from(*nodes) * degree.factor());
-                let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-                let _ = writeln!(text, "{nodes},{},{},{}", degree.get(), number(*hours), number(node_hours));
-            }
-        }
-        text
+        let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        let row = |nodes: u32, degree: &Degree, hours: Option<f64>| {
+            let node_hours = hours.map(|hours| hours * f64::from(nodes) * degree.factor());
+            [nodes.to_string(), degree.get().to_string(), number(hours), number(node_hours)]
+        };
+        let of_point = |CurvePoint { nodes, hours }: &CurvePoint| {
+            let rows = self.degrees.iter().zip(hours).map(|(degree, hours)| row(*nodes, degree, *hours));
+            rows.collect::<Vec<_>>()
+        };
+        csv(["nodes", "replicas", "hours", "node_hours"], self.points.iter().flat_map(of_point))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use maud::html;
 use rampart_scale::replicas::claims::{self, EXASCALE_NODES, LINES, ReplicaClaim};
 use rampart_scale::replicas::recorded::{RELIABILITY, RecordedShares, SHARES};
 use rampart_scale::replicas::{Degree, JAGUAR, PETASCALE};
@@ -177,24 +178,27 @@ fn document(claims: &[ReplicaClaim]) -> Value {
 
 fn page(claims: &[ReplicaClaim], curve: &ReplicaCurve) -> String {
     let title = "Figure 3.1: time to completion with replicas";
-    let mut body = format!("<h1>{title}</h1>\n<pre>{}{NOTES}</pre>\n", html::escape(&job_text(&JAGUAR)));
     let lines = LINES.map(|(line, nodes)| (line.to_owned(), nodes));
-    html::figure(&mut body, &NAMES, &chart::svg(curve, &lines), "");
-    body.push_str(
-        "<h2>The claims of [Fiala15]</h2>\n<div class=table><table>\n<tr><th>statement<th class=number>[Fiala15]\
-         <th class=number>here<th>\n",
-    );
-    for claim in claims {
+    let row = |claim: &ReplicaClaim| {
         let class = if claim.holds() { "good" } else { "bad" };
-        let words = html::escape(claim.words);
-        let (stated, ours, sign) = (claim.stated, claim.ours, sign(claim));
-        let _ =
-            writeln!(body, "<tr><td>{words}<td class=number>{stated}<td class=number>{ours}<td class={class}>{sign}");
-    }
-    body.push_str("</table></div>\n<h2>Tables 3.1 to 3.3</h2>\n<pre>");
+        vec![
+            html! { (claim.words) },
+            html! { (claim.stated) },
+            html! { (claim.ours) },
+            html! { span class=(class) { (sign(claim)) } },
+        ]
+    };
     let mut tables = String::new();
     reliability(&mut tables);
     shares(&mut tables);
-    let _ = writeln!(body, "{}</pre>", html::escape(&tables));
+    let body = html! {
+        h1 { (title) }
+        pre { (job_text(&JAGUAR)) (NOTES) }
+        (html::figure(&NAMES, chart::svg(curve, &lines), ""))
+        h2 { "The claims of [Fiala15]" }
+        (html::table(&["statement", "#[Fiala15]", "#here", ""], claims.iter().map(row)))
+        h2 { "Tables 3.1 to 3.3" }
+        pre { (tables) }
+    };
     html::document(title, &body)
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use maud::html;
 use rampart_scale::Hours;
 use rampart_scale::replicas::comparison::{Assurance, ReplicaCost};
 use rampart_scale::replicas::simulated::SimulatedMean;
@@ -257,11 +258,13 @@ impl ReplicaView {
     /// The answer as a page, with a drawing.
     pub fn page(&self, curve: &ReplicaCurve) -> String {
         let title = "Time to completion with replicas";
-        let mut body = format!("<h1>{title}</h1>\n");
         let nodes = self.comparison.job.nodes;
         let lines = [(format!("{} nodes", count(nodes.into())), nodes)];
-        html::figure(&mut body, &NAMES[..curve.degrees.len()], &chart::svg(curve, &lines), "");
-        let _ = writeln!(body, "<pre>{}</pre>", html::escape(&self.text()));
+        let body = html! {
+            h1 { (title) }
+            (html::figure(&NAMES[..curve.degrees.len()], chart::svg(curve, &lines), ""))
+            pre { (self.text()) }
+        };
         html::document(title, &body)
     }
 }
