@@ -61,6 +61,14 @@ pub enum Chore {
     },
     /// Scenarios on a Linux kernel of their own; needs qemu-system-x86_64
     Qemu(Scenarios),
+    /// Scenarios on an emulated aarch64; needs qemu-system-aarch64 and gcc-aarch64-linux-gnu
+    Aarch64 {
+        /// Only clippy over the workspace as it is compiled for it, which is part of `check`
+        #[arg(long, conflicts_with = "names")]
+        check: bool,
+        /// The scenarios; without names, two
+        names: Vec<String>,
+    },
     /// The page allocators without std, alloc and a C library, built and run
     Freestanding,
     /// `FullestBank` in every schedule of few threads (loom), and in many of more (shuttle)

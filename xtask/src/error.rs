@@ -52,6 +52,13 @@ pub enum Error {
     NoStart,
     /// apt has no source of {0} here: add one
     NoArchive(&'static str),
+    /// there is no {name}: apt-get install {package}
+    NoProgram {
+        /// Its name.
+        name: &'static str,
+        /// Debian's package that has it.
+        package: &'static str,
+    },
     /// cannot read what cargo says of the packages: {0}
     Metadata(serde_json::Error),
     /// no room `{0}`: `cargo xtask mutants` lists them

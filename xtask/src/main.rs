@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod aarch64;
 mod bare;
 mod chores;
 mod error;
@@ -70,6 +71,12 @@ fn perform(root: &Path, chore: Chore) -> Result<(), Error> {
         Chore::Qemu(Scenarios { table: true, .. }) => scenarios::table(root),
         Chore::Qemu(Scenarios { patched: true, names, .. }) => scenarios::run_patched(root, &names),
         Chore::Qemu(Scenarios { names, .. }) => scenarios::run_named(root, &names),
+        Chore::Aarch64 { check: true, .. } => {
+            let skips = skips::Skips::begin(root)?;
+            aarch64::check(root, &skips)?;
+            skips.show()?.outcome()
+        }
+        Chore::Aarch64 { names, .. } => aarch64::run_scenarios(root, &names),
         Chore::Freestanding => freestanding::check(root, &skips::Skips::begin(root)?),
         Chore::Proofs => stages::proofs(root),
         Chore::Nightly => stages::proofs(root).and_then(|()| scenarios::nightly(root)),

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::process::{cargo, run, run_read};
 use crate::skips::Skips;
 use crate::tally::Tally;
-use crate::{freestanding, fuzz, scenarios, tidy};
+use crate::{aarch64, freestanding, fuzz, scenarios, tidy};
 
 /// Runs the checks, then the tests. If the tests ran, the last line gives the numbers of those that passed, failed and
 /// were skipped.
@@ -34,10 +34,11 @@ pub fn run_checks(root: &Path) -> Result<(), Error> {
 
 fn checks(root: &Path, skips: &Skips) -> Result<(), Error> {
     type Stage<'a> = (&'static str, &'a dyn Fn(&Path) -> Result<(), Error>);
-    let stages: [Stage<'_>; 6] = [
+    let stages: [Stage<'_>; 7] = [
         ("format", &format),
         ("tidy", &tidy::run),
         ("lints", &lints),
+        ("lints for aarch64", &|root| aarch64::check(root, skips)),
         ("fuzz targets compile", &fuzz::check),
         ("allocators without std", &|root| freestanding::check(root, skips)),
         ("documents", &documents),

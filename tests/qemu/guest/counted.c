@@ -14,7 +14,8 @@
      and counters of /proc/vmstat, those of one kind as a sum
 
    For machines that are emulated with a clock that counts instructions: a nanosecond is one instruction, and so is a
-   tick of the time stamp counter. A command that does not sleep leaves nothing idle. */
+   tick of the time stamp counter. A command that does not sleep leaves nothing idle.
+   It reads counters by an instruction of x86-64 only. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

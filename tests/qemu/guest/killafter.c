@@ -1,6 +1,6 @@
 /* killafter COUNT PREFIX PROGRAM ARGUMENT...: runs a program and kills it (SIGKILL) right after its write number COUNT
    to a file whose path begins with PREFIX, whichever of its threads writes. Exit code 0 if it was killed, 1 if it ended
-   before, 2 if it could not be run. */
+   before, 2 if it could not be run. It reads registers of x86-64 only. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

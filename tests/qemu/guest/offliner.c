@@ -17,7 +17,7 @@
    With virtio-mem, an attempt lowers requested-size to the next multiple of 128 MiB. If it fails, what the device has
    by then is requested: the part that went stays away. As much as the reserve lacks comes back at once, up to a
    multiple of 128 MiB, and an attempt is made again as soon as memory was idle. N counts the blocks of the device below
-   the one that went or came. */
+   the one that went or came. Its host is asked by a port of x86-64 only. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>

@@ -132,6 +132,8 @@ features! {
     Qemu = "qemu",
     /// The compiler's library for a target without an operating system.
     BareTarget = "bare-target",
+    /// A compiler for aarch64 with the standard library, and a linker.
+    Aarch64 = "aarch64",
     /// A processor of x86-64.
     X86 = "x86-64",
 }

@@ -214,6 +214,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "bare",
             "mutants",
             "package",
+            "aarch64",
             "freestanding",
             "skips",
             "fuzz",

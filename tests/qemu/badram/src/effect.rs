@@ -4,6 +4,7 @@
 //! it misses a write of the same value, and the first of two writes between two polls. Faults that show only in reads
 //! (state coupling, stuck-open) cannot be forced this way, and are not offered.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use rampart_memory::fault::{
@@ -14,8 +15,8 @@ use rand::{Rng, RngExt};
 
 /// Memory that other processes write meanwhile, in words of 64 bits; each call is one atomic operation.
 pub trait Words {
-    /// The number of words.
-    fn count(&self) -> usize;
+    /// The numbers of its words: their physical addresses, divided by 8.
+    fn range(&self) -> Range<usize>;
     /// The content of a word.
     fn load(&self, word: usize) -> u64;
     /// Sets a word to `value`.
@@ -93,7 +94,12 @@ enum Watched {
 impl Watcher {
     /// Starts a fault; `None` if it cannot be forced from outside, or lies outside the RAM.
     pub fn new(fault: &PlacedFault, words: &impl Words, now: Duration) -> Option<Self> {
-        let is_inside = fault.lines().into_iter().all(|line| first_word(line) + LINE_WORDS <= words.count());
+        let ram = words.range();
+        let is_inside = fault
+            .lines()
+            .into_iter()
+            .map(first_word)
+            .all(|first| ram.contains(&first) && first + LINE_WORDS <= ram.end);
         let is_forced = !matches!(fault.persistence, Persistence::PatternSensitive { .. });
         let watched = (is_inside && is_forced).then(|| Watched::new(&fault.kind, words, now))??;
         Some(Self { persistence: fault.persistence, watched })

@@ -17,29 +17,53 @@ const FRAME_WORDS: usize = PAGE_BYTES / size_of::<u64>();
 /// The most places that `find` names.
 const MOST_FOUND: usize = 64;
 
-impl Words for SharedWords {
-    fn count(&self) -> usize {
-        self.count()
+/// A guest's RAM: a file, whose first byte has this address.
+#[derive(Debug)]
+pub struct GuestRam {
+    pub file: SharedWords,
+    pub base: Base,
+}
+
+/// The physical address at which a guest's RAM begins: 0 on a PC, 1 GiB on QEMU's machine for aarch64.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Base(usize);
+
+impl Base {
+    /// A hexadecimal address, of the beginning of a frame.
+    pub fn parse(text: &str) -> Option<Self> {
+        let address = usize::from_str_radix(text.strip_prefix("0x")?, 16).ok()?;
+        address.is_multiple_of(PAGE_BYTES).then_some(Self(address))
+    }
+
+    const fn first_word(self) -> usize {
+        self.0 / size_of::<u64>()
+    }
+}
+
+impl Words for GuestRam {
+    fn range(&self) -> Range<usize> {
+        let first = self.base.first_word();
+        first..first + self.file.count()
     }
 
     fn load(&self, word: usize) -> u64 {
-        self.load(word)
+        self.file.load(word - self.base.first_word())
     }
 
     fn store(&self, word: usize, value: u64) {
-        self.store(word, value);
+        self.file.store(word - self.base.first_word(), value);
     }
 
     fn set(&self, word: usize, mask: u64) {
-        self.set(word, mask);
+        self.file.set(word - self.base.first_word(), mask);
     }
 
     fn clear(&self, word: usize, mask: u64) {
-        self.clear(word, mask);
+        self.file.clear(word - self.base.first_word(), mask);
     }
 
     fn invert(&self, word: usize, mask: u64) {
-        self.invert(word, mask);
+        self.file.invert(word - self.base.first_word(), mask);
     }
 }
 
@@ -120,7 +144,7 @@ impl<W: Words> Injector<W> {
     /// Adds a fault, active unless its options say otherwise, and returns its number.
     ///
     /// # Errors
-    /// If the text is wrong, or the RAM ends below the place.
+    /// If the text is wrong, or the place lies outside the RAM.
     pub fn add(&mut self, text: &str, now: Duration) -> Result<usize, Problem> {
         let spec = Spec::parse(text)?;
         if spec.faults.iter().any(|fault| Watcher::new(fault, &self.ram, now).is_none()) {
@@ -200,7 +224,7 @@ impl<W: Words> Injector<W> {
             Err(problem) => return format!("error: {problem}"),
         };
         let word = usize::try_from(cell.line.0).map_or(usize::MAX, |line| line.saturating_mul(LINE_WORDS));
-        match word.checked_add(cell.bit.word()).filter(|word| *word < self.ram.count()) {
+        match word.checked_add(cell.bit.word()).filter(|word| self.ram.range().contains(word)) {
             Some(word) => format!("bit {}", self.ram.load(word) >> (cell.bit.index() % 64) & 1),
             None => format!("error: {}", Problem::Outside),
         }
@@ -211,7 +235,7 @@ impl<W: Words> Injector<W> {
         let Ok(wanted) = u64::from_str_radix(word.trim_start_matches("0x"), 16) else {
             return "error: a word is up to 16 hexadecimal digits".to_owned();
         };
-        let places = (0..self.ram.count()).filter(|&place| self.ram.load(place) == wanted).take(MOST_FOUND);
+        let places = self.ram.range().filter(|&place| self.ram.load(place) == wanted).take(MOST_FOUND);
         places.fold("found".to_owned(), |line, place| format!("{line} {:#x}", place * size_of::<u64>()))
     }
 
@@ -245,8 +269,8 @@ impl<W: Words> Injector<W> {
     fn words(&self, frame: Frame) -> Result<Range<usize>, Problem> {
         let number = usize::try_from(frame.number()).map_err(|_| Problem::Outside)?;
         let first = number.checked_mul(FRAME_WORDS).ok_or(Problem::Outside)?;
-        let end = first.checked_add(FRAME_WORDS).filter(|end| *end <= self.ram.count());
-        Ok(first..end.ok_or(Problem::Outside)?)
+        let (ram, end) = (self.ram.range(), first.checked_add(FRAME_WORDS).ok_or(Problem::Outside)?);
+        if ram.start <= first && end <= ram.end { Ok(first..end) } else { Err(Problem::Outside) }
     }
 
     /// The effects of each fault, one per line, and the polling rate.

@@ -2,7 +2,8 @@
 //!
 //! **Problem.** A tester that emulates faults itself has only faults that its authors thought of, where its own code
 //! looks for them. **Idea.** A guest's RAM is a file that two processes map: the emulator, and this program, which
-//! forces wrong values into it as fast as it can poll. A file offset is a physical address of the guest (below 2 GiB).
+//! forces wrong values into it as fast as it can poll. A file offset is a physical address of the guest (below 2 GiB),
+//! less the address at which its RAM begins.
 //! **Why from outside.** Nothing in the guest takes part, neither kernel nor Rampart. Each fault that acts is counted,
 //! so a scenario can distinguish a missed fault from one that never acted.
 //!
@@ -34,12 +35,12 @@ use std::time::{Duration, Instant};
 
 use rampart_linux::SharedWords;
 
-use crate::injector::Injector;
+use crate::injector::{Base, GuestRam, Injector};
 use crate::rests::Rests;
 
-const USAGE: &str = "usage: badram --ram FILE [FAULT...]
+const USAGE: &str = "usage: badram --ram FILE [--base ADDRESS] [FAULT...]
 
-Makes the RAM in FILE bad until standard input ends. A FAULT is
+Makes the RAM in FILE, which begins at ADDRESS [0x0], bad until standard input ends. A FAULT is
   stuck-at@CELL=VALUE            transition@CELL=up|down     (the change that fails)
   coupling-in@CELL=up|down>CELL  coupling-id@CELL=up|down>CELL=VALUE
   address@PLACE>PLACE            (the first reads and writes the second; lines, or whole frames)
@@ -55,11 +56,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let ["--ram", file, faults @ ..] = words.as_slice() else {
+    let asked = match words.as_slice() {
+        ["--ram", file, "--base", base, faults @ ..] => Base::parse(base).map(|base| (file, base, faults)),
+        ["--ram", file, faults @ ..] => Some((file, Base::default(), faults)),
+        _ => None,
+    };
+    let Some((file, base, faults)) = asked else {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    match perform(Path::new(file), faults) {
+    match perform(Path::new(file), base, faults) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("badram: {error}");
@@ -77,10 +83,10 @@ enum Error {
     Fault(String, spec::Problem),
 }
 
-fn perform(file: &Path, faults: &[&str]) -> Result<(), Error> {
+fn perform(file: &Path, base: Base, faults: &[&str]) -> Result<(), Error> {
     let start = Instant::now();
-    let ram = open(file).map_err(Error::Map)?;
-    let mut injector = Injector::new(ram);
+    let file = open(file).map_err(Error::Map)?;
+    let mut injector = Injector::new(GuestRam { file, base });
     for fault in faults {
         injector.add(fault, start.elapsed()).map_err(|problem| Error::Fault((*fault).to_owned(), problem))?;
     }
@@ -115,7 +121,7 @@ fn commands() -> Receiver<String> {
 }
 
 /// Polls with few rests while a fault is active, until the commands end.
-fn serve(injector: &mut Injector<SharedWords>, commands: &Receiver<String>, start: Instant) {
+fn serve(injector: &mut Injector<GuestRam>, commands: &Receiver<String>, start: Instant) {
     let mut rests = Rests::default();
     loop {
         let now = start.elapsed();

@@ -39,7 +39,7 @@ pub enum Problem {
     Change,
     /// options are intermittent=PROBABILITY, retention=TIME, from=TIME, until=TIME
     Option,
-    /// the RAM ends below this place
+    /// this place lies outside the RAM
     Outside,
     /// write FRAME OTHER-FRAME SEED CLASS; a class is named as in docs/corruption.md
     Corruption,

@@ -58,19 +58,19 @@ fn commands_are_answered_by_one_line_each() {
     for (command, answer) in [
         ("add stuck-at@1/0/0=1", "added 0"),
         ("add address@1>2,intermittent=0.5", "added 1"),
-        ("add stuck-at@4/0/0=1", "error: the RAM ends below this place"),
+        ("add stuck-at@4/0/0=1", "error: this place lies outside the RAM"),
         ("add stuck-at@1/9/0=1 stuck-at@1/9/1=1", "added 2 3"),
         ("add stuck-at", "error: write KIND@PLACE..., as in stuck-at@0x5000/3/65=1"),
         ("sleep 4", "error: no such fault"),
         ("acted", "acted 0 0 0 0"),
         ("bit 1/0/64", "bit 1"),
         ("bit 1/0/68", "bit 0"),
-        ("bit 4/0/0", "error: the RAM ends below this place"),
+        ("bit 4/0/0", "error: this place lies outside the RAM"),
         ("bit 1/0", "error: a cell is FRAME/LINE/BIT, with lines 0 to 63 and bits 0 to 511, as in 0x5000/3/65"),
         ("find deadbeef", "found 0x1008 0x2000"),
         ("find 1", "found"),
         ("find x", "error: a word is up to 16 hexadecimal digits"),
-        ("corrupt 4 1 7 a line of zeros", "error: the RAM ends below this place"),
+        ("corrupt 4 1 7 a line of zeros", "error: this place lies outside the RAM"),
         (
             "corrupt 1 2 7 a line of ones",
             "error: write FRAME OTHER-FRAME SEED CLASS; a class is named as in docs/corruption.md",
@@ -121,4 +121,31 @@ fn a_frame_is_corrupted_as_its_class_says_and_no_other_is() {
     assert_eq!(injector.obey("corrupt 1 3 7 the content of another page", seconds(0)), "done");
     assert!((0..512).all(|word| injector.ram.load(512 + word) == before[1536 + word]));
     assert_eq!(changed(&injector).len(), 512 + 8);
+}
+
+#[test]
+fn places_are_addresses_and_what_lies_below_the_first_is_outside() {
+    let mut injector = Injector::new(Ram::frames_from(0x100, 2));
+    injector.ram.store(0x101 * 512 + 3, 0xdead_beef);
+    for (command, answer) in [
+        ("find deadbeef", "found 0x101018"),
+        ("bit 0x101/0/192", "bit 1"),
+        ("add stuck-at@0x100/63/511=1", "added 0"),
+        ("add stuck-at@0xff/63/511=1", "error: this place lies outside the RAM"),
+        ("add stuck-at@0x102/0/0=1", "error: this place lies outside the RAM"),
+        ("bit 0xff/0/0", "error: this place lies outside the RAM"),
+        ("corrupt 0xff 0x101 1 a line of zeros", "error: this place lies outside the RAM"),
+    ] {
+        assert_eq!(injector.obey(command, seconds(0)), answer, "{command}");
+    }
+    assert!(injector.poll(seconds(1)));
+    assert_eq!(injector.obey("find 8000000000000000", seconds(1)), "found 0x100ff8");
+}
+
+#[test]
+fn a_ram_begins_at_a_frame() {
+    assert_eq!(Base::parse("0x40000000").map(Base::first_word), Some(0x800_0000));
+    for wrong in ["0x40000001", "40000000", "0x", "1GiB"] {
+        assert_eq!(Base::parse(wrong), None, "{wrong}");
+    }
 }
