@@ -3,7 +3,8 @@
 //! Others may use the machine, so ratios count; each comparison alternates (ours, theirs, ours, theirs).
 //!
 //! Libraries: `buddy_system_allocator` (a peer), `csv` (what runs wrote), `humantime` (durations on the command line),
-//! `plotters` (drawings), `rusqlite` (the database load of `soak`), `serde_json` (reports), `tempfile`.
+//! `plotters` (drawings), `rand` and `rand_chacha` (inputs from a seed), `rusqlite` (the database load of `soak`),
+//! `serde_json` (reports), `tempfile`.
 
 mod banks;
 mod codes;
@@ -29,7 +30,7 @@ use std::process::ExitCode;
 /// A bench: its name, its purpose, and its function.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 19] = [
+const BENCHES: [Bench; 20] = [
     (
         "banks",
         "[tables|LLFREE [ORDER]] page allocators beside tables 4.2 and 6.1 of Panwar15, and, unless `tables`, LLFree, if the folder of its source is given, with an order only that; or `guests`: what pools take offline on guests; or `figures [draw|NAME...]`: simulations and figures of its chapters 2 and 5, in docs/figures/banks",
@@ -65,6 +66,11 @@ const BENCHES: [Bench; 19] = [
         hostile::run,
     ),
     ("march", "speed of march tests beside this machine's limit, memtester and stressapptest", march::run),
+    (
+        "parsec",
+        "FOLDER [LIFETIME [OPTION...]] what PARSEC's programs lose while `rampart watch` runs, with 1 to 8 threads, beside figures 13, 18 and 19 of Rahman16",
+        slowdown::parsec::run,
+    ),
     (
         "redmpi",
         "[LIST] [pairs=N] [mpi=NAME] what replicas cost messages and LAMMPS, or the programs of a list (NAME RANKS PROGRAM [ARGUMENT...]), beside tables 3.4 to 3.12 of Fiala15: 11 pairs, openmpi",

@@ -73,8 +73,10 @@ install_libraries() {
   local guest=$1 library
   if is_foreign; then
     for library in /usr/aarch64-linux-gnu/lib/{ld-linux-aarch64.so.1,libc.so.6,libm.so.6,libgcc_s.so.1}; do
-      install -D -m 755 "$library" "$guest/lib/${library##*/}" || refuse "needs $library: apt-get install libc6-arm64-cross"
+      install -D -m 755 "$library" "$guest/lib/aarch64-linux-gnu/${library##*/}" ||
+        refuse "needs $library: apt-get install libc6-arm64-cross"
     done
+    mv "$guest/lib/aarch64-linux-gnu/ld-linux-aarch64.so.1" "$guest/lib/"
     return
   fi
   { ldd "$rampart" "$guest"/bin/* 2>/dev/null || true; } | grep -o '[[:space:]]/[^ ]*' | sort -u | while read -r library; do

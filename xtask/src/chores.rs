@@ -73,7 +73,7 @@ pub enum Chore {
     Freestanding,
     /// `FullestBank` in every schedule of few threads (loom), and in many of more (shuttle)
     Proofs,
-    /// The proofs, then all scenarios on each of the two kernels, and the table
+    /// The proofs, all scenarios on each of the two kernels, the table, and the scenarios on aarch64
     Nightly,
 }
 

@@ -79,7 +79,9 @@ fn perform(root: &Path, chore: Chore) -> Result<(), Error> {
         Chore::Aarch64 { names, .. } => aarch64::run_scenarios(root, &names),
         Chore::Freestanding => freestanding::check(root, &skips::Skips::begin(root)?),
         Chore::Proofs => stages::proofs(root),
-        Chore::Nightly => stages::proofs(root).and_then(|()| scenarios::nightly(root)),
+        Chore::Nightly => stages::proofs(root)
+            .and_then(|()| scenarios::nightly(root))
+            .and_then(|()| aarch64::run_scenarios(root, &[])),
     }
 }
 

@@ -6,6 +6,7 @@
 //! bounds of 95 % confidence by rank. The kernel's count of reclaimed pages shows that programs never wait for memory
 //! that the daemon holds. For COMeT, [Rahman16, 4.2.2] reports 1.04 on average and 1.02 to 1.05 over SPEC CPU2006.
 
+pub mod parsec;
 mod programs;
 
 use std::fs;
@@ -39,7 +40,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let reclaimed = reclaimed_pages()?;
     let mut medians = Vec::new();
     for (name, program) in programs::PROGRAMS {
-        match program(folder.path()).and_then(|mut once| compare(&watch, &mut *once)) {
+        match program(folder.path()).and_then(|mut once| compare(&watch, &mut *once, ROUNDS)) {
             Ok(compared) => {
                 println!("{name:<22}{compared}");
                 medians.push((compared.wall.median, compared.cpu.median));
@@ -83,11 +84,11 @@ impl std::fmt::Display for Compared {
     }
 }
 
-fn compare(watch: &Watch, program: &mut dyn Program) -> Result<Compared, String> {
+fn compare(watch: &Watch, program: &mut dyn Program, rounds: usize) -> Result<Compared, String> {
     program.once()?;
     let (mut walls, mut cpus) = (Vec::new(), Vec::new());
     let (mut tested, mut gone) = (0.0, 0.0);
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         let mut sums = [Times::default(); 2];
         for going in [false, true, true, false] {
             watch.signal(if going { "-CONT" } else { "-STOP" })?;

@@ -79,7 +79,7 @@ impl Drop for Redis {
     }
 }
 
-fn quiet(command: &mut Command) -> Result<(), String> {
+pub fn quiet(command: &mut Command) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     match command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status() {
         Ok(status) if status.success() => Ok(()),

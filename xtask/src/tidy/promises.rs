@@ -1,7 +1,7 @@
 //! Each row of SPECIFICATION.md names the proof of its promise.
 //!
 //! A row is `| promise | held by |`. The proof stands in backticks: the name of a test function, or `bench NAME`, `fuzz
-//! NAME`, `qemu NAME`, `bare`, `tidy`.
+//! NAME`, `qemu NAME`, `aarch64 NAME`, `bare`, `tidy`.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ fn exists(tree: &Tree, tests: &BTreeSet<&str>, proof: &str) -> bool {
     match proof.split_once(' ') {
         Some(("bench", name)) => tree.text(BENCHES).is_some_and(|text| text.contains(&format!("\"{name}\""))),
         Some(("fuzz", name)) => tree.text(&format!("fuzz/targets/{name}.rs")).is_some(),
-        Some(("qemu", name)) => tree.text(&format!("tests/qemu/scenarios/{name}.sh")).is_some(),
+        Some(("qemu" | "aarch64", name)) => tree.text(&format!("tests/qemu/scenarios/{name}.sh")).is_some(),
         Some(_) => false,
         None => ["bare", "tidy"].contains(&proof) || tests.contains(proof.rsplit("::").next().unwrap_or(proof)),
     }

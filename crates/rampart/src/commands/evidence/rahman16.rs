@@ -7,9 +7,12 @@ const EXPERIMENTS: &str = "docs/experiments.md";
 /// Counts on real kernels in an emulated machine.
 const KERNEL: &str = "docs/performance.md#with-the-kernel-module";
 
-const NO_PARSEC: &str = "no bench runs PARSEC; `cargo xtask bench watch` shows the slowdown of five other programs";
+/// Programs of PARSEC beside the daemon, without its kernel module.
+const PARSEC: &[&str] = &["cargo xtask bench parsec FOLDER"];
 
-const NO_THREADS: &str = "no bench shows the slowdown of PARSEC by threads and by how often pages move";
+const PARSEC_RESULTS: &[&str] = &["docs/performance.md#programs-with-threads"];
+
+const NO_MOVES: &str = "by threads only, and without the kernel module, so no page moves; inputs are smaller";
 
 const SHOOTDOWNS: &[&str] =
     &["SCENARIOS=tests/qemu/measured OPTIONS=\"figure=21 numa=off\" cargo xtask qemu kernel_figures"];
@@ -36,7 +39,10 @@ pub const FIGURES: &[Exhibit] = &[
         .by(&["rampart simulate figure12", "cargo xtask bench watch"])
         .see(&[EXPERIMENTS, "docs/performance.md#testing-all-the-time-rampart-watch"])
         .note("the bench runs real programs beside the daemon, five others"),
-    figure("13", "Slowdown by COMeT, five programs of PARSEC").missing(NO_PARSEC),
+    figure("13", "Slowdown by COMeT, five programs of PARSEC")
+        .by(PARSEC)
+        .see(PARSEC_RESULTS)
+        .but("four of the five programs, with smaller inputs; without the kernel module, so no page moves"),
     figure("14", "Slowdown by the period of replenishment").by(&["rampart simulate figure14"]).see(&[EXPERIMENTS]),
     figure("15", "Share of pages tested, with migration and without")
         .by(&["SCENARIOS=tests/qemu/measured OPTIONS=\"figure=15 numa=off held=80\" cargo xtask qemu kernel_figures"])
@@ -53,9 +59,16 @@ pub const FIGURES: &[Exhibit] = &[
              cargo xtask qemu kernel_figures",
         ])
         .see(&[EXPERIMENTS, KERNEL]),
-    figure("18", "Slowdown of Canneal, by threads and by how often pages move").missing(NO_THREADS),
-    figure("19", "Slowdown of Streamcluster, by threads and by how often pages move").missing(NO_THREADS),
-    figure("20", "Slowdown of Ferret, by threads and by how often pages move").missing(NO_THREADS),
+    figure("18", "Slowdown of Canneal, by threads and by how often pages move")
+        .by(PARSEC)
+        .see(PARSEC_RESULTS)
+        .but(NO_MOVES),
+    figure("19", "Slowdown of Streamcluster, by threads and by how often pages move")
+        .by(PARSEC)
+        .see(PARSEC_RESULTS)
+        .but(NO_MOVES),
+    figure("20", "Slowdown of Ferret, by threads and by how often pages move")
+        .not_here("the collection of images that Ferret searches, which left the network with PARSEC's inputs"),
     figure("21", "TLB shootdowns of Canneal, by threads and by how often pages move")
         .by(SHOOTDOWNS)
         .see(&[KERNEL])
