@@ -16,7 +16,7 @@ use std::process;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::Error;
-use crate::connection::{connect, set_up};
+use crate::connection::{READ_ONLY, connect, set_up};
 use crate::error::At;
 use crate::location::{COMPANIONS, beside};
 use crate::schema;
@@ -43,11 +43,10 @@ pub(crate) fn open(path: &Path) -> Result<(Connection, Option<Copy>), Error> {
 
 /// Reads the file in place. `immutable`: assumes that no process changes it, without locks and companion files.
 fn in_place(path: &Path, immutable: bool) -> Result<Connection, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = if immutable {
-        Connection::open_with_flags(address(path), flags | OpenFlags::SQLITE_OPEN_URI)
+        Connection::open_with_flags(address(path), READ_ONLY.union(OpenFlags::SQLITE_OPEN_URI))
     } else {
-        Connection::open_with_flags(path, flags)
+        Connection::open_with_flags(path, READ_ONLY)
     };
     let mut connection = connection.at(path)?;
     set_up(&mut connection, path)?;

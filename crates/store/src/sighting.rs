@@ -183,3 +183,25 @@ pub(crate) fn together(earlier: FailedFrame, later: FailedFrame) -> FailedFrame 
         retirement: later.retirement,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_causes_the_first_seen_counts_and_at_one_moment_the_earlier_test_s() {
+        let seen = |cause, micros| FailedFrame {
+            cause,
+            ..FailedFrame::condemned(Frame::new(7).unwrap(), Timestamp::from_micros(micros))
+        };
+        let cause = |first, second| together(seen(Cause::Guard, first), seen(Cause::Hardware, second)).cause;
+        assert_eq!([cause(3, 4), cause(3, 3), cause(4, 3)], [Cause::Guard, Cause::Guard, Cause::Hardware]);
+    }
+
+    #[test]
+    fn a_line_that_two_tests_saw_is_bad() {
+        let seen =
+            |lines| FailedFrame { lines, ..FailedFrame::condemned(Frame::new(7).unwrap(), Timestamp::default()) };
+        assert_eq!(together(seen(0b0110), seen(0b0011)).lines, 0b0111);
+    }
+}

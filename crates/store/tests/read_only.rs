@@ -90,8 +90,10 @@ fn a_write_ahead_log_with_content_is_read_too() {
     crash(&path, &crashed);
     // The files that a reader of a write-ahead log needs beside it cannot be created.
     fs::create_dir(folder.path().join("crashed.db-shm")).unwrap();
-    let store = read(&crashed);
+    let mut store = read(&crashed);
     assert_eq!(frames(&store), [11]);
+    // What were written to the copy would be lost.
+    assert!(store.keep_retirement(frame(11), &Retirement::Offlined).is_err());
     drop(store);
     assert!(leftovers().is_empty(), "the copy is gone");
 }

@@ -90,3 +90,92 @@ pub fn figure_16(runner: &Runner<'_>) -> Findings {
     ];
     Findings { tables: vec![table], claims, remarks: Vec::new() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::fake::{ONE_SEED, findings, run, slowed, with_slowdowns};
+    use super::super::super::simulate::Run;
+    use super::*;
+    use rampart_memory::{BlockOrder, Node};
+
+    fn by_coverage(coverage: fn(&str, bool) -> f64) -> Findings {
+        findings(figure_15, move |scenario| {
+            let migrates = scenario.setup.as_ref().is_some_and(|setup| setup.migration);
+            Run { coverage: coverage(scenario.programs[0], migrates), ..run(vec![1.0]) }
+        })
+    }
+
+    #[test]
+    fn coverage_falls_without_migration_and_most_where_pages_are_held() {
+        let found = by_coverage(|program, migrates| match (program, migrates) {
+            (_, true) => 0.75,
+            ("zeusmp", false) => 0.25,
+            _ => 0.5,
+        });
+        assert_eq!(found.tables[0].printed("zeusmp"), "0.750 0.250");
+        let published: Vec<_> = found.tables[0].published().into_iter().map(|(row, _, known)| (row, known)).collect();
+        let expected = [("zeusmp", 0.716), ("zeusmp", 0.347), ("gemsFDTD", 0.961), ("gemsFDTD", 0.801)];
+        assert_eq!(published, [&expected[..], &[("average", 0.514), ("average", 0.415)]].concat());
+        assert_eq!(found.hold(), [true, true]);
+        assert_eq!(found.claims[1].because, "zeusmp 0.50, calculix 0.25, mcf 0.25, milc 0.25");
+        assert_eq!(by_coverage(|_, _| 0.5).hold(), [false, false]);
+        let all_fall = by_coverage(|_, migrates| if migrates { 0.5 } else { 0.25 });
+        assert_eq!(all_fall.hold(), [true, false], "zeusmp no more than others");
+    }
+
+    const fn list(order: BlockOrder) -> FreeList {
+        FreeList { node: Node(0), order }
+    }
+
+    #[test]
+    fn the_least_and_the_highest_rate_are_those_of_any_program() {
+        let lists = |one, two| vec![(list(BlockOrder::ZERO), one), (list(BlockOrder::MAX), two)];
+        let profiles = [lists(1.0, 6.0), lists(3.0, 2.0)];
+        assert_eq!(across(&profiles, f64::min), lists(1.0, 2.0));
+        assert_eq!(across(&profiles, f64::max), lists(3.0, 6.0));
+    }
+
+    /// The first program of SPEC asks for one frame in each period on demand, the others for two; mcf for three.
+    #[test]
+    fn each_program_runs_at_its_own_rate_and_at_the_least_and_the_highest_of_all() {
+        let own = |program: &str| match program {
+            "povray" => 1.0,
+            "mcf" => 3.0,
+            _ => 2.0,
+        };
+        let found = findings(figure_16, move |scenario| {
+            let asked = vec![(list(BlockOrder::ZERO), own(scenario.programs[0]))];
+            let slowdown = |setup: &Setup| match &setup.rule {
+                Rule::Steady(rates) => Some(rates[0].1),
+                _ => Some(4.0),
+            };
+            Run { asked, ..slowed(scenario, slowdown) }
+        });
+        let table = &found.tables[0];
+        let printed = ["povray", "gcc", "mcf"].map(|program| table.printed(program));
+        assert_eq!(printed, ["1.000 3.000 1.000 4.000", "1.000 3.000 2.000 4.000", "1.000 3.000 3.000 4.000"]);
+        assert_eq!(table.published(), [("average", "Application", 1.03), ("average", "Adaptive", 1.04)]);
+        assert_eq!(found.hold(), [false, true, false]);
+    }
+
+    #[test]
+    fn a_profile_is_the_mean_over_the_seeds() {
+        let simulate = |_: &Scenario, _, seed: u64, _| Run {
+            asked: vec![(list(BlockOrder::ZERO), if seed == 1 { 1.0 } else { 4.0 })],
+            ..run(vec![1.0])
+        };
+        let runner = Runner::fake(&simulate, super::super::super::Effort { seeds: 2, ..ONE_SEED });
+        let runs = runner.run(&alone("mcf", Setup::on_demand()));
+        assert_eq!(profile(&runs), [(list(BlockOrder::ZERO), 2.5)]);
+    }
+
+    /// Slow with the least rates, and as fast with adaptive ones as with a program's own.
+    #[test]
+    fn the_rates_of_the_thesis_have_its_order() {
+        let found = with_slowdowns(figure_16, |_, setup| match setup.rule {
+            Rule::Steady(_) => Some(1.25),
+            _ => Some(1.0),
+        });
+        assert_eq!(found.hold(), [false, true, true], "without demand, all rates are the same");
+    }
+}
