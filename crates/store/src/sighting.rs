@@ -114,8 +114,8 @@ pub(crate) struct Sighting {
     pub origin: MapOrigin,
     /// The test's number; 0 if a person condemned the frame.
     pub test: i64,
-    /// When a person declared the frame good again.
-    pub forgotten: Option<Timestamp>,
+    /// When a person declared the frame good again; the epoch: nobody did.
+    pub forgotten: Timestamp,
     pub failed: FailedFrame,
 }
 
@@ -135,24 +135,22 @@ impl Fact for Sighting {
             evidence: column(row, "evidence")?,
             retirement: column(row, "retirement")?,
         };
-        let forgotten = moment("forgotten", column(row, "forgotten")?)?;
         Ok(Self {
             origin: word("origin", &text, [MapOrigin::Real, MapOrigin::Emulated], origin_word)?,
             test: column(row, "test")?,
-            forgotten: (forgotten.micros() > 0).then_some(forgotten),
+            forgotten: moment("forgotten", column(row, "forgotten")?)?,
             failed: columns.decode()?,
         })
     }
 
     fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
         let row = FailureRow::encode(&self.failed);
-        let forgotten = self.forgotten.map_or(0, |at| integer(at.micros()));
         connection
             .prepare_cached("INSERT OR REPLACE INTO failure VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?
             .execute(params![
                 origin_word(self.origin),
                 row.frame,
-                forgotten,
+                integer(self.forgotten.micros()),
                 self.test,
                 row.cause,
                 row.lines,

@@ -153,7 +153,7 @@ impl Store {
         let test = test.map_or(0, TestId::get);
         self.write(|transaction| {
             for (origin, failed) in failed {
-                Sighting { origin, test, forgotten: None, failed: failed.clone() }.write(transaction)?;
+                Sighting { origin, test, forgotten: Timestamp::default(), failed: failed.clone() }.write(transaction)?;
                 retire(transaction, origin, failed.frame, &failed.retirement)?;
             }
             Ok(())
@@ -216,7 +216,7 @@ impl Store {
             let before = known.remove(&key);
             known.insert(key, add(before, sighting.failed));
         }
-        Ok(known.into_iter().filter_map(|((at, _), failed)| Some(Forgotten { at: at?, failed })).collect())
+        Ok(known.into_iter().map(|((at, _), failed)| Forgotten { at, failed }).collect())
     }
 
     /// Writes the start of a test. Returns its number.
