@@ -15,9 +15,8 @@ use crate::schema::{self, MIGRATIONS};
 pub(crate) const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
 /// Opens a database to write it, and creates it if it does not exist.
-const READ_WRITE: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE
-    .union(OpenFlags::SQLITE_OPEN_CREATE)
-    .union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
+const READ_WRITE: OpenFlags =
+    OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_CREATE).union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
 /// How long a call waits for another process that locks the store.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);

@@ -305,7 +305,11 @@ mod tests {
             first_difference: None,
             origin: ReplicaErrorOrigin::Real,
         };
-        Store::open(&folder.path().join("r.db"), NOW).unwrap().store.keep_replica_errors(&[error.clone(), error]).unwrap();
+        Store::open(&folder.path().join("r.db"), NOW)
+            .unwrap()
+            .store
+            .keep_replica_errors(&[error.clone(), error])
+            .unwrap();
         let suspects = |writer: &mut FactWriter| -> Vec<String> {
             writer.suspect_nodes(moment(6)).unwrap().into_iter().map(|suspect| suspect.node).collect()
         };

@@ -153,7 +153,8 @@ impl Store {
         let test = test.map_or(0, TestId::get);
         self.write(|transaction| {
             for (origin, failed) in failed {
-                Sighting { origin, test, forgotten: Timestamp::default(), failed: failed.clone() }.write(transaction)?;
+                Sighting { origin, test, forgotten: Timestamp::default(), failed: failed.clone() }
+                    .write(transaction)?;
                 retire(transaction, origin, failed.frame, &failed.retirement)?;
             }
             Ok(())

@@ -32,10 +32,7 @@ pub fn slowed(scenario: &Scenario, slowdown: impl Fn(&Setup) -> Option<f64>) -> 
 }
 
 /// Returns what an experiment finds if its runs are these.
-pub fn findings(
-    make: fn(&Runner<'_>) -> Findings,
-    simulate: impl Fn(&Scenario) -> Run + Sync + 'static,
-) -> Findings {
+pub fn findings(make: fn(&Runner<'_>) -> Findings, simulate: impl Fn(&Scenario) -> Run + Sync + 'static) -> Findings {
     make(&Runner::fake(&move |scenario, _, _, _| simulate(scenario), ONE_SEED))
 }
 

@@ -284,7 +284,10 @@ mod tests {
         assert_eq!(seen, expected);
         let mut progress = progress.lock().unwrap().clone();
         progress.sort_unstable();
-        assert_eq!(progress, (1..=10).map(|done| (done, 10)).chain((11..=14).map(|done| (done, 14))).collect::<Vec<_>>());
+        assert_eq!(
+            progress,
+            (1..=10).map(|done| (done, 10)).chain((11..=14).map(|done| (done, 14))).collect::<Vec<_>>()
+        );
         assert_eq!(runner.simulated(), Duration::from_secs(8 * 40 + 6 * 4));
         let of_policy = |one: PolicySummary| (one.policy, one.scenarios, one.slowdown);
         let expected =

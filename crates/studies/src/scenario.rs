@@ -180,10 +180,7 @@ mod tests {
     fn a_lifetime_is_all_that_a_window_changes() {
         let (lifetime, delta) = (Duration::from_secs(120), Duration::from_secs(5));
         let changed = Setup::comet().with_lifetime(lifetime, delta);
-        assert_eq!(
-            (changed.settings.lifetime.lifetime(), changed.settings.lifetime.delta()),
-            (lifetime, delta)
-        );
+        assert_eq!((changed.settings.lifetime.lifetime(), changed.settings.lifetime.delta()), (lifetime, delta));
         assert_eq!(changed.with_lifetime(Duration::from_secs(180), Duration::from_secs(10)), Setup::comet());
     }
 

@@ -338,7 +338,10 @@ mod tests {
             _ => 1.125,
         });
         assert_eq!(reversed.hold(), [false, false, false]);
-        assert_eq!((&*reversed.claims[0].because, &*reversed.claims[1].because), ("at most 0.250", "for 7 of 8 workloads"));
+        assert_eq!(
+            (&*reversed.claims[0].because, &*reversed.claims[1].because),
+            ("at most 0.250", "for 7 of 8 workloads")
+        );
     }
 
     #[test]
@@ -351,7 +354,10 @@ mod tests {
         });
         let [slowdown, fidelity, threads] = &found.tables[..] else { panic!("three tables") };
         assert_eq!(slowdown.printed("M1"), "1.250 1.001 1.003 1.500");
-        assert_eq!((fidelity.printed("L1"), fidelity.printed("H2")), ("24.000 16.000 24.000".into(), "8.000 16.000 24.000".into()));
+        assert_eq!(
+            (fidelity.printed("L1"), fidelity.printed("H2")),
+            ("24.000 16.000 24.000".into(), "8.000 16.000 24.000".into())
+        );
         let known = [("L1", "Adapt", 30.3), ("L1", "best Fix", 24.0), ("H2", "Adapt", 11.6), ("H2", "best Fix", 8.0)];
         assert_eq!((fidelity.published(), slowdown.published().len()), (known.to_vec(), 0));
         assert_eq!(threads.printed("L1"), "1.500 1.500 1.500");

@@ -147,7 +147,10 @@ mod tests {
             1.0 + memory * f64::from(iterations)
         });
         let table = &found.tables[0];
-        assert_eq!((table.printed("1"), table.printed("4")), ("1.500 1.500 1.250 1.250".into(), "3.000 3.000 2.000 2.000".into()));
+        assert_eq!(
+            (table.printed("1"), table.printed("4")),
+            ("1.500 1.500 1.250 1.250".into(), "3.000 3.000 2.000 2.000".into())
+        );
         let published = [("5", "mcf", 1.25), ("5", "zeusmp", 1.25), ("5", "gromacs", 1.10), ("5", "calculix", 1.10)];
         assert_eq!(table.published(), published);
         assert_eq!(found.hold(), [true, true]);
