@@ -48,8 +48,8 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// Returns a busy handler, which is asked with the number of its earlier calls for the same lock: it waits a millisecond,
-/// and returns whether to try again, as long as these calls together are shorter than `patience`.
+/// Returns a busy handler. It gets the number of its earlier calls for the same lock, waits a millisecond, and returns
+/// whether to try again: for at most `patience`.
 ///
 /// SQLite's own handler tries less and less often, down to ten times a second, and so hardly ever hits the gap between
 /// two writes of a process that writes many facts.
