@@ -135,7 +135,7 @@ impl<'a> Runner<'a> {
     /// Returns work without testing over work with it, by seed and program.
     fn ratios(&self, scenario: &Scenario, runs: &Runs) -> Vec<Vec<Option<f64>>> {
         let baselines = self.baselines.lock().expect("no run panicked");
-        let without = &baselines[&name(&Scenario { setup: None, ..scenario.clone() })];
+        let without = &baselines[&name(scenario)];
         let of_seed = |(without, with): (&Run, &Run)| {
             let possible = !with.out_of_memory && !without.out_of_memory;
             let ratio = |(without, with): (&f64, &f64)| (possible && *with > 0.0).then(|| without / with);
@@ -177,6 +177,7 @@ impl<'a> Runner<'a> {
     }
 }
 
+/// Returns the name of a scenario's baseline: that of all setups.
 fn name(scenario: &Scenario) -> String {
     format!("{:?} {}", scenario.machine, scenario.programs.join(" "))
 }

@@ -256,6 +256,7 @@ mod tests {
         let (one, other) = (point("one", &[1.25, 1.5, 1.75]), point("other", &[1.0, 1.5, 1.5]));
         assert_eq!(one.beside(&other), "slower by 0.1667 ± 0.0833");
         assert_eq!(point("other", &[1.0]).beside(&point("one", &[1.25])), "faster by 0.2500");
+        assert_eq!(one.beside(&one), "faster by 0.0000 ± 0.0000", "one that is as fast is not slower");
     }
 
     /// A short run of the mix on which Adaptive was once slower than the best Fix, because demand was counted too high.
@@ -330,6 +331,8 @@ mod tests {
 
     #[test]
     fn a_slower_adaptive_a_faster_fix_and_no_rise_contradict_them() {
+        let close = by(tables_8_and_9, |_, name| if name == "Adapt" { 1.255 } else { 1.25 });
+        assert_eq!(close.hold(), [true, true, false], "0.005 is close");
         let even = by(tables_8_and_9, |_, _| 1.25);
         assert_eq!(even.hold(), [true, true, false]);
         let reversed = by(tables_8_and_9, |mix, name| match (mix, name) {

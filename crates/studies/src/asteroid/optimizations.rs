@@ -183,6 +183,17 @@ mod tests {
     }
 
     #[test]
+    fn comet_slows_the_pairs_by_1_5_to_2_3_if_they_lie_within_a_fifth_of_that() {
+        let range = |least, most| {
+            let found = findings(figure_31, move |scenario| {
+                slowed(scenario, |_| Some(if scenario.programs[0] == "povray" { least } else { most }))
+            });
+            found.claims[1].holds
+        };
+        assert!(range(1.4, 2.4) && !range(1.2, 2.4) && !range(1.4, 2.6));
+    }
+
+    #[test]
     fn a_pair_that_stands_still_is_in_no_average() {
         let found = by(|program, step| (program != "bwaves" || step > 0).then_some(1.0), |_| 9);
         assert_eq!(found.tables[0].printed("bwaves+mcf"), "- 1.000 1.000 1.000");

@@ -144,6 +144,7 @@ mod tests {
         assert_eq!(found.hold(), [true, true]);
         assert_eq!(by_period([1.125; 4]).hold(), [false, true]);
         assert_eq!(by_period([1.125, 1.125, 1.125, 1.25]).hold(), [false, false]);
+        assert_eq!(by_period([1.125, 1.125, 1.125, 1.128]).hold(), [false, true], "0.003 is little in any case");
     }
 
     /// [Rahman16, 4.2.3]: a shorter period costs also the least demanding program something, since handlers are called

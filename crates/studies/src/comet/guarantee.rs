@@ -93,7 +93,7 @@ pub fn figure_16(runner: &Runner<'_>) -> Findings {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::fake::{ONE_SEED, findings, run, slowed, with_slowdowns};
+    use super::super::super::fake::{ONE_SEED, findings, run, slowed};
     use super::super::super::simulate::Run;
     use super::*;
     use rampart_memory::{BlockOrder, Node};
@@ -119,6 +119,7 @@ mod tests {
         assert_eq!(found.hold(), [true, true]);
         assert_eq!(found.claims[1].because, "zeusmp 0.50, calculix 0.25, mcf 0.25, milc 0.25");
         assert_eq!(by_coverage(|_, _| 0.5).hold(), [false, false]);
+        assert_eq!(by_coverage(|_, migrates| if migrates { 0.52 } else { 0.5 }).hold(), [false, false], "too little");
         let all_fall = by_coverage(|_, migrates| if migrates { 0.5 } else { 0.25 });
         assert_eq!(all_fall.hold(), [true, false], "zeusmp no more than others");
     }
@@ -135,22 +136,26 @@ mod tests {
         assert_eq!(across(&profiles, f64::max), lists(3.0, 6.0));
     }
 
-    /// The first program of SPEC asks for one frame in each period on demand, the others for two; mcf for three.
+    /// The slowdown by the rate, and with adaptive rates. On demand, povray asks for one frame in each period, mcf for
+    /// three, and each other program for two.
+    fn by_rate(slowdown: fn(f64) -> f64, adaptive: f64) -> Findings {
+        findings(figure_16, move |scenario| {
+            let own = match scenario.programs[0] {
+                "povray" => 1.0,
+                "mcf" => 3.0,
+                _ => 2.0,
+            };
+            let of = |setup: &Setup| match &setup.rule {
+                Rule::Steady(rates) => Some(slowdown(rates[0].1)),
+                _ => Some(adaptive),
+            };
+            Run { asked: vec![(list(BlockOrder::ZERO), own)], ..slowed(scenario, of) }
+        })
+    }
+
     #[test]
     fn each_program_runs_at_its_own_rate_and_at_the_least_and_the_highest_of_all() {
-        let own = |program: &str| match program {
-            "povray" => 1.0,
-            "mcf" => 3.0,
-            _ => 2.0,
-        };
-        let found = findings(figure_16, move |scenario| {
-            let asked = vec![(list(BlockOrder::ZERO), own(scenario.programs[0]))];
-            let slowdown = |setup: &Setup| match &setup.rule {
-                Rule::Steady(rates) => Some(rates[0].1),
-                _ => Some(4.0),
-            };
-            Run { asked, ..slowed(scenario, slowdown) }
-        });
+        let found = by_rate(|rate| rate, 4.0);
         let table = &found.tables[0];
         let printed = ["povray", "gcc", "mcf"].map(|program| table.printed(program));
         assert_eq!(printed, ["1.000 3.000 1.000 4.000", "1.000 3.000 2.000 4.000", "1.000 3.000 3.000 4.000"]);
@@ -169,13 +174,12 @@ mod tests {
         assert_eq!(profile(&runs), [(list(BlockOrder::ZERO), 2.5)]);
     }
 
-    /// Slow with the least rates, and as fast with adaptive ones as with a program's own.
     #[test]
-    fn the_rates_of_the_thesis_have_its_order() {
-        let found = with_slowdowns(figure_16, |_, setup| match setup.rule {
-            Rule::Steady(_) => Some(1.25),
-            _ => Some(1.0),
-        });
-        assert_eq!(found.hold(), [false, true, true], "without demand, all rates are the same");
+    fn low_rates_cost_the_programs_high_ones_the_tester_and_adaptive_ones_nothing() {
+        let as_in_the_thesis = |rate| if rate == 2.0 { 1.0 } else { 1.25 };
+        assert_eq!(by_rate(as_in_the_thesis, 1.0).hold(), [true, true, true]);
+        assert_eq!(by_rate(as_in_the_thesis, 1.125).hold(), [true, true, false]);
+        let by_a_hundredth = |rate| if rate < 2.0 { 1.01 } else { 1.0 };
+        assert_eq!(by_rate(by_a_hundredth, 1.01).hold(), [false, false, true]);
     }
 }
