@@ -179,6 +179,7 @@ mod tests {
         let as_in_the_thesis = |rate| if rate == 2.0 { 1.0 } else { 1.25 };
         assert_eq!(by_rate(as_in_the_thesis, 1.0).hold(), [true, true, true]);
         assert_eq!(by_rate(as_in_the_thesis, 1.125).hold(), [true, true, false]);
+        assert_eq!(by_rate(|_| 1.25, 1.25).hold(), [false, true, true], "all cost the same");
         let by_a_hundredth = |rate| if rate < 2.0 { 1.01 } else { 1.0 };
         assert_eq!(by_rate(by_a_hundredth, 1.01).hold(), [false, false, true]);
     }
