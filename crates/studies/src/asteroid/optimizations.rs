@@ -164,6 +164,8 @@ mod tests {
         assert_eq!((table.printed("povray+namd"), table.rows.len()), ("2.000 1.250 1.125 1.125".into(), 9));
         assert_eq!(table.printed("average"), "2.000 1.250 1.125 1.125");
         assert_eq!(found.hold(), [true; 4]);
+        let by_difference = by(|_, step| Some([4.0, 2.5, 1.25, 1.25][step]), |_| 9);
+        assert!(by_difference.claims[2].holds, "the first step takes 1.5 off, the second 1.25");
         let of_pairs = "8 of 8 pairs; 40 of their pages re-placed without recycling, 24 with it";
         assert_eq!((&*found.claims[1].because, &*found.claims[3].because), ("2.00 to 2.00", of_pairs));
     }
