@@ -11,6 +11,13 @@ use crate::Error;
 use crate::error::At;
 use crate::schema::{self, MIGRATIONS};
 
+/// Opens an existing database to read it, from one thread at a time.
+pub(crate) const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
+
+/// Opens a database to write it, and creates it if it does not exist.
+const READ_WRITE: OpenFlags =
+    OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_CREATE).union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
+
 /// How long a call waits for another process that locks the store.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -24,8 +31,7 @@ pub(crate) fn set_up(connection: &mut Connection, path: &Path) -> Result<(), Err
 
 /// Opens a store of the newest schema, or creates it, with the durability that this crate's documentation describes.
 pub(crate) fn connect(path: &Path) -> Result<Connection, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).at(path)?;
+    let mut connection = Connection::open_with_flags(path, READ_WRITE).at(path)?;
     set_up(&mut connection, path)?;
     // Otherwise SQLite opens an unwritable file read-only, and fails only at the first write.
     if connection.is_readonly("main").at(path)? {
@@ -42,14 +48,28 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// Returns a busy handler that tries again every millisecond, for at most `patience`.
+/// Returns a busy handler. It gets the number of its earlier calls for the same lock, waits a millisecond, and returns
+/// whether to try again: for at most `patience`.
 ///
 /// SQLite's own handler tries less and less often, down to ten times a second, and so hardly ever hits the gap between
 /// two writes of a process that writes many facts.
 pub(crate) fn waiting(patience: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
-    const STEP: Duration = Duration::from_millis(1);
     move |asked| {
-        thread::sleep(STEP);
-        u128::from(asked.unsigned_abs()) < patience.as_millis() / STEP.as_millis()
+        thread::sleep(Duration::from_millis(1));
+        u128::from(asked.unsigned_abs()) < patience.as_millis()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_tried_again_every_millisecond_while_patience_lasts() {
+        let tries = |millis| {
+            let mut again = waiting(Duration::from_millis(millis));
+            (0..).take_while(|&asked| again(asked)).count()
+        };
+        assert_eq!([tries(0), tries(1), tries(7)], [0, 1, 7]);
     }
 }

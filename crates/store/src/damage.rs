@@ -12,10 +12,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rampart_memory::Timestamp;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
 use crate::Error;
-use crate::connection::connect;
+use crate::connection::{READ_ONLY, connect};
 use crate::error::At;
 use crate::fact::Fact;
 use crate::history::TestRecord;
@@ -76,19 +76,26 @@ fn if_present(outcome: io::Result<()>) -> io::Result<()> {
 fn rebuild(damaged: &Path, new_path: &Path) -> Result<(u64, u64), Error> {
     let mut new = connect(new_path)?;
     let transaction = new.transaction().at(new_path)?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut unreadable = 0;
-    if let Ok(old) = Connection::open_with_flags(damaged, flags) {
-        unreadable += salvage::<Sighting>(&old, &transaction).at(new_path)?;
-        unreadable += salvage::<TestRecord>(&old, &transaction).at(new_path)?;
-        unreadable += salvage::<StoredReplicaError>(&old, &transaction).at(new_path)?;
-        unreadable += salvage::<NodeTest>(&old, &transaction).at(new_path)?;
-    }
+    let unreadable = match Connection::open_with_flags(damaged, READ_ONLY) {
+        Ok(old) => salvage_all(&old, &transaction).at(new_path)?,
+        Err(_) => 0,
+    };
     let count = "SELECT (SELECT count(*) FROM failure) + (SELECT count(*) FROM test)
         + (SELECT count(*) FROM replica_error) + (SELECT count(*) FROM node_test)";
     let salvaged: i64 = transaction.query_row(count, [], |row| row.get(0)).at(new_path)?;
     transaction.commit().at(new_path)?;
     Ok((salvaged.unsigned_abs(), unreadable))
+}
+
+/// Copies the readable rows of all tables. Returns how many were unreadable.
+fn salvage_all(old: &Connection, new: &Connection) -> rusqlite::Result<u64> {
+    let unreadable = [
+        salvage::<Sighting>(old, new)?,
+        salvage::<TestRecord>(old, new)?,
+        salvage::<StoredReplicaError>(old, new)?,
+        salvage::<NodeTest>(old, new)?,
+    ];
+    Ok(unreadable.into_iter().sum())
 }
 
 /// Copies the readable rows of one table. Returns how many were unreadable.
@@ -111,4 +118,16 @@ fn salvage<T: Fact>(old: &Connection, new: &Connection) -> rusqlite::Result<u64>
         }
     }
     Ok(u64::try_from(bad.len()).expect("a count in memory"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_file_that_does_not_exist_need_not_be_moved() {
+        let failed = |kind| if_present(Err(io::Error::from(kind))).map_err(|error| error.kind());
+        assert_eq!(failed(io::ErrorKind::NotFound), Ok(()));
+        assert_eq!(failed(io::ErrorKind::PermissionDenied), Err(io::ErrorKind::PermissionDenied));
+    }
 }

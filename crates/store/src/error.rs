@@ -131,6 +131,37 @@ mod tests {
         }
     }
 
+    /// <https://sqlite.org/rescode.html>
+    #[test]
+    fn each_result_code_has_its_advice() {
+        let kinds = [
+            (ffi::SQLITE_BUSY, "busy"),
+            (ffi::SQLITE_BUSY_SNAPSHOT, "busy"),
+            (ffi::SQLITE_LOCKED, "busy"),
+            (ffi::SQLITE_FULL, "no space"),
+            (ffi::SQLITE_READONLY, "cannot be written"),
+            (ffi::SQLITE_READONLY_DIRECTORY, "cannot be written"),
+            (ffi::SQLITE_PERM, "cannot be written"),
+            (ffi::SQLITE_CANTOPEN, "cannot be written"),
+            (ffi::SQLITE_READONLY_DBMOVED, "was moved or deleted"),
+            (ffi::SQLITE_CORRUPT_INDEX, "is damaged"),
+            (ffi::SQLITE_IOERR, "cannot be read or written"),
+            (ffi::SQLITE_IOERR_FSYNC, "cannot be read or written"),
+        ];
+        for (code, advice) in kinds {
+            let failure = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            let message = of_sqlite(Path::new("/p/r.db"), &failure).to_string();
+            assert!(message.contains(advice), "{code}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_damage_and_a_misused_call_is_not() {
+        let wrong_type = rusqlite::Error::InvalidColumnType(0, "at".to_owned(), rusqlite::types::Type::Blob);
+        assert!(matches!(of_sqlite(Path::new(""), &wrong_type), Error::Damaged(..)));
+        assert!(matches!(of_sqlite(Path::new(""), &rusqlite::Error::QueryReturnedNoRows), Error::Failed(..)));
+    }
+
     #[test]
     fn each_message_is_one_line_that_names_the_store() {
         let path = Path::new("/p/r.db");

@@ -202,6 +202,7 @@ mod tests {
     use super::*;
     use crate::TestEnding;
     use rampart_memory::fault_map::Retirement;
+    use rampart_memory::{ReplicaError, ReplicaErrorOrigin};
 
     const NOW: Timestamp = Timestamp::from_micros(1);
 
@@ -282,6 +283,39 @@ mod tests {
         assert_eq!(real.len() as u64, first + 2);
         assert_eq!(store.failures(MapOrigin::Emulated).unwrap().len(), 100);
         assert_eq!(store.history(1).unwrap()[0].end, Some(end()));
+    }
+
+    #[test]
+    fn a_suspect_node_is_one_until_its_test_is_kept() {
+        let folder = folder();
+        let (mut writer, _) = writer(&folder);
+        writer.store.as_ref().unwrap().limit_pages(u32::MAX);
+        let moment = Timestamp::from_micros;
+        let error = ReplicaError {
+            at: moment(5),
+            job: moment(4),
+            node: Some("n7".to_owned()),
+            rank: None,
+            replica: None,
+            wrong_replica: None,
+            what: "message".to_owned(),
+            peer: None,
+            tag: None,
+            bytes: None,
+            first_difference: None,
+            origin: ReplicaErrorOrigin::Real,
+        };
+        Store::open(&folder.path().join("r.db"), NOW)
+            .unwrap()
+            .store
+            .keep_replica_errors(&[error.clone(), error])
+            .unwrap();
+        let suspects = |writer: &mut FactWriter| -> Vec<String> {
+            writer.suspect_nodes(moment(6)).unwrap().into_iter().map(|suspect| suspect.node).collect()
+        };
+        assert_eq!(suspects(&mut writer), ["n7"]);
+        assert!(matches!(writer.keep_node_test("n7", moment(7), moment(8)), Durability::Durable));
+        assert_eq!(suspects(&mut writer), [""; 0]);
     }
 
     #[test]

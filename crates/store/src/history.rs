@@ -194,3 +194,54 @@ pub(crate) fn finish(connection: &Connection, id: TestId, end: &TestEnd) -> rusq
         ])?;
     Ok(changed > 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Error, Store};
+
+    fn start(micros: u64) -> TestStart {
+        TestStart {
+            at: Timestamp::from_micros(micros),
+            notation: "^(r0)".to_owned(),
+            fidelity: 1,
+            sequences: Vec::new(),
+            requested: None,
+            injected: None,
+        }
+    }
+
+    fn end() -> TestEnd {
+        TestEnd {
+            at: Timestamp::from_micros(9),
+            outcome: TestEnding::Pass,
+            shortfall: None,
+            frames_tested: 1,
+            bad_frames: 0,
+            emulated_frames: 0,
+            bytes_per_second: 1,
+        }
+    }
+
+    #[test]
+    fn a_test_is_numbered_by_its_start_or_the_next_free_number_from_1_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.db");
+        let mut store = Store::open(&path, Timestamp::default()).unwrap().store;
+        let numbers = [0, 1, 700, 700].map(|micros| store.begin_test(&start(micros)).unwrap().to_string());
+        assert_eq!(numbers, ["1", "2", "700", "701"]);
+        drop(store);
+        let opened = Store::open(&path, Timestamp::default()).unwrap();
+        assert_eq!((opened.store.history(9).unwrap().len(), opened.set_aside), (4, None));
+    }
+
+    #[test]
+    fn the_end_of_a_test_without_a_start_is_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("r.db"), Timestamp::default()).unwrap().store;
+        let test = store.begin_test(&start(700)).unwrap();
+        store.finish_test(test, &end()).unwrap();
+        let missing = store.finish_test(TestId(701), &end()).unwrap_err();
+        assert!(matches!(&missing, Error::Damaged(_, why) if why.contains("test 701")), "{missing}");
+    }
+}

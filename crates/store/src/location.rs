@@ -10,10 +10,10 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::Duration;
 
 use crate::Error;
+use crate::connection::waiting;
 use crate::error::At;
 
 /// The files that SQLite may keep beside a database: <https://sqlite.org/tempfiles.html>.
@@ -63,10 +63,9 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     }
     let parent = folder.parent();
     parent.map_or(Ok(()), make_folder)?;
-    match DirBuilder::new().mode(0o755).create(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => parent.map_or(Ok(()), sync),
-    }
+    // Recursive, so that it is no error if another process has just made it.
+    DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+    parent.map_or(Ok(()), sync)
 }
 
 /// Makes the names in a folder durable.
@@ -94,22 +93,24 @@ impl Lock {
         patience: Duration,
         try_lock: impl Fn(&File) -> Result<(), TryLockError>,
     ) -> Result<Option<Self>, Error> {
-        const STEP: Duration = Duration::from_millis(10);
         let file = OpenOptions::new().read(true).append(true).create(true).open(beside(path, ".lock")).at(path)?;
-        for _ in 0..=patience.as_millis() / STEP.as_millis() {
+        let mut again = waiting(patience);
+        for asked in 0.. {
             match try_lock(&file) {
                 Ok(()) => return Ok(Some(Self(file))),
-                Err(TryLockError::WouldBlock) => thread::sleep(STEP),
+                Err(TryLockError::WouldBlock) if again(asked) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(error).at(path),
             }
         }
-        Ok(None)
+        unreachable!("patience ends")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use std::os::unix::fs::PermissionsExt;
 
     fn user(home: Option<&str>, state: Option<&str>) -> Result<PathBuf, Error> {
@@ -153,6 +154,16 @@ mod tests {
         for path in [file.join("r.db"), PathBuf::from("/proc/nowhere/r.db"), PathBuf::new()] {
             assert!(matches!(prepare(&path), Err(Error::Unwritable(..))), "{}", path.display());
         }
+        let endless = folder.path().join("endless.db");
+        std::os::unix::fs::symlink("endless.db", &endless).unwrap();
+        assert!(matches!(prepare(&endless), Err(Error::Unwritable(..))), "a link to itself");
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_cannot_be_made_durable() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(sync(folder.path()).is_ok());
+        assert_eq!(sync(&folder.path().join("gone")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
@@ -176,5 +187,21 @@ mod tests {
         assert!(matches!(Lock::shared(&path, brief), Err(Error::Busy(_))));
         drop(replacer);
         assert!(Lock::shared(&path, brief).is_ok());
+    }
+
+    #[test]
+    fn a_lock_that_is_released_in_time_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.db");
+        let tried = Cell::new(0);
+        let take = |millis, free_at| {
+            tried.set(0);
+            let taken = Lock::take(&path, Duration::from_millis(millis), |_| {
+                tried.set(tried.get() + 1);
+                if tried.get() < free_at { Err(TryLockError::WouldBlock) } else { Ok(()) }
+            });
+            (taken.unwrap().is_some(), tried.get())
+        };
+        assert_eq!([take(9, 1), take(9, 4), take(2, 9), take(0, 9)], [(true, 1), (true, 4), (false, 3), (false, 1)]);
     }
 }

@@ -16,9 +16,10 @@ use std::time::Duration;
 
 use rampart_memory::{Bytes, ErrorBatch, McEvent, MemoryError, Severity, Timestamp};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, Row, ffi};
+use rusqlite::{Connection, Row, ffi};
 
 use crate::Error;
+use crate::connection::READ_ONLY;
 
 /// The default path of rasdaemon's database.
 pub const DEFAULT_PATH: &str = "/var/lib/rasdaemon/ras-mc_event.db";
@@ -93,8 +94,7 @@ fn refusal(path: &Path, why: &str) -> Error {
 }
 
 fn connect(path: &Path) -> Result<Connection, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
+    let opened = Connection::open_with_flags(path, READ_ONLY).and_then(|connection| {
         connection.busy_timeout(PATIENCE)?;
         Ok(connection)
     });
@@ -279,6 +279,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_memory_controller_does_not_know_is_not_known() {
+        let daemon = daemon();
+        daemon.corrected(1);
+        let unknown = "UPDATE mc_event SET label = NULL, top_layer = NULL, middle_layer = NULL, lower_layer = NULL,
+            grain = NULL, syndrome = NULL";
+        daemon.connection.execute_batch(unknown).unwrap();
+        let error = open(&daemon, 0).poll().unwrap().errors.remove(0);
+        let place = error.place.unwrap();
+        assert_eq!((place.label.as_str(), place.top, place.middle, place.lower), ("", None, None, None));
+        assert_eq!((error.grain, error.syndrome), (None, None));
+    }
+
+    #[test]
     fn each_error_from_a_moment_on_is_told_once() {
         let daemon = daemon();
         daemon.record("2024-05-01 09:59:59 +0000", 1, "Corrected", 0);
@@ -357,6 +370,7 @@ mod tests {
         for count in 1..4 {
             daemon.corrected(i64::from(count));
             assert_eq!(counts(&mut reader), [count]);
+            assert_eq!(counts(&mut reader), [0; 0], "each error is told once");
         }
     }
 

@@ -16,7 +16,7 @@ use std::process;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::Error;
-use crate::connection::{connect, set_up};
+use crate::connection::{READ_ONLY, connect, set_up};
 use crate::error::At;
 use crate::location::{COMPANIONS, beside};
 use crate::schema;
@@ -43,11 +43,10 @@ pub(crate) fn open(path: &Path) -> Result<(Connection, Option<Copy>), Error> {
 
 /// Reads the file in place. `immutable`: assumes that no process changes it, without locks and companion files.
 fn in_place(path: &Path, immutable: bool) -> Result<Connection, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = if immutable {
-        Connection::open_with_flags(address(path), flags | OpenFlags::SQLITE_OPEN_URI)
+        Connection::open_with_flags(address(path), READ_ONLY.union(OpenFlags::SQLITE_OPEN_URI))
     } else {
-        Connection::open_with_flags(path, flags)
+        Connection::open_with_flags(path, READ_ONLY)
     };
     let mut connection = connection.at(path)?;
     set_up(&mut connection, path)?;
@@ -131,5 +130,90 @@ impl Drop for Copy {
             let _gone = fs::remove_file(beside(&self.store(), suffix));
         }
         let _gone = fs::remove_dir(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+    use rampart_memory::Timestamp;
+    use std::os::unix::fs::symlink;
+
+    /// A folder in memory if possible: syncing a real disk takes time.
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+    }
+
+    /// A store at rest.
+    fn store(folder: &tempfile::TempDir, name: &str) -> PathBuf {
+        let path = folder.path().join(name);
+        drop(Store::open(&path, Timestamp::default()).unwrap());
+        path
+    }
+
+    #[test]
+    fn a_journal_or_a_log_with_content_is_a_change_to_complete() {
+        let folder = folder();
+        let path = folder.path().join("r.db");
+        let unfinished = |journal: Option<&str>, log: Option<&str>| {
+            for (suffix, content) in [("-journal", journal), ("-wal", log)] {
+                let _absent = fs::remove_file(beside(&path, suffix));
+                content.into_iter().for_each(|content| fs::write(beside(&path, suffix), content).unwrap());
+            }
+            has_unfinished_change(&path)
+        };
+        assert!(unfinished(Some("x"), None) && unfinished(None, Some("x")) && unfinished(Some("x"), Some("x")));
+        assert!(!unfinished(None, None) && !unfinished(Some(""), Some("")));
+    }
+
+    #[test]
+    fn any_character_of_a_path_may_stand_in_its_address() {
+        let address = address(Path::new("/p-q/A_z 9?#%\u{e9}.db"));
+        assert_eq!(address, "file:/p-q/A_z%209%3f%23%25%c3%a9.db?immutable=1");
+    }
+
+    /// A store with a write-ahead log, although it is empty, is read only with a file beside it. No such file can be
+    /// made here, not even by root.
+    #[test]
+    fn without_an_unfinished_change_a_store_is_read_as_immutable() {
+        let folder = folder();
+        let path = store(&folder, "r%20?#.db");
+        let writer = Connection::open(&path).unwrap();
+        writer.execute_batch("PRAGMA journal_mode = WAL").unwrap();
+        drop(writer);
+        symlink("nowhere", beside(&path, "-shm")).unwrap();
+        assert!(in_place(&path, false).is_err());
+        let (connection, copy) = open(&path).unwrap();
+        assert!(copy.is_none());
+        assert!(connection.execute("DELETE FROM age", []).is_err(), "nothing is written");
+    }
+
+    #[test]
+    fn a_store_of_an_older_schema_is_read_in_a_copy_and_left_as_it_is() {
+        let folder = folder();
+        let path = folder.path().join("r.db");
+        let mut old = Connection::open(&path).unwrap();
+        schema::migrate(&mut old, &path, &schema::MIGRATIONS[..1]).unwrap();
+        drop(old);
+        let before = fs::read(&path).unwrap();
+        let (connection, copy) = open(&path).unwrap();
+        let copy = copy.unwrap();
+        assert!(schema::check(&connection, &path).is_ok() && copy.store().exists());
+        assert!(connection.execute("DELETE FROM age", []).is_err(), "what were written to it would be lost");
+        let own = copy.0.clone();
+        drop((connection, copy));
+        assert!(!own.exists(), "the copy is gone");
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_copied() {
+        let folder = folder();
+        assert!(matches!(open(&folder.path().join("absent.db")), Err(Error::Unwritable(..))));
+        let path = store(&folder, "r.db");
+        assert!(Copy::of(&path).is_ok(), "no journal need be there");
+        fs::create_dir(beside(&path, "-journal")).unwrap();
+        assert!(Copy::of(&path).is_err(), "without its journal, a copy would have half a change");
     }
 }

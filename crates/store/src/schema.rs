@@ -203,6 +203,17 @@ mod tests {
     }
 
     #[test]
+    fn no_rampart_wrote_a_store_of_schema_0_or_less() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let path = Path::new("m");
+        migrate(&mut connection, path, &MIGRATIONS).unwrap();
+        for seen in [0, -1] {
+            connection.pragma_update(None, "user_version", seen).unwrap();
+            assert!(matches!(version(&connection, path, 3), Err(Error::Damaged(..))), "{seen}");
+        }
+    }
+
+    #[test]
     fn a_store_of_any_earlier_schema_becomes_one_of_the_newest() {
         for seen in 0..MIGRATIONS.len() {
             let mut connection = Connection::open_in_memory().unwrap();

@@ -114,8 +114,8 @@ pub(crate) struct Sighting {
     pub origin: MapOrigin,
     /// The test's number; 0 if a person condemned the frame.
     pub test: i64,
-    /// When a person declared the frame good again.
-    pub forgotten: Option<Timestamp>,
+    /// When a person declared the frame good again; the epoch: nobody did.
+    pub forgotten: Timestamp,
     pub failed: FailedFrame,
 }
 
@@ -135,24 +135,22 @@ impl Fact for Sighting {
             evidence: column(row, "evidence")?,
             retirement: column(row, "retirement")?,
         };
-        let forgotten = moment("forgotten", column(row, "forgotten")?)?;
         Ok(Self {
             origin: word("origin", &text, [MapOrigin::Real, MapOrigin::Emulated], origin_word)?,
             test: column(row, "test")?,
-            forgotten: (forgotten.micros() > 0).then_some(forgotten),
+            forgotten: moment("forgotten", column(row, "forgotten")?)?,
             failed: columns.decode()?,
         })
     }
 
     fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
         let row = FailureRow::encode(&self.failed);
-        let forgotten = self.forgotten.map_or(0, |at| integer(at.micros()));
         connection
             .prepare_cached("INSERT OR REPLACE INTO failure VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?
             .execute(params![
                 origin_word(self.origin),
                 row.frame,
-                forgotten,
+                integer(self.forgotten.micros()),
                 self.test,
                 row.cause,
                 row.lines,
@@ -181,5 +179,27 @@ pub(crate) fn together(earlier: FailedFrame, later: FailedFrame) -> FailedFrame 
         mismatches: earlier.mismatches.saturating_add(later.mismatches).min(integer(u64::MAX).cast_unsigned()),
         evidence: evidence.collect(),
         retirement: later.retirement,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_causes_the_first_seen_counts_and_at_one_moment_the_earlier_test_s() {
+        let seen = |cause, micros| FailedFrame {
+            cause,
+            ..FailedFrame::condemned(Frame::new(7).unwrap(), Timestamp::from_micros(micros))
+        };
+        let cause = |first, second| together(seen(Cause::Guard, first), seen(Cause::Hardware, second)).cause;
+        assert_eq!([cause(3, 4), cause(3, 3), cause(4, 3)], [Cause::Guard, Cause::Guard, Cause::Hardware]);
+    }
+
+    #[test]
+    fn a_line_that_two_tests_saw_is_bad() {
+        let seen =
+            |lines| FailedFrame { lines, ..FailedFrame::condemned(Frame::new(7).unwrap(), Timestamp::default()) };
+        assert_eq!(together(seen(0b0110), seen(0b0011)).lines, 0b0111);
     }
 }

@@ -153,7 +153,8 @@ impl Store {
         let test = test.map_or(0, TestId::get);
         self.write(|transaction| {
             for (origin, failed) in failed {
-                Sighting { origin, test, forgotten: None, failed: failed.clone() }.write(transaction)?;
+                Sighting { origin, test, forgotten: Timestamp::default(), failed: failed.clone() }
+                    .write(transaction)?;
                 retire(transaction, origin, failed.frame, &failed.retirement)?;
             }
             Ok(())
@@ -216,7 +217,7 @@ impl Store {
             let before = known.remove(&key);
             known.insert(key, add(before, sighting.failed));
         }
-        Ok(known.into_iter().filter_map(|((at, _), failed)| Some(Forgotten { at: at?, failed })).collect())
+        Ok(known.into_iter().map(|((at, _), failed)| Forgotten { at, failed }).collect())
     }
 
     /// Writes the start of a test. Returns its number.
@@ -368,6 +369,8 @@ fn open_sound(path: &Path) -> Result<Connection, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rusqlite::config::DbConfig;
+    use std::sync::mpsc;
 
     #[test]
     fn a_fact_is_synced_before_it_counts_as_kept() {
@@ -380,5 +383,37 @@ mod tests {
         };
         assert_eq!(setting("synchronous"), 3.into(), "EXTRA");
         assert_eq!(setting("journal_mode"), "delete".to_owned().into());
+    }
+
+    /// <https://sqlite.org/security.html>, 1.2.
+    #[test]
+    fn a_forged_file_is_read_with_care() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("r.db"), Timestamp::from_micros(1)).unwrap().store;
+        let is_on = |option| store.connection.db_config(option).unwrap();
+        assert!(is_on(DbConfig::SQLITE_DBCONFIG_DEFENSIVE) && !is_on(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA));
+        let checks_cells = store.connection.pragma_query_value(None, "cell_size_check", |row| row.get(0));
+        assert_eq!(checks_cells, Ok(true));
+    }
+
+    #[test]
+    fn who_has_no_patience_does_not_wait_for_another_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.db");
+        let mut store = Store::open(&path, Timestamp::from_micros(1)).unwrap().store;
+        store.wait_at_most(Duration::ZERO).unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        let (returned, is_over) = mpsc::channel();
+        std::thread::scope(|scope| {
+            // A call that waited would succeed in the end.
+            scope.spawn(move || {
+                let _ = is_over.recv_timeout(PATIENCE / 2);
+                other.execute_batch("COMMIT").unwrap();
+            });
+            let refused = store.keep_node_test("n7", Timestamp::from_micros(2));
+            returned.send(()).unwrap();
+            assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
+        });
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use facts::{NOW, any_evidence, end, failed, folder, frame, open, open_damaged, start};
+use facts::{NOW, any_evidence, at, end, failed, folder, frame, open, open_damaged, replica_error, start};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rampart_memory::fault_map::{FaultMap, MapOrigin};
@@ -183,6 +183,29 @@ fn a_spoilt_history_is_left_behind_and_the_frames_saved() {
         assert_eq!(store.failures(MapOrigin::Real).unwrap().len(), 1, "{change}");
         assert_eq!((aside.salvaged, aside.unreadable), (1, 1), "{change}: {}", aside.why);
     }
+}
+
+#[test]
+fn spoilt_errors_of_replicas_and_tests_of_nodes_are_left_behind_and_the_others_saved() {
+    let folder = folder();
+    let path = folder.path().join("r.db");
+    let other = small(&path);
+    let mut store = open(&path);
+    store.keep_replica_errors(&["n5", "n6", "n7"].map(|node| replica_error(node, 3))).unwrap();
+    for node in ["n5", "n6"] {
+        store.keep_node_test(node, at(4)).unwrap();
+    }
+    drop(store);
+    other
+        .execute_batch(
+            "UPDATE replica_error SET job = -1 WHERE node != 'n7';
+            UPDATE node_test SET began = -1 WHERE node = 'n6'",
+        )
+        .unwrap();
+    drop(other);
+    let (store, aside) = open_damaged(&path);
+    assert_eq!(store.replica_errors().unwrap(), [replica_error("n7", 3)]);
+    assert_eq!((aside.salvaged, aside.unreadable), (2 + 1 + 1, 2 + 1), "{}", aside.why);
 }
 
 #[test]

@@ -11,6 +11,8 @@
 
 mod asteroid;
 mod comet;
+#[cfg(test)]
+mod fake;
 mod outcome;
 mod rahman;
 mod runs;
@@ -208,3 +210,16 @@ pub static ALL: [Experiment; 15] = [
         make: asteroid::figure_34,
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_experiment_is_found_by_its_name_only() {
+        for experiment in &ALL {
+            assert_eq!(find(experiment.name).map(|found| found.source), Some(experiment.source));
+        }
+        assert!(find("figure13").is_none());
+    }
+}

@@ -209,3 +209,48 @@ pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.into_iter().fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
     (count > 0).then(|| sum / f64::from(count))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: [&str; 2] = ["COMeT", "on demand"];
+
+    fn rows() -> [(String, Vec<TableCell>); 2] {
+        let row = |name: &str, ours: [Option<f64>; 2]| {
+            (name.to_owned(), ours.map(|ours| TableCell { ours, published: Some(9.0) }).to_vec())
+        };
+        [row("mcf", [Some(1.5), Some(2.0)]), row("average", [Some(3.0), None])]
+    }
+
+    #[test]
+    fn a_number_is_found_by_its_row_and_column() {
+        let table = Table::bars("Slowdown", Measure::Slowdown, "program", COLUMNS, rows());
+        assert_eq!(table.column("on demand").collect::<Vec<_>>(), [Some(2.0), None]);
+        assert_eq!(table.ours("mcf", "COMeT"), Some(1.5));
+        assert_eq!((table.ours("average", "on demand"), table.ours("lbm", "COMeT")), (None, None));
+        assert_eq!((table.number("mcf", "on demand"), table.average("COMeT")), (2.0, 3.0));
+        assert!(table.average("on demand").is_nan(), "so that no comparison holds");
+    }
+
+    #[test]
+    fn rows_that_are_numbers_are_drawn_as_lines() {
+        let bars = Table::bars("Slowdown", Measure::Slowdown, "program", COLUMNS, rows());
+        let lines = Table::lines("Slowdown", Measure::Slowdown, "program", COLUMNS, rows());
+        assert_eq!((bars.drawn, lines.drawn), (StudyChart::Bars, StudyChart::Lines));
+    }
+
+    #[test]
+    fn range_and_mean_are_those_of_all_values() {
+        assert_eq!(range([2.0, -1.5, 4.0]), (-1.5, 4.0));
+        assert_eq!((mean([1.0, 2.0, 6.0]), mean([0.25]), mean([])), (Some(3.0), Some(0.25), None));
+    }
+
+    #[test]
+    fn each_measure_has_its_unit_and_its_digits() {
+        use Measure::{Coverage, FramesPerSecond, Patterns, Slowdown, Threads};
+        let all = [Slowdown, Coverage, Patterns, Threads, FramesPerSecond].map(|one| (one.label(), one.digits()));
+        let expected = [("slowdown", 3), ("page coverage", 3), ("patterns", 1), ("threads", 1), ("frames/s", 0)];
+        assert_eq!(all, expected);
+    }
+}

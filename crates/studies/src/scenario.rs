@@ -145,3 +145,55 @@ impl Setup {
         Self { settings: ControlSettings { limits, ..adaptive.settings }, policy: PolicyName::Fixed, ..adaptive }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fidelities(limits: PolicyLimits) -> (u32, u32, u32) {
+        (limits.min_fidelity.patterns(), limits.max_fidelity.patterns(), limits.max_cores)
+    }
+
+    /// [Rahman16, ch. 4, tab. 1]; the number of frames that are enough is per GB.
+    #[test]
+    fn comet_has_one_tester_of_two_patterns_and_no_optimization() {
+        let comet = Setup::comet();
+        let ControlSettings { alpha, skip_middle, node_local, enough, limits, lifetime, .. } = comet.settings;
+        assert_eq!((alpha, skip_middle, node_local, enough), (1.0, false, false, Some(12_000)));
+        assert_eq!(fidelities(limits), (2, 2, 1));
+        assert_eq!((lifetime.lifetime(), lifetime.delta()), (Duration::from_secs(180), Duration::from_secs(10)));
+        assert_eq!((comet.policy, comet.rule), (PolicyName::Comet, Rule::RateMachine));
+        assert!(!comet.cache_indirect && !comet.recycling && comet.core_local && comet.migration);
+        let server = Setup::comet_on(TestedMachine::T620, patterns(8));
+        assert_eq!((server.settings.enough, fidelities(server.settings.limits)), (Some(64 * 12_000), (8, 8, 1)));
+        assert_eq!(server.on_demand.patterns(), 8);
+    }
+
+    #[test]
+    fn testing_on_demand_tests_nothing_ahead() {
+        let on_demand = Setup::on_demand();
+        assert_eq!((on_demand.policy, &on_demand.rule), (PolicyName::OnDemand, &Rule::Nothing));
+        assert_eq!(Setup { policy: PolicyName::Comet, rule: Rule::RateMachine, ..on_demand }, Setup::comet());
+    }
+
+    #[test]
+    fn a_lifetime_is_all_that_a_window_changes() {
+        let (lifetime, delta) = (Duration::from_secs(120), Duration::from_secs(5));
+        let changed = Setup::comet().with_lifetime(lifetime, delta);
+        assert_eq!((changed.settings.lifetime.lifetime(), changed.settings.lifetime.delta()), (lifetime, delta));
+        assert_eq!(changed.with_lifetime(Duration::from_secs(180), Duration::from_secs(10)), Setup::comet());
+    }
+
+    /// [Rahman16, 5.3, tab. 6, 5.3.1].
+    #[test]
+    fn adaptive_chooses_from_8_to_32_patterns_and_4_threads_and_fix_has_no_choice() {
+        let adaptive = Setup::adaptive();
+        assert_eq!((fidelities(adaptive.settings.limits), adaptive.settings.limits.fidelity_step), ((8, 32, 4), 4));
+        assert_eq!((adaptive.policy, &adaptive.rule), (PolicyName::Adaptive, &Rule::FromDemand));
+        assert!(adaptive.settings.skip_middle && adaptive.settings.node_local && adaptive.settings.enough.is_none());
+        let fix = Setup::fix(3, 16);
+        assert_eq!((fidelities(fix.settings.limits), fix.policy), ((16, 16, 3), PolicyName::Fixed));
+        let settings = ControlSettings { limits: adaptive.settings.limits, ..fix.settings };
+        assert_eq!(Setup { settings, policy: PolicyName::Adaptive, ..fix }, adaptive);
+    }
+}

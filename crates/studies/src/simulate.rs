@@ -14,7 +14,7 @@ use super::scenario::{Rule, Scenario, Setup, TestedMachine};
 use rampart_diagnostic::control::dispatch::Tester;
 use rampart_diagnostic::control::policy::Bandwidth;
 use rampart_diagnostic::control::replenish::{FromDemand, Nothing, RateMachine, Replenish, Steady};
-use rampart_diagnostic::control::{Diagnostic, PolicyName};
+use rampart_diagnostic::control::{Counts, Diagnostic, PolicyName};
 
 /// The results of a run.
 #[derive(Clone, Debug)]
@@ -79,11 +79,11 @@ impl MachineUser for ScenarioRun<'_> {
     fn with<A: TestableAllocator>(self, mut machine: SimulatedMachine<A>) -> Run {
         let Self { scenario, time } = self;
         let cpus = machine.description().cpus;
-        for (core, program) in (0..).zip(&scenario.programs) {
+        for (core, program) in (0..cpus).cycle().zip(&scenario.programs) {
             let program = find(program).unwrap_or_else(|| panic!("{program} is no program of Rahman's"));
             match scenario.machine {
-                TestedMachine::PentiumD => machine.start(program, core % cpus),
-                TestedMachine::T620 => machine.start_midway(program, core % cpus),
+                TestedMachine::PentiumD => machine.start(program, core),
+                TestedMachine::T620 => machine.start_midway(program, core),
             }
         }
         match &scenario.setup {
@@ -97,9 +97,14 @@ const fn access(setup: &Setup) -> Access {
     if setup.cache_indirect { Access::CacheIndirect } else { Access::Direct }
 }
 
+/// Whether the run goes on.
+fn goes_on<A: TestableAllocator>(machine: &SimulatedMachine<A>, time: Duration) -> bool {
+    machine.now().since(START) < time && !machine.is_out_of_memory()
+}
+
 fn alone<A: TestableAllocator>(mut machine: SimulatedMachine<A>, time: Duration) -> Run {
-    let mut banks = BankShares::default();
-    while machine.now().since(START) < time && !machine.is_out_of_memory() {
+    let mut banks = BankShares::new();
+    while goes_on(&machine, time) {
         machine.step();
         banks.sample(&machine);
     }
@@ -118,19 +123,38 @@ fn alone<A: TestableAllocator>(mut machine: SimulatedMachine<A>, time: Duration)
     }
 }
 
+/// Says when a sample is due.
+struct Sampling {
+    due: Timestamp,
+    every: Duration,
+}
+
+impl Sampling {
+    /// Whether a sample is due now; if so, the next one is due an interval later.
+    fn is_due(&mut self, now: Timestamp) -> bool {
+        let is_due = now >= self.due;
+        if is_due {
+            self.due = now.after(self.every);
+        }
+        is_due
+    }
+}
+
 /// The banks over time, as shares of those that can go offline.
-#[derive(Default)]
 struct BankShares {
     empty: Vec<f64>,
     offline: Vec<f64>,
-    due: Timestamp,
+    sampling: Sampling,
 }
 
 impl BankShares {
+    const fn new() -> Self {
+        Self { empty: Vec::new(), offline: Vec::new(), sampling: Sampling { due: START, every: COVERAGE_EVERY } }
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "a machine has few banks")]
     fn sample<A: TestableAllocator>(&mut self, machine: &SimulatedMachine<A>) {
-        if machine.now() >= self.due {
-            self.due = machine.now().after(COVERAGE_EVERY);
+        if self.sampling.is_due(machine.now()) {
             let (all, empty) = machine.empty_banks();
             let share = |banks: u64| banks as f64 / all.max(1) as f64;
             self.empty.push(share(empty));
@@ -175,29 +199,32 @@ struct Samples {
     patterns: Vec<f64>,
     threads: Vec<f64>,
     banks: BankShares,
-    config_due: Timestamp,
-    coverage_due: Timestamp,
+    of_config: Sampling,
+    of_coverage: Sampling,
 }
 
 impl Samples {
     /// Skips the first configuration, which precedes all demand and has the most patterns; over Rahman's hours it would
     /// not show.
     fn new() -> Self {
-        let (config_due, coverage_due) = (START.after(CONFIG_EVERY), START);
-        let banks = BankShares::default();
-        Self { coverage: Vec::new(), patterns: Vec::new(), threads: Vec::new(), banks, config_due, coverage_due }
+        Self {
+            coverage: Vec::new(),
+            patterns: Vec::new(),
+            threads: Vec::new(),
+            banks: BankShares::new(),
+            of_config: Sampling { due: START.after(CONFIG_EVERY), every: CONFIG_EVERY },
+            of_coverage: Sampling { due: START, every: COVERAGE_EVERY },
+        }
     }
 
     fn sample<A: TestableAllocator>(&mut self, diagnostic: &Diagnostic<SimulatedMachine<A>>) {
         self.banks.sample(diagnostic.source());
         let now = diagnostic.source().now();
-        if now >= self.config_due {
-            self.config_due = now.after(CONFIG_EVERY);
+        if self.of_config.is_due(now) {
             self.patterns.push(f64::from(diagnostic.config().fidelity.patterns()));
             self.threads.push(f64::from(diagnostic.config().threads));
         }
-        if now >= self.coverage_due {
-            self.coverage_due = now.after(COVERAGE_EVERY);
+        if self.of_coverage.is_due(now) {
             self.coverage.push(diagnostic.source().coverage());
         }
     }
@@ -218,7 +245,7 @@ fn tested<A: TestableAllocator>(machine: SimulatedMachine<A>, setup: &Setup, pro
     }
     let handlers = handlers(setup, diagnostic.source().description(), programs);
     let mut samples = Samples::new();
-    while diagnostic.source().now().since(START) < time && !diagnostic.source().is_out_of_memory() {
+    while goes_on(diagnostic.source(), time) {
         drive(&mut diagnostic, nodes.len(), handlers);
         samples.sample(&diagnostic);
     }
@@ -236,6 +263,11 @@ fn handlers(setup: &Setup, machine: &Description, programs: usize) -> u32 {
     }
 }
 
+/// Returns how many blocks the handlers took, if they ran: when demand was read, unless no tester waits for blocks.
+fn taken_by_handlers(before: Counts, after: Counts, threads: u32) -> Option<u64> {
+    (after.readings > before.readings && threads > 0).then(|| after.taken - before.taken)
+}
+
 /// Runs one quantum.
 fn drive<A: TestableAllocator>(diagnostic: &mut Diagnostic<SimulatedMachine<A>>, testers: usize, handlers: u32) {
     diagnostic.source_mut().step();
@@ -246,9 +278,8 @@ fn drive<A: TestableAllocator>(diagnostic: &mut Diagnostic<SimulatedMachine<A>>,
     if now >= diagnostic.due() {
         let before = diagnostic.counts();
         diagnostic.tick(now);
-        let after = diagnostic.counts();
-        if after.readings > before.readings && diagnostic.config().threads > 0 {
-            let cost = diagnostic.source_mut().handlers_cost(handlers, after.taken - before.taken);
+        if let Some(taken) = taken_by_handlers(before, diagnostic.counts(), diagnostic.config().threads) {
+            let cost = diagnostic.source_mut().handlers_cost(handlers, taken);
             diagnostic.source_mut().charge(cost);
         }
     }
@@ -278,5 +309,138 @@ fn finish<A: TestableAllocator>(diagnostic: &Diagnostic<SimulatedMachine<A>>, sa
         offline_banks,
         timeline: machine.timeline().to_vec(),
         machine: machine.statistics(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rampart_memory::{BlockOrder, FrameDemand};
+
+    fn scenario(machine: TestedMachine, programs: &[&'static str], setup: Option<Setup>) -> Scenario {
+        Scenario { machine, programs: programs.to_vec(), setup }
+    }
+
+    fn run(machine: TestedMachine, programs: &[&'static str], setup: Option<Setup>, seconds: u64) -> Run {
+        simulate(&scenario(machine, programs, setup), MachineAllocator::Buddy, 1, Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_sample_is_taken_when_it_is_due_and_an_interval_later() {
+        let second = |number: u64| Timestamp::from_micros(1_000_000 * number);
+        let mut sampling = Sampling { due: second(5), every: Duration::from_secs(2) };
+        let due: Vec<u64> = (3..12).filter(|&number| sampling.is_due(second(number))).collect();
+        assert_eq!(due, [5, 7, 9, 11]);
+    }
+
+    #[test]
+    fn no_time_means_no_work_and_two_seconds_nearly_two() {
+        for setup in [None, Some(Setup::comet())] {
+            assert_eq!(run(TestedMachine::PentiumD, &["povray"], setup.clone(), 0).work, [0.0]);
+            let work = run(TestedMachine::PentiumD, &["povray"], setup, 2).work;
+            assert!(work[0] > 1.9 && work[0] <= 2.0, "{work:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_ends_when_memory_does() {
+        let run = run(TestedMachine::PentiumD, &["lbm"; 3], None, 200);
+        assert!(run.out_of_memory && (30..150).contains(&run.timeline.len()), "{} s", run.timeline.len());
+    }
+
+    #[test]
+    fn programs_are_assigned_to_the_cores_of_both_nodes_in_turn() {
+        let run = run(TestedMachine::T620, &["povray"; 2], Some(Setup::adaptive()), 2);
+        for node in [0, 1] {
+            let asked: f64 = run.asked.iter().filter(|(list, _)| list.node == Node(node)).map(|(_, rate)| rate).sum();
+            assert!(asked > 0.0, "node {node}: {:?}", run.asked);
+        }
+    }
+
+    #[test]
+    fn banks_are_shares_and_only_allocators_of_banks_have_some_offline() {
+        for (allocator, setup) in MachineAllocator::ALL.into_iter().zip([None, None, Some(Setup::comet())]) {
+            // Two programs that fill some banks.
+            let lbm = scenario(TestedMachine::PentiumD, &["lbm"; 2], setup);
+            let run = simulate(&lbm, allocator, 1, Duration::from_secs(21));
+            let is_share = |share: f64| share > 0.0 && share < 1.0;
+            assert!(is_share(run.empty_banks), "{}", run.empty_banks);
+            let has_pools = allocator != MachineAllocator::Buddy;
+            assert_eq!(run.offline_banks.map(is_share), has_pools.then_some(true), "{:?}", run.offline_banks);
+        }
+    }
+
+    /// [Rahman16, tab. 1]: one tester with two patterns.
+    #[test]
+    fn comet_tests_ahead_with_one_thread_and_testing_on_demand_does_not() {
+        let comet = run(TestedMachine::PentiumD, &["povray"], Some(Setup::comet()), 11);
+        assert_eq!((comet.patterns, comet.threads), (2.0, 1.0));
+        assert!(comet.coverage > 0.0 && comet.coverage < 1.0 && comet.machine.concurrent > 0);
+        let on_demand = run(TestedMachine::PentiumD, &["povray"], Some(Setup::on_demand()), 11);
+        assert_eq!((on_demand.threads, on_demand.machine.concurrent), (0.0, 0));
+    }
+
+    #[test]
+    #[expect(clippy::cast_precision_loss, reason = "frames of a run")]
+    fn what_programs_ask_for_is_counted_for_each_period() {
+        let run = run(TestedMachine::PentiumD, &["mcf"], Some(Setup::on_demand()), 10);
+        let singles = run.asked.iter().filter(|(list, _)| list.order == BlockOrder::ZERO);
+        let frames: f64 = singles.map(|(_, frames)| frames).sum();
+        let periods = 10.0 / 0.025;
+        let given = run.machine.allocated as f64;
+        assert!((frames * periods / given - 1.0).abs() < 0.1, "{frames} in each period, {given} in all");
+    }
+
+    /// One tester tests more than one program demands: with its bandwidth taken as less, there would be more.
+    #[test]
+    fn adaptive_needs_one_thread_for_one_program() {
+        let run = run(TestedMachine::T620, &["povray"], Some(Setup::adaptive()), 3);
+        assert!(run.threads < 1.5 && run.patterns >= 8.0, "{} threads, {} patterns", run.threads, run.patterns);
+    }
+
+    fn handed(setup: &Setup, order: u8, allocated: u64) -> u64 {
+        let list = FreeList { node: Node(0), order: BlockOrder::new(order).unwrap() };
+        let bandwidth = Bandwidth { at_fidelity_1: 2_500.0 };
+        let demand = FrameDemand { allocated_tested: allocated, ..FrameDemand::default() };
+        rule(setup, list, bandwidth, 1 << 18).blocks(demand)
+    }
+
+    /// All of 1 GB in the 170 s for which a test is good is 38 frames in 25 ms; the tester of [Rahman16, tab. 1] tests
+    /// 62. A batch of a core's list has 31 frames.
+    #[test]
+    fn comet_tests_all_memory_in_a_lifetime_and_as_much_as_a_tester_can_if_demand_is_high() {
+        let comet = |order, allocated| handed(&Setup::comet(), order, allocated);
+        assert_eq!([comet(0, 1), comet(0, 30), comet(0, 31)], [38, 38, 62]);
+        assert_eq!([comet(3, 2), comet(3, 3)], [4, 7], "in blocks of 8 frames");
+        assert_eq!([comet(10, 0), comet(10, 1)], [0, 1], "at least one block, if blocks are asked for");
+    }
+
+    #[test]
+    fn the_other_rules_hand_out_what_they_are_named_after() {
+        let list = |order| FreeList { node: Node(0), order: BlockOrder::new(order).unwrap() };
+        let steady = Setup { rule: Rule::Steady(vec![(list(0), 2.0), (list(1), 5.0)]), ..Setup::comet() };
+        assert_eq!([0, 1, 2].map(|order| handed(&steady, order, 9)), [2, 5, 0]);
+        assert_eq!(handed(&Setup::adaptive(), 0, 9), 18, "α is 2");
+        assert_eq!(handed(&Setup::on_demand(), 0, 9), 0);
+    }
+
+    /// [Rahman16, fig. 5 and 5.2.4.2].
+    #[test]
+    fn comet_has_a_handler_for_each_zone_and_two_for_each_core_with_a_program_and_asteroid_has_one() {
+        let comet = |machine: &Description, programs| handlers(&Setup::comet(), machine, programs);
+        let (pentium_d, t620) = (Description::pentium_d(), Description::t620());
+        assert_eq!([1, 2, 5].map(|programs| comet(&pentium_d, programs)), [4, 6, 6]);
+        assert_eq!([1, 12, 20].map(|programs| comet(&t620, programs)), [5, 27, 35]);
+        assert_eq!(handlers(&Setup::adaptive(), &t620, 12), 1);
+    }
+
+    #[test]
+    fn handlers_run_when_demand_is_read_unless_there_is_no_tester() {
+        let counts = |readings, taken| Counts { readings, taken, ..Counts::default() };
+        let taken = |before, after, threads| taken_by_handlers(before, after, threads);
+        assert_eq!(taken(counts(4, 10), counts(5, 17), 1), Some(7));
+        assert_eq!(taken(counts(4, 10), counts(6, 10), 1), Some(0));
+        assert_eq!(taken(counts(4, 10), counts(4, 17), 1), None);
+        assert_eq!(taken(counts(4, 10), counts(5, 17), 0), None);
     }
 }

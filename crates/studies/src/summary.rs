@@ -63,3 +63,57 @@ fn on_demand(run: &Run) -> Option<f64> {
     let given = seen.allocated + seen.migrated + seen.in_place;
     (given > 0).then(|| seen.on_demand as f64 / given as f64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::run;
+    use super::super::scenario::{Setup, TestedMachine};
+    use super::*;
+    use rampart_sim::MachineStatistics;
+
+    fn scenario(setup: Option<Setup>) -> Scenario {
+        Scenario { machine: TestedMachine::PentiumD, programs: vec!["mcf"], setup }
+    }
+
+    fn seen(on_demand: u64, allocated: u64, migrated: u64, in_place: u64) -> Run {
+        let machine = MachineStatistics { allocated, on_demand, migrated, in_place, ..MachineStatistics::default() };
+        Run { machine, coverage: 0.5, empty_banks: 0.25, offline_banks: Some(0.125), ..run(vec![1.0]) }
+    }
+
+    #[test]
+    fn the_share_on_demand_is_of_all_frames_that_programs_got_or_kept() {
+        assert_eq!(on_demand(&seen(5, 10, 6, 4)), Some(0.25));
+        assert_eq!(on_demand(&seen(0, 10, 0, 0)), Some(0.0));
+        assert_eq!(on_demand(&seen(0, 0, 0, 0)), None);
+    }
+
+    #[test]
+    fn each_policy_has_the_means_of_its_scenarios() {
+        let mut summary = Summary::default();
+        let still = Run { coverage: 0.0, offline_banks: None, ..seen(0, 0, 0, 0) };
+        summary.add(&scenario(Some(Setup::comet())), &[seen(1, 2, 0, 0), seen(0, 2, 0, 0)], Some(1.5));
+        summary.add(&scenario(None), &[seen(1, 2, 0, 0)], None);
+        summary.add(&scenario(Some(Setup::comet())), &[seen(3, 4, 0, 0)], Some(2.5));
+        summary.add(&scenario(Some(Setup::on_demand())), &[still], None);
+        let expected = PolicySummary {
+            policy: "no tests",
+            scenarios: 1,
+            slowdown: None,
+            on_demand: None,
+            coverage: None,
+            empty_banks: 0.25,
+            offline_banks: Some(0.125),
+        };
+        let comet = PolicySummary {
+            policy: "comet",
+            scenarios: 2,
+            slowdown: Some(2.0),
+            on_demand: Some(0.5),
+            coverage: Some(0.5),
+            ..expected.clone()
+        };
+        let on_demand =
+            PolicySummary { policy: "on-demand", coverage: Some(0.0), offline_banks: None, ..expected.clone() };
+        assert_eq!(summary.by_policy(), [expected, on_demand, comet]);
+    }
+}

@@ -88,8 +88,52 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome::{Measure, StudyChart};
+    use super::super::outcome::{Measure, StudyChart, StudyClaim};
     use super::*;
+
+    fn outcome(claims: Vec<StudyClaim>) -> StudyOutcome {
+        let policy = |policy, offline_banks: Option<f64>| PolicySummary {
+            policy,
+            scenarios: 4,
+            slowdown: offline_banks.map(|_| 1.25),
+            on_demand: None,
+            coverage: None,
+            empty_banks: 0.5,
+            offline_banks,
+        };
+        StudyOutcome {
+            schema: "rampart.experiment/1",
+            experiment: "delta",
+            source: "[Rahman16, 4.2.3]",
+            allocator: "adaptive",
+            seed: 7,
+            seeds: 1,
+            simulated_seconds: 1200.0,
+            tables: Vec::new(),
+            policies: vec![policy("no tests", None), policy("comet", Some(0.75))],
+            claims,
+            remarks: vec!["so it is"],
+        }
+    }
+
+    #[test]
+    fn an_outcome_tells_its_source_its_seeds_and_what_holds() {
+        let claims = vec![
+            StudyClaim::new("it is small (4.2.3)", true, "0.010".to_owned()),
+            StudyClaim::new("it is large", false, "0.010".to_owned()),
+        ];
+        let policies = "\nPage allocator adaptive (means; shares of frames and of banks)\n\
+            policy               scenarios  slowdown  on demand  coverage  empty banks  offline banks\n\
+            no tests                     4         -          -         -        0.500              -\n\
+            comet                        4     1.250          -         -        0.500          0.750\n";
+        let head = "delta: [Rahman16, 4.2.3]\nseed 7, 1200 s simulated; in parentheses Rahman's number\n";
+        let note = "note          so it is\n";
+        let decided = "\nholds         it is small (4.2.3): 0.010\nDOES NOT HOLD it is large: 0.010\n";
+        assert_eq!(outcome(claims).to_string(), format!("{head}{policies}{decided}{note}"));
+        assert_eq!(outcome(Vec::new()).to_string(), format!("{head}{policies}{note}"));
+        let several = StudyOutcome { seeds: 3, ..outcome(Vec::new()) }.to_string();
+        assert!(several.contains("\nmeans over 3 seeds from 7 on, 1200 s simulated"), "{several}");
+    }
 
     #[test]
     fn numbers_stand_below_each_other_with_the_thesis_beside() {

@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rampart_memory::fault_map::{Cause, Evidence, FailedFrame, FaultMap, MapOrigin, Retirement};
-use rampart_memory::{Bytes, Frame, LineData, Timestamp};
+use rampart_memory::{Bytes, Frame, LineData, ReplicaError, ReplicaErrorOrigin, Timestamp};
 use rampart_store::{SetAside, Store, TestEnd, TestEnding, TestStart};
 use tempfile::TempDir;
 
@@ -45,6 +45,24 @@ pub fn failed(number: u64, count: u8) -> FailedFrame {
         map.record(frame(number), evidence(turn % 64, turn.into()));
     }
     map.forget(frame(number)).unwrap()
+}
+
+/// A message that differed on a node.
+pub fn replica_error(node: &str, when: u64) -> ReplicaError {
+    ReplicaError {
+        at: at(when),
+        job: at(0),
+        node: Some(node.to_owned()),
+        rank: Some(3),
+        replica: Some(1),
+        wrong_replica: Some(1),
+        what: "message".to_owned(),
+        peer: Some(2),
+        tag: None,
+        bytes: Some(80),
+        first_difference: Some(7),
+        origin: ReplicaErrorOrigin::Real,
+    }
 }
 
 pub fn start(when: u64) -> TestStart {

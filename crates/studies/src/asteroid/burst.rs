@@ -93,3 +93,66 @@ fn slower_where_more_is_tested(each: &[Option<f64>]) -> StudyClaim {
         format!("{:.3} and {:.3} on average", on(0), on(1)),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::fake::{findings, run};
+    use super::super::super::simulate::Run;
+    use super::*;
+
+    const fn second(demand: f64, concurrent: f64, on_demand: f64) -> Second {
+        Second { demand, concurrent, on_demand }
+    }
+
+    /// Seconds with little demand, and a peak at one of them.
+    fn with_peak(seconds: usize, peak: usize) -> Vec<Second> {
+        (0..seconds).map(|at| second(if at == peak { 100.0 } else { 10.0 }, 11.0, 0.0)).collect()
+    }
+
+    #[test]
+    fn a_peak_is_shown_from_ten_seconds_before_if_ten_follow() {
+        let shown = |seconds, peak| around_the_peak(&with_peak(seconds, peak));
+        assert_eq!([shown(60, 30), shown(60, 4), shown(60, 49)], [(20, 30), (0, 4), (39, 49)]);
+        assert_ne!(shown(60, 50).1, 50, "nine seconds follow");
+        assert_eq!(shown(5, 3), (0, 0), "a run that is too short");
+    }
+
+    fn by(timeline: Vec<Second>, work_on_even: f64) -> Findings {
+        findings(figure_34, move |scenario| {
+            let is_tested = scenario.setup.is_some();
+            let work = |core: usize| if is_tested && core.is_multiple_of(2) { work_on_even } else { 1.0 };
+            let work = (0..scenario.programs.len()).map(work).collect();
+            Run { timeline: timeline.clone(), ..run(work) }
+        })
+    }
+
+    #[test]
+    fn each_program_has_its_core_and_each_second_its_tests() {
+        let mut timeline = with_peak(60, 30);
+        timeline[21] = second(7.0, 3.0, 2.0);
+        let found = by(timeline, 0.5);
+        let [programs, seconds] = &found.tables[..] else { panic!("two tables") };
+        let slowdowns: Vec<_> = programs.column("Adapt").collect();
+        assert_eq!((slowdowns.len(), slowdowns[0], slowdowns[1]), (12, Some(2.0), Some(1.0)));
+        let published = programs.published();
+        assert!(!published.is_empty());
+        for (row, _, known) in published {
+            let core: usize = row.strip_prefix("gcc (").unwrap().strip_suffix(')').unwrap().parse().unwrap();
+            assert_eq!(known, if core.is_multiple_of(2) { 1.04 } else { 1.02 }, "P1 has the even cores");
+        }
+        assert_eq!((seconds.rows.len(), &*seconds.rows[0].0), (30, "20"));
+        assert_eq!(seconds.printed("21"), "7.000 3.000 5.000");
+        assert_eq!(found.hold(), [true, true, true]);
+        assert_eq!(found.claims[0].because, "at 30 s 100 frames/s asked for, 11 tested ahead, 0 on demand");
+        assert_eq!(found.claims[1].because, "11 tested, 10 asked for, frames/s over the next 10 s");
+        assert_eq!(found.claims[2].because, "2.000 and 1.000 on average");
+    }
+
+    #[test]
+    fn testers_that_follow_the_peak_and_no_more_contradict_the_thesis() {
+        assert_eq!(by(vec![second(10.0, 10.0, 0.0); 30], 1.0).hold(), [false, false, false]);
+        assert_eq!(by(vec![second(10.0, 8.0, 2.5); 30], 1.0).hold(), [true, true, false], "also those on demand count");
+        assert_eq!(by(vec![second(10.0, 11.0, 0.0); 30], 2.0).hold(), [false, true, false]);
+        assert_eq!(by(vec![second(10.0, 6.0, 3.0); 30], 0.5).hold(), [true, false, true]);
+    }
+}

@@ -61,3 +61,48 @@ pub fn figure_24(runner: &Runner<'_>) -> Findings {
     ];
     Findings { tables: vec![table], claims, remarks }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::fake::with_slowdowns;
+    use super::*;
+
+    /// The slowdown by the program, its instances, and the number of patterns.
+    fn by(slowdown: fn(&str, usize, u32) -> Option<f64>) -> Findings {
+        with_slowdowns(figure_24, move |scenario, setup| {
+            let patterns = setup.settings.limits.min_fidelity.patterns();
+            slowdown(scenario.programs[0], scenario.programs.len(), patterns)
+        })
+    }
+
+    #[test]
+    fn each_point_of_the_thesis_stands_at_its_program_fidelity_and_instances() {
+        let found = by(|_, instances, patterns| Some(if patterns == 2 || instances < 8 { 1.0 } else { 2.0 }));
+        let table = &found.tables[0];
+        let published = [("4", "perlbench f=8", 1.10), ("8", "perlbench f=1", 1.10), ("12", "milc f=8", 1.84)];
+        assert_eq!(table.published(), published);
+        assert_eq!(
+            (table.printed("6"), table.printed("8")),
+            (["1.000"; 6].join(" "), { "1.000 1.000 1.000 2.000 2.000 2.000".into() })
+        );
+        assert_eq!(found.hold(), [false, true]);
+        assert_eq!(found.claims[0].because, "slower at 12 instances than at 1 for 3 of 6 curves");
+    }
+
+    #[test]
+    fn a_program_that_stands_still_is_as_slow_as_can_be() {
+        let still = by(|_, instances, patterns| (instances < 8 || patterns == 2).then_some(f64::from(patterns)));
+        assert_eq!(
+            (still.hold(), &*still.claims[1].because),
+            (vec![false, true], "for 3 of 3 programs at 8 instances")
+        );
+        let rises = by(|program, instances, patterns| {
+            let fidelity = if program == "milc" { 2.0 / f64::from(patterns) } else { 1.0 };
+            Some(fidelity * if instances == 12 { 2.0 } else { 1.0 })
+        });
+        assert_eq!(
+            (rises.hold(), &*rises.claims[1].because),
+            (vec![true, false], "for 2 of 3 programs at 8 instances")
+        );
+    }
+}

@@ -26,3 +26,24 @@ pub fn figure_32(runner: &Runner<'_>) -> Findings {
     )];
     Findings { tables: vec![table], claims, remarks: Vec::new() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::fake::with_slowdowns;
+    use super::*;
+
+    fn by(any: f64, own: f64) -> Findings {
+        with_slowdowns(figure_32, move |_, setup| {
+            assert_eq!((setup.settings.limits.max_cores, setup.settings.limits.min_fidelity.patterns()), (2, 8));
+            Some(if setup.settings.node_local { own } else { any })
+        })
+    }
+
+    #[test]
+    fn two_testers_dispatch_to_any_node_and_to_their_own() {
+        let found = by(1.25, 1.125);
+        assert_eq!((found.tables[0].printed("L1"), found.tables[0].rows.len()), ("1.250 1.125".to_owned(), 8));
+        assert_eq!((found.hold(), &*found.claims[0].because), (vec![true], "1.2500 and 1.1250 on average"));
+        assert_eq!(by(1.25, 1.25).hold(), [false]);
+    }
+}

@@ -130,7 +130,77 @@ mod tests {
     use std::time::Duration;
 
     use super::super::super::Effort;
+    use super::super::super::fake::{findings, slowed};
+    use super::super::super::simulate::Run;
     use super::*;
+    use rampart_sim::MachineStatistics;
+
+    /// The number of optimizations of a setup.
+    fn step(setup: &Setup) -> usize {
+        assert_eq!((setup.settings.limits.max_cores, setup.settings.limits.min_fidelity.patterns()), (1, 8), "Fix1.8");
+        let each = [setup.cache_indirect, setup.recycling, setup.settings.skip_middle];
+        assert!(each.is_sorted_by(|earlier, later| earlier >= later), "in the order of the thesis");
+        each.into_iter().filter(|&is_on| is_on).count()
+    }
+
+    /// The slowdown by the first program of the pair and the number of optimizations; and the frames tested on demand,
+    /// of 200.
+    fn by(slowdown: fn(&str, usize) -> Option<f64>, on_demand: fn(&str) -> u64) -> Findings {
+        findings(figure_31, move |scenario| {
+            assert_eq!((scenario.programs.len(), scenario.programs[4] == scenario.programs[5]), (10, false), "5 each");
+            let program = scenario.programs[0];
+            let steps = scenario.setup.as_ref().map_or(0, step);
+            let migrated = if steps == 1 { 5 } else { 3 };
+            let on_demand = on_demand(program);
+            let machine = MachineStatistics { allocated: 200, on_demand, migrated, ..MachineStatistics::default() };
+            Run { machine, ..slowed(scenario, |setup| slowdown(program, step(setup))) }
+        })
+    }
+
+    #[test]
+    fn all_conclusions_hold_if_each_optimization_helps_and_the_first_most() {
+        let found = by(|_, step| Some([2.0, 1.25, 1.125, 1.125][step]), |_| 9);
+        let table = &found.tables[0];
+        assert_eq!((table.printed("povray+namd"), table.rows.len()), ("2.000 1.250 1.125 1.125".into(), 9));
+        assert_eq!(table.printed("average"), "2.000 1.250 1.125 1.125");
+        assert_eq!(found.hold(), [true; 4]);
+        let by_difference = by(|_, step| Some([4.0, 2.5, 1.25, 1.25][step]), |_| 9);
+        assert!(by_difference.claims[2].holds, "the first step takes 1.5 off, the second 1.25");
+        let of_pairs = "8 of 8 pairs; 40 of their pages re-placed without recycling, 24 with it";
+        assert_eq!((&*found.claims[1].because, &*found.claims[3].because), ("2.00 to 2.00", of_pairs));
+    }
+
+    #[test]
+    fn one_that_hurts_contradicts_them_where_one_tester_follows() {
+        let last_hurts = |_: &str, step: usize| Some([1.0, 1.0, 0.5, 0.75][step]);
+        assert_eq!(by(last_hurts, |_| 9).hold(), [false; 4]);
+        let hurts_one = |program: &str, step: usize| {
+            Some(if program == "bwaves" { [2.0, 1.25, 1.5, 1.5][step] } else { [2.0, 1.25, 1.0, 1.0][step] })
+        };
+        let of_claim = |found: Findings| (found.claims[3].holds, found.claims[3].because[..12].to_owned());
+        assert_eq!(of_claim(by(hurts_one, |_| 9)), (false, "7 of 8 pairs".to_owned()));
+        let not_followed = |program: &str| if program == "bwaves" { 10 } else { 9 };
+        assert_eq!(of_claim(by(hurts_one, not_followed)), (true, "7 of 7 pairs".to_owned()), "one in twenty waits");
+        assert_eq!(of_claim(by(hurts_one, |_| 10)), (false, "0 of 0 pairs".to_owned()), "no pair is followed");
+    }
+
+    #[test]
+    fn comet_slows_the_pairs_by_1_5_to_2_3_if_they_lie_within_a_fifth_of_that() {
+        let range = |least, most| {
+            let found = findings(figure_31, move |scenario| {
+                slowed(scenario, |_| Some(if scenario.programs[0] == "povray" { least } else { most }))
+            });
+            found.claims[1].holds
+        };
+        assert!(range(1.4, 2.4) && !range(1.2, 2.4) && !range(1.4, 2.6));
+    }
+
+    #[test]
+    fn a_pair_that_stands_still_is_in_no_average() {
+        let found = by(|program, step| (program != "bwaves" || step > 0).then_some(1.0), |_| 9);
+        assert_eq!(found.tables[0].printed("bwaves+mcf"), "- 1.000 1.000 1.000");
+        assert_eq!(found.tables[0].printed("average"), "1.000 1.000 1.000 1.000");
+    }
 
     /// A short run of a past defect: when the lists of the first node were owed more than one tester can test, the
     /// second node got no tests.

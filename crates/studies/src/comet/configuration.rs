@@ -82,8 +82,71 @@ pub fn figure_14(runner: &Runner<'_>) -> Findings {
 #[cfg(test)]
 mod tests {
     use super::super::super::Effort;
+    use super::super::super::fake::with_slowdowns;
     use super::*;
     use rampart_sim::MachineAllocator;
+
+    fn by_window(two: f64, three: f64, four: f64) -> Findings {
+        with_slowdowns(window, move |_, setup| match setup.settings.lifetime.lifetime().as_secs() {
+            120 => Some(two),
+            180 => Some(three),
+            _ => Some(four),
+        })
+    }
+
+    #[test]
+    fn a_longer_window_slows_less_and_four_minutes_gain_little() {
+        let found = by_window(1.25, 1.125, 1.0625);
+        assert_eq!(found.tables[0].printed("mcf"), "1.250 1.125 1.062");
+        let published = [
+            ("calculix", "2 min", 1.10),
+            ("calculix", "3 min", 1.03),
+            ("zeusmp", "2 min", 1.08),
+            ("zeusmp", "3 min", 1.04),
+            ("cactusADM", "2 min", 1.11),
+            ("gemsFDTD", "2 min", 1.11),
+        ];
+        assert_eq!(found.tables[0].published(), published);
+        assert_eq!(found.hold(), [true, true]);
+        assert_eq!(by_window(1.125, 1.125, 1.25).hold(), [false, false]);
+        assert_eq!(by_window(1.25, 1.125, 1.0).hold(), [true, false], "as much as from two to three");
+    }
+
+    fn by_delta(slowdowns: [f64; 4]) -> Findings {
+        with_slowdowns(delta, move |_, setup| {
+            let at = [5, 10, 20, 30].iter().position(|&seconds| setup.settings.lifetime.delta().as_secs() == seconds);
+            Some(slowdowns[at.unwrap()])
+        })
+    }
+
+    #[test]
+    fn delta_changes_little_if_the_least_and_the_most_lie_close() {
+        let found = by_delta([1.125, 1.125, 1.25, 1.0]);
+        assert_eq!(found.tables[0].printed("mcf"), "1.125 1.125 1.250 1.000");
+        let published: Vec<_> = found.tables[0].published().into_iter().map(|(row, _, known)| (row, known)).collect();
+        assert_eq!(published, rahman::DELTA_ZEUSMP.map(|known| ("zeusmp", known)));
+        assert_eq!((found.hold(), found.claims[0].because.as_str()), (vec![false], "0.250 on average"));
+        assert_eq!(by_delta(rahman::DELTA_ZEUSMP).hold(), [true]);
+    }
+
+    fn by_period(slowdowns: [f64; 4]) -> Findings {
+        with_slowdowns(figure_14, move |_, setup| {
+            let millis = setup.settings.monitoring.as_millis();
+            [15, 25, 35, 45].iter().position(|&known| known == millis).map(|at| slowdowns[at])
+        })
+    }
+
+    #[test]
+    fn only_the_shortest_period_costs_more() {
+        let found = by_period([1.25, 1.125, 1.125, 1.0625]);
+        assert_eq!(found.tables[0].printed("povray"), "1.250 1.125 1.125 1.062");
+        assert_eq!(found.tables[0].published(), [("average", "15 ms", 1.06), ("average", "25 ms", 1.04)]);
+        assert_eq!(found.hold(), [true, true]);
+        assert_eq!(by_period([1.125; 4]).hold(), [false, true]);
+        assert_eq!(by_period([1.25, 1.125, 1.125, 1.0]).hold(), [true, true], "no more than 15 and 25 ms differ");
+        assert_eq!(by_period([1.125, 1.125, 1.125, 1.25]).hold(), [false, false]);
+        assert_eq!(by_period([1.125, 1.125, 1.125, 1.128]).hold(), [false, true], "0.003 is little in any case");
+    }
 
     /// [Rahman16, 4.2.3]: a shorter period costs also the least demanding program something, since handlers are called
     /// more often. docs/experiments.md has the price: 20 µs for each of four calls. The rest of the difference is the

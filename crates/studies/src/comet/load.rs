@@ -93,3 +93,68 @@ pub fn figure_17(runner: &Runner<'_>) -> Findings {
     ];
     Findings { tables: vec![table], claims, remarks }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::fake::with_slowdowns;
+    use super::*;
+
+    fn by_instances(slowdown: fn(&str, usize) -> Option<f64>) -> Findings {
+        with_slowdowns(table_5, move |scenario, _| slowdown(scenario.programs[0], scenario.programs.len()))
+    }
+
+    fn of_rahman(program: &str, count: usize) -> Option<f64> {
+        rahman::TABLE_5.into_iter().find(|(name, _)| *name == program)?.1[count - 1]
+    }
+
+    #[test]
+    fn all_conclusions_hold_on_the_numbers_of_the_thesis() {
+        let found = by_instances(of_rahman);
+        assert_eq!(found.hold(), [true, true, true]);
+        for (name, known) in rahman::TABLE_5 {
+            let (_, cells) = found.tables[0].rows.iter().find(|(row, _)| row == name).unwrap();
+            assert_eq!(cells.iter().map(|cell| cell.published).collect::<Vec<_>>(), known);
+            let differs = |(ours, known): (&TableCell, Option<f64>)| match (ours.ours, known) {
+                (Some(ours), Some(known)) => (ours - known).abs() > 1e-9,
+                (ours, known) => ours != known,
+            };
+            assert!(!cells.iter().zip(known).any(differs), "{name}: {cells:?}");
+        }
+        assert_eq!(found.tables[0].columns[4], "5 instances");
+    }
+
+    #[test]
+    fn a_program_that_speeds_up_or_has_memory_where_rahmans_has_none_contradicts_them() {
+        let falls = |program: &str, count| Some(if program == "mcf" && count > 1 { 1.0 } else { 1.25 });
+        let found = by_instances(falls);
+        assert_eq!(found.hold(), [false, false, false]);
+        let reasons: Vec<&str> = found.claims.iter().map(|claim| &*claim.because).collect();
+        assert_eq!(reasons, ["for 4 of 5 programs", "1.250", "2 of 5 columns agree"]);
+        assert_eq!(by_instances(|_, _| Some(1.0)).hold(), [true, true, false], "as slow with five as with one");
+    }
+
+    fn by_iterations(slowdown: fn(&str, u32) -> f64) -> Findings {
+        with_slowdowns(figure_17, move |scenario, setup| {
+            let iterations = setup.settings.limits.min_fidelity.backgrounds();
+            Some(slowdown(scenario.programs[0], iterations))
+        })
+    }
+
+    #[test]
+    fn longer_tests_slow_the_programs_with_most_memory_most() {
+        let found = by_iterations(|program, iterations| {
+            let memory = if ["mcf", "zeusmp"].contains(&program) { 0.5 } else { 0.25 };
+            1.0 + memory * f64::from(iterations)
+        });
+        let table = &found.tables[0];
+        assert_eq!(
+            (table.printed("1"), table.printed("4")),
+            ("1.500 1.500 1.250 1.250".into(), "3.000 3.000 2.000 2.000".into())
+        );
+        let published = [("5", "mcf", 1.25), ("5", "zeusmp", 1.25), ("5", "gromacs", 1.10), ("5", "calculix", 1.10)];
+        assert_eq!(table.published(), published);
+        assert_eq!(found.hold(), [true, true]);
+        assert_eq!(by_iterations(|_, _| 1.25).hold(), [true, false]);
+        assert_eq!(by_iterations(|_, iterations| 1.0 / f64::from(iterations)).hold(), [false, false]);
+    }
+}

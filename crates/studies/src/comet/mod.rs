@@ -70,3 +70,25 @@ fn table(
     let rows = programs.iter().zip(values).map(|(name, values)| row(name, values));
     Table::bars(title, measure, "program", columns.iter().copied(), rows.chain([row("average", &average)]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_average_is_of_the_programs_that_have_a_number() {
+        let values = [vec![Some(1.0), Some(4.0)], vec![Some(2.0), None]];
+        let known = |name: &str, at| (name == "average").then_some([7.0, 8.0][at]);
+        let of = |measure| table(measure, &["mcf", "lbm"], &["one", "two"], &values, known);
+        let table = of(Measure::Coverage);
+        assert_eq!((&*table.title, of(Measure::Slowdown).title.as_str()), ("Page coverage", "Slowdown"));
+        assert_eq!((table.printed("mcf"), table.printed("lbm")), ("1.000 4.000".into(), "2.000 -".into()));
+        assert_eq!(table.printed("average"), "1.500 4.000");
+        assert_eq!(table.published(), [("average", "one", 7.0), ("average", "two", 8.0)]);
+    }
+
+    #[test]
+    fn each_program_of_spec_runs_once() {
+        assert_eq!((spec().len(), spec()[0], spec().contains(&"mcf")), (28, "povray", true));
+    }
+}

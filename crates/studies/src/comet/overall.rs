@@ -71,3 +71,54 @@ pub fn figure_12(runner: &Runner<'_>) -> Findings {
     ];
     Findings { tables: vec![table], claims, remarks }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::fake::{findings, run, with_slowdowns};
+    use super::super::super::simulate::Run;
+    use super::*;
+    use rampart_diagnostic::control::PolicyName;
+
+    fn by_coverage(on_demand: f64, of_comet: fn(&str) -> f64) -> Findings {
+        findings(figure_11, move |scenario| {
+            let comet = scenario.setup.as_ref().is_some_and(|setup| setup.policy == PolicyName::Comet);
+            let coverage = if comet { of_comet(scenario.programs[0]) } else { on_demand };
+            Run { coverage, ..run(vec![1.0]) }
+        })
+    }
+
+    #[test]
+    fn a_program_counts_as_covered_as_well_up_to_a_hundredth() {
+        let found = by_coverage(0.25, |program| match program {
+            "povray" => 0.24,
+            "mcf" => 0.2375,
+            _ => 0.5,
+        });
+        assert_eq!(found.tables[0].printed("mcf"), "0.250 0.237");
+        let published: Vec<_> = found.tables[0].published().into_iter().map(|(row, _, known)| (row, known)).collect();
+        let expected = [("povray", 0.153), ("povray", 0.195), ("cactusADM", 0.99), ("cactusADM", 0.986)];
+        assert_eq!(published, [&expected[..], &[("average", 0.464), ("average", 0.514)]].concat());
+        assert_eq!((found.hold(), &*found.claims[0].because), (vec![true], "at least as high for 27 of 28 programs"));
+        assert_eq!(by_coverage(0.25, |_| 0.25).hold(), [false]);
+    }
+
+    fn by_policy(on_demand: f64, of_comet: fn(&str) -> f64) -> Findings {
+        with_slowdowns(figure_12, move |scenario, setup| {
+            Some(if setup.policy == PolicyName::Comet { of_comet(scenario.programs[0]) } else { on_demand })
+        })
+    }
+
+    #[test]
+    fn every_program_must_be_slower_on_demand() {
+        let found = by_policy(1.34, |_| 1.04);
+        assert_eq!(found.tables[0].printed("bzip2"), "1.340 1.040");
+        let published: Vec<_> = found.tables[0].published().into_iter().map(|(row, _, known)| (row, known)).collect();
+        let (bzip2, cactus) = ([("bzip2", 1.48), ("bzip2", 1.05)], [("cactusADM", 1.50), ("cactusADM", 1.05)]);
+        let average = [("average", 1.34), ("average", 1.04)];
+        assert_eq!(published, [&[("povray", 1.15)], &bzip2[..], &cactus, &average].concat());
+        assert_eq!(found.hold(), [true, true, true]);
+        let equal = by_policy(1.25, |program| if program == "povray" { 1.25 } else { 1.0 });
+        assert_eq!((equal.hold(), &*equal.claims[2].because), (vec![true, false, false], "27 of 28"));
+        assert_eq!(by_policy(1.125, |_| 1.25).hold(), [false, false, false]);
+    }
+}
