@@ -1,8 +1,9 @@
 //! `parsec`: what programs with threads lose while `rampart watch` runs, as in [Rahman16, fig. 13, 18 and 19].
 //!
-//! **Problem.** [Rahman16, 4.2.7] takes five programs of PARSEC with the inputs *native*; PARSEC has left the network with
-//! its inputs, and only copies of its sources are found. **Idea.** Four of the programs need no more than numbers, which
-//! this bench writes in the sizes of PARSEC's smaller inputs; Ferret searches a collection of images, and is left out.
+//! **Problem.** [Rahman16, 4.2.7] takes five programs of PARSEC with the inputs *native*; PARSEC has left the network
+//! with its inputs, and only copies of its sources are found. **Idea.** Four of the programs need no more than numbers,
+//! which this bench writes in the sizes of PARSEC's smaller inputs; Ferret searches a collection of images, and is left
+//! out.
 //! **Why short runs.** They alternate without and with the daemon, as in `watch`.
 
 use std::fmt::Write as _;
@@ -150,8 +151,8 @@ fn netlist() -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A block of liquid in the lower part of the program's basin, 0.13 by 0.18 by 0.13 m: particles per metre, their number,
-/// and of each its place and two velocities of zero.
+/// A block of liquid in the lower part of the program's basin, 0.13 by 0.18 by 0.13 m: particles per metre, their
+/// number, and of each its place and two velocities of zero.
 fn particles() -> Vec<u8> {
     const PER_METRE: f32 = 180.0;
     const LOW: [f32; 3] = [-0.06, -0.075, -0.06];

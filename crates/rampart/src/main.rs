@@ -5,10 +5,10 @@
 //!
 //! Libraries: `clap` (arguments), `clap_complete` and `clap_mangen` (completions and man pages from them), `anstream`
 //! and `anstyle` (colour on a terminal only, as clap has it), `console` (to redraw a page, as indicatif does it), `csv`
-//! (tables for other programs), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe), `jiff` (dates), `maud` (pages),
-//! `plotters` (drawings), `tempfile` (the folder of the guards), `prometheus-client` and `tiny_http` (metrics), `serde_json`,
-//! `signal-hook` (Ctrl-C as a flag), `toml` (the configuration), `displaydoc` and `thiserror` (errors), `object`,
-//! `gimli` and `iced-x86` (instructions in the files of programs).
+//! (tables for programs), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe),
+//! `jiff` (dates), `maud` (pages), `plotters` (drawings), `tempfile` (the folder of the guards), `prometheus-client` and
+//! `tiny_http` (metrics), `serde_json`, `signal-hook` (Ctrl-C as a flag), `toml` (the configuration), `displaydoc` and
+//! `thiserror` (errors), `object`, `gimli` and `iced-x86` (instructions in the files of programs).
 
 #![forbid(unsafe_code)]
 

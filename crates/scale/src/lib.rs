@@ -19,7 +19,8 @@
 //! | [`time`] | simulated time and prices per byte, exact |
 //!
 //! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `libm` (a logarithm that is the
-//! same on every machine), `rand` and `rand_chacha` (failures of nodes from a seed), `statrs` (quantiles of distributions).
+//! same on every machine), `rand` and `rand_chacha` (failures of nodes from a seed), `statrs` (quantiles of
+//! distributions).
 
 #![forbid(unsafe_code)]
 
