@@ -6,7 +6,7 @@
 //! Libraries: `clap` (arguments), `clap_complete` and `clap_mangen` (completions and man pages from them), `anstream`
 //! and `anstyle` (colour on a terminal only, as clap has it), `console` (to redraw a page, as indicatif does it), `csv`
 //! (tables for programs), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe),
-//! `jiff` (dates), `maud` (pages), `plotters` (drawings), `tempfile` (the folder of the guards), `prometheus-client` and
+//! `jiff` (dates), `maud` (pages), `plotters` (drawings), `tempfile` (the guards' folder), `prometheus-client` and
 //! `tiny_http` (metrics), `serde_json`, `signal-hook` (Ctrl-C as a flag), `toml` (the configuration), `displaydoc` and
 //! `thiserror` (errors), `object`, `gimli` and `iced-x86` (instructions in the files of programs).
 
