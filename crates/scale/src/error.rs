@@ -98,6 +98,15 @@ pub enum Error {
         /// The rank that differs.
         rank: u32,
     },
+    /// a message from rank {from} to rank {to} crosses the end of part {part}, a collective of all ranks: cut elsewhere
+    Crossing {
+        /// The sender.
+        from: u32,
+        /// The receiver.
+        to: u32,
+        /// The part of the trace, counted from 0.
+        part: usize,
+    },
     /// rank {rank} waits for ever for a message from {from} with {tag}: nobody sends it
     NeverSent {
         /// The rank that waits.
