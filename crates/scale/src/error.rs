@@ -107,6 +107,12 @@ pub enum Error {
         /// The part of the trace, counted from 0.
         part: usize,
     },
+    /// part {part} of the trace cannot be repeated alone: it has a collective of some ranks only, or a receive without a
+    /// wait
+    NotRepeated {
+        /// The part, counted from 0.
+        part: usize,
+    },
     /// rank {rank} waits for ever for a message from {from} with {tag}: nobody sends it
     NeverSent {
         /// The rank that waits.

@@ -40,11 +40,11 @@ const LULESH: TracedWorkload = TracedWorkload {
 const HPCG: TracedWorkload = TracedWorkload {
     name: "hpcg",
     what: "conjugate gradients with a multigrid preconditioner, 104^3 points a rank",
-    source: "HPCG 3.1, reference (114602d), 104 points along each axis (its hpcg.dat): iterations 2 to 25",
+    source: "HPCG 3.1, reference (114602d), 104 points along each axis (its hpcg.dat): iterations 2 to 21",
     ranks: 8,
     file: include_bytes!("../../../traces/hpcg.trace.zst"),
     setup: 12,
-    repeated: 72,
+    repeated: 60,
 };
 
 const MINIFE: TracedWorkload = TracedWorkload {

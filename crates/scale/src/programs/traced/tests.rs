@@ -52,7 +52,7 @@ fn the_repeated_part_is_of_whole_steps_which_all_ranks_take() {
     // The steps or iterations of the repeated part, and the parts in which each has messages.
     for (name, steps, with_messages) in [
         ("lulesh", 39, 1),
-        ("hpcg", 24, 2),
+        ("hpcg", 20, 2),
         ("minife", 199, 1),
         // A hundred steps without a collective.
         ("lammps-lj", 1, 1),

@@ -2,14 +2,19 @@
 //!
 //! **Problem.** On 16,384 nodes a trace of eight ranks has 2,048 copies. Event by event, a run that meets enough errors
 //! takes minutes to days. **Idea.** Between two collectives of all ranks (*meetings*), the copies do not know of each
-//! other, and all that no detour disturbs do the same. So only the disturbed copies are simulated, by the
-//! [engine](mod@crate::simulator::engine). The last copy decides when the meeting begins. **Why this way.** The cost of
-//! a run follows from its errors alone, and imbalance, rendezvous and waiting inside a copy are those of the engine.
+//! other, and all that no detour disturbs do the same. So only the disturbed copies are simulated. The last copy decides
+//! when the meeting begins. **Why this way.** The cost of a run follows from its errors alone.
 //!
 //! A simplification: all ranks begin a meeting when the last one has arrived, and all leave it when the last one has
 //! its result. A meeting takes the time that the engine gives it when all ranks begin together, and its CPUs are busy
-//! all that time. So errors cost somewhat too much, by some microseconds a meeting. Tests compare with the engine.
+//! all that time. So errors cost somewhat too much, by some microseconds a meeting. Tests compare with the
+//! [engine](mod@crate::simulator::engine).
+//!
+//! | module | owns |
+//! |---|---|
+//! | `steps` | the calls of one copy, in an order in which nothing waits for what comes later |
 
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -23,8 +28,9 @@ use crate::model::network::LogGops;
 use crate::model::operation::Rank;
 use crate::programs::trace::meetings::TracePart;
 use crate::programs::trace::{Call, Communicator, MpiTrace};
-use crate::simulator::engine::{simulate, simulate_until};
+use crate::simulator::engine::simulate;
 use crate::time::Time;
+use steps::OrderedSteps;
 
 /// A traced program on a multiple of its ranks; many runs share it.
 #[derive(Clone, Debug)]
@@ -41,7 +47,7 @@ pub struct Blocks {
 /// What a copy does from one meeting to the end of the next.
 #[derive(Clone, Debug)]
 struct Stretch {
-    calls: MpiTrace,
+    steps: OrderedSteps,
     /// The time from its start to the last rank's arrival at the meeting, without detours.
     takes: Time,
     /// The time of the meeting.
@@ -64,21 +70,23 @@ impl Blocks {
     /// Prepares so many copies of a traced cycle.
     ///
     /// # Errors
-    /// Those of a run without errors, and [`Error::TooManyRanks`].
+    /// [`Error::NotRepeated`] if a part cannot be simulated alone; those of a collective of so many ranks.
     pub fn new(cycle: Vec<TracePart>, copies: u32, network: &LogGops) -> Result<Self, Error> {
         let block = cycle.first().map_or(1, |part| part.calls.ranks());
         let mut meetings = Vec::new();
         let stretches: Result<Vec<Stretch>, Error> = cycle
             .into_iter()
-            .map(|part| {
-                let takes = simulate(&part.calls.extrapolated(1)?, network, &Undisturbed)?.makespan();
+            .enumerate()
+            .map(|(number, part)| {
+                let steps = OrderedSteps::of(&part.calls, network).ok_or(Error::NotRepeated { part: number })?;
+                let takes = steps.makespan(network, &Undisturbed);
                 let known = meetings.iter().find(|(of, _)| *of == part.meeting).map(|(_, takes)| *takes);
                 let meeting = match known {
                     Some(takes) => takes,
                     None => meeting_time(&part, copies, network)?,
                 };
                 meetings.push((part.meeting, meeting));
-                Ok(Stretch { calls: part.calls, takes, meeting })
+                Ok(Stretch { steps, takes, meeting })
             })
             .collect();
         let stretches = stretches?;
@@ -115,7 +123,7 @@ impl Blocks {
         D: Detours,
         D::Cursor: Clone,
     {
-        let mut run = BlocksRun::new(self, detours, stop);
+        let mut run = BlocksRun::new(self, detours);
         let mut left = cycles;
         while left > 0 {
             if stop.load(Ordering::Relaxed) {
@@ -123,7 +131,7 @@ impl Blocks {
             }
             left -= run.skip(left);
             if left > 0 {
-                self.stretches.iter().try_for_each(|stretch| run.stretch(stretch))?;
+                self.stretches.iter().for_each(|stretch| run.stretch(stretch));
                 left -= 1;
             }
             if run.now >= TOO_LATE {
@@ -153,7 +161,6 @@ type ArrivalOf = Reverse<(Time, u32)>;
 struct BlocksRun<'a, D: Detours> {
     blocks: &'a Blocks,
     detours: &'a D,
-    stop: &'a AtomicBool,
     /// The time at which all ranks left the last meeting.
     now: Time,
     /// The position of each rank in its detours.
@@ -166,11 +173,11 @@ impl<'a, D: Detours> BlocksRun<'a, D>
 where
     D::Cursor: Clone,
 {
-    fn new(blocks: &'a Blocks, detours: &'a D, stop: &'a AtomicBool) -> Self {
+    fn new(blocks: &'a Blocks, detours: &'a D) -> Self {
         let cursors: Vec<D::Cursor> = (0..blocks.ranks()).map(|rank| detours.begin(Rank(rank))).collect();
         let starts = (0..).zip(&cursors).map(|(rank, cursor)| (detours.quiet_until(cursor), rank));
         let due = starts.filter(|(start, _)| *start < Time::MAX).map(Reverse).collect();
-        Self { blocks, detours, stop, now: Time::ZERO, cursors, due, disturbed: 0 }
+        Self { blocks, detours, now: Time::ZERO, cursors, due, disturbed: 0 }
     }
 
     /// The start of the next detour of any rank.
@@ -187,13 +194,13 @@ where
         skipped
     }
 
-    fn stretch(&mut self, stretch: &Stretch) -> Result<(), Error> {
+    fn stretch(&mut self, stretch: &Stretch) {
         if self.quiet_until() >= self.now.plus(stretch.undisturbed()) {
             self.now = self.now.plus(stretch.undisturbed());
-            return Ok(());
+            return;
         }
         let mut met = self.due_before(self.now.plus(stretch.takes));
-        let last = self.arrival(stretch, &met)?;
+        let last = self.arrival(stretch, &met);
         // Who had a detour while waiting for the last rank may still be in it.
         met.extend(self.due_before(last.plus(stretch.meeting)));
         self.now = last.plus(stretch.meeting);
@@ -206,7 +213,6 @@ where
                 self.due.push(Reverse((next, rank.0)));
             }
         }
-        Ok(())
     }
 
     /// Takes the ranks whose next detour starts before this time.
@@ -222,7 +228,7 @@ where
     }
 
     /// The time at which the last rank arrives at the meeting, if these ranks meet detours before.
-    fn arrival(&mut self, stretch: &Stretch, met: &[Rank]) -> Result<Time, Error> {
+    fn arrival(&mut self, stretch: &Stretch, met: &[Rank]) -> Time {
         let mut copies: Vec<u32> = met.iter().map(|rank| rank.0 / self.blocks.block).collect();
         copies.sort_unstable();
         copies.dedup();
@@ -231,11 +237,10 @@ where
             let first = copy * self.blocks.block;
             let cursors = &self.cursors[first as usize..(first + self.blocks.block) as usize];
             let of_copy = OfCopy { detours: self.detours, cursors, first, began: self.now };
-            let run = simulate_until(&stretch.calls.extrapolated(1)?, &self.blocks.network, &of_copy, self.stop)?;
-            last = last.max(self.now.plus(run.makespan()));
+            last = last.max(self.now.plus(stretch.steps.makespan(&self.blocks.network, &of_copy)));
             self.disturbed += 1;
         }
-        Ok(last)
+        last
     }
 }
 
