@@ -222,3 +222,79 @@ fn in_order(by_rank: &[Vec<Step>], messages: usize) -> Option<Vec<Step>> {
     }
     Some(steps)
 }
+
+#[cfg(test)]
+mod tests {
+    use rampart_memory::Bytes;
+
+    use super::*;
+    use crate::model::detour::Undisturbed;
+    use crate::programs::collective::CollectiveKind;
+    use crate::programs::trace::Communicator;
+    use crate::{Tag, simulate};
+
+    /// More than fits into the network's eager messages.
+    const LARGE: u64 = 100_000;
+
+    fn compute(nanos: u64) -> Call {
+        Call::Blocking(Operation::calc(Time::from_nanos(nanos)))
+    }
+
+    fn send(to: u32, bytes: u64) -> Operation {
+        Operation::send(Rank(to), Bytes::new(bytes), Tag(0))
+    }
+
+    fn receive(from: u32, bytes: u64) -> Operation {
+        Operation::recv(Some(Rank(from)), Bytes::new(bytes), Some(Tag(0)))
+    }
+
+    fn ordered(ranks: Vec<Vec<Call>>) -> Option<OrderedSteps> {
+        OrderedSteps::of(&MpiTrace::new(ranks).unwrap(), &LogGops::cray_xc40())
+    }
+
+    /// The makespan by steps, and by the engine.
+    fn both(ranks: Vec<Vec<Call>>) -> (Time, Time) {
+        let (network, trace) = (LogGops::cray_xc40(), MpiTrace::new(ranks.clone()).unwrap());
+        let by_engine = simulate(&trace.extrapolated(1).unwrap(), &network, &Undisturbed).unwrap().makespan();
+        (ordered(ranks).unwrap().makespan(&network, &Undisturbed), by_engine)
+    }
+
+    /// Two messages, the second received first by its wait: both are there by then.
+    #[test]
+    fn messages_take_as_long_as_by_events() {
+        for bytes in [1, 5000, LARGE] {
+            let zero = vec![compute(1000), Call::Blocking(send(1, bytes)), Call::Blocking(send(1, bytes)), compute(10)];
+            let [one, two] = [MpiRequest(1), MpiRequest(2)];
+            let begun = |request| Call::Begin(receive(0, bytes), request);
+            let waits = |first, second| vec![begun(one), begun(two), compute(50), Call::Wait(first), Call::Wait(second)];
+            let (ours, theirs) = both(vec![zero.clone(), waits(one, two)]);
+            assert_eq!(ours, theirs, "{bytes} bytes");
+            assert!(both(vec![zero, waits(two, one)]).0 >= ours, "{bytes} bytes");
+        }
+    }
+
+    /// A sender of many bytes waits until its receiver is ready; one of few does not.
+    #[test]
+    fn a_sender_in_rendezvous_waits_for_the_receive() {
+        for (bytes, waits) in [(LARGE, true), (100, false)] {
+            let zero = vec![Call::Begin(send(1, bytes), MpiRequest(0)), Call::Wait(MpiRequest(0)), compute(5_000_000)];
+            let one = vec![compute(1_000_000), Call::Blocking(receive(0, bytes))];
+            let (ours, theirs) = both(vec![zero, one]);
+            assert_eq!(ours, theirs, "{bytes} bytes");
+            assert_eq!(ours >= Time::from_nanos(6_000_000), waits, "{bytes} bytes: {ours}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_order_of_its_own_is_refused() {
+        let barrier = Call::Collective(CollectiveKind::Barrier, Bytes::ZERO, Communicator::WORLD);
+        assert!(ordered(vec![vec![barrier], vec![barrier]]).is_none(), "a collective");
+        let small = || vec![Call::Blocking(send(1, 1))];
+        assert!(ordered(vec![small(), vec![Call::Begin(receive(0, 1), MpiRequest(0))]]).is_none(), "never waited for");
+        let from_anyone = Call::Blocking(Operation::recv(None, Bytes::new(1), None));
+        assert!(ordered(vec![small(), vec![from_anyone]]).is_none(), "from anyone");
+        let crossed = |other| vec![Call::Blocking(send(other, LARGE)), Call::Blocking(receive(other, LARGE))];
+        assert!(ordered(vec![crossed(1), crossed(0)]).is_none(), "each waits for the other");
+        assert!(ordered(vec![small(), vec![Call::Blocking(receive(0, 1))]]).is_some());
+    }
+}
