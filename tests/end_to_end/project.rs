@@ -108,7 +108,10 @@ fn a_figure_is_swept_drawn_and_written_down() {
     let csv = fs::read_to_string(csv).unwrap();
     assert_eq!(csv.lines().next(), Some("panel,path,nodes,mtbce_seconds,workload,slowdown,uncertainty"));
     let of_summit = csv.lines().filter(|line| line.starts_with("summit,firmware,")).collect::<Vec<_>>();
-    assert!(of_summit.len() == 3 && of_summit[1].contains(",lulesh-skeleton,") && of_summit[2].contains(",lulesh,"), "{csv}");
+    assert!(
+        of_summit.len() == 3 && of_summit[1].contains(",lulesh-skeleton,") && of_summit[2].contains(",lulesh,"),
+        "{csv}"
+    );
     assert_eq!(csv.lines().count(), 1 + 9 * 3);
     let html = fs::read_to_string(html).unwrap();
     assert_eq!(

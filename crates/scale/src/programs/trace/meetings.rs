@@ -111,10 +111,7 @@ mod tests {
         let calls = |part: usize, rank| parts[part].calls.calls(Rank(rank)).to_vec();
         assert_eq!(parts.len(), 2);
         assert_eq!((calls(0, 0), calls(0, 1)), (vec![compute(1)], vec![]));
-        assert_eq!(
-            (calls(1, 0), calls(1, 1)),
-            (vec![send(1), compute(2)], vec![begin(0), Call::Wait(MpiRequest(0))])
-        );
+        assert_eq!((calls(1, 0), calls(1, 1)), (vec![send(1), compute(2)], vec![begin(0), Call::Wait(MpiRequest(0))]));
         assert_eq!(parts[0].meeting, (CollectiveKind::Barrier, Bytes::ZERO));
     }
 

@@ -1,9 +1,9 @@
 //! Each trace is what the table says.
 
 use super::*;
-use crate::trace::Call;
 use crate::model::operation::{Action, Rank};
 use crate::programs::trace::MpiTrace;
+use crate::trace::Call;
 
 fn network() -> LogGops {
     LogGops::cray_xc40()

@@ -266,7 +266,8 @@ mod tests {
             let zero = vec![compute(1000), Call::Blocking(send(1, bytes)), Call::Blocking(send(1, bytes)), compute(10)];
             let [one, two] = [MpiRequest(1), MpiRequest(2)];
             let begun = |request| Call::Begin(receive(0, bytes), request);
-            let waits = |first, second| vec![begun(one), begun(two), compute(50), Call::Wait(first), Call::Wait(second)];
+            let waits =
+                |first, second| vec![begun(one), begun(two), compute(50), Call::Wait(first), Call::Wait(second)];
             let (ours, theirs) = both(vec![zero.clone(), waits(one, two)]);
             assert_eq!(ours, theirs, "{bytes} bytes");
             assert!(both(vec![zero, waits(two, one)]).0 >= ours, "{bytes} bytes");
