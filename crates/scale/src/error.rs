@@ -107,8 +107,8 @@ pub enum Error {
         /// The part of the trace, counted from 0.
         part: usize,
     },
-    /// part {part} of the trace cannot be repeated alone: it has a collective of some ranks only, or a receive without a
-    /// wait
+    /// part {part} of the trace cannot be repeated alone: it has a collective of some ranks only, or a receive without
+    /// a wait
     NotRepeated {
         /// The part, counted from 0.
         part: usize,

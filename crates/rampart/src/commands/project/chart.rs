@@ -23,7 +23,7 @@ const TOP: f64 = 5.0 * MAX;
 /// all have the first colour.
 const PATHS: [&str; 3] = ["hardware", "software", "firmware"];
 
-/// Draws one panel: a cluster for each path, and in it a bar for each program, either traces or skeletons, with the 95 %
+/// Draws one panel: a cluster for each path, and in it a bar for each program, traces or skeletons, with the 95 %
 /// interval as a line.
 pub fn svg(groups: &[&BarGroup], traced: bool) -> String {
     let mut text = String::new();

@@ -1,8 +1,8 @@
 //! The parts of a trace between two collectives of all ranks.
 //!
 //! **Problem.** A run must meet many errors, and a short trace has few steps. **Idea.** Cut the trace where all ranks
-//! meet in a collective. A part that no message enters or leaves can be simulated alone, and repeated. **Why this way.**
-//! Programs that take steps meet at the end of each, so the cut needs no knowledge of the program.
+//! meet in a collective. A part that no message enters or leaves can be simulated alone, and repeated. **Why this
+//! way.** Programs that take steps meet at the end of each, so the cut needs no knowledge of the program.
 
 use std::collections::HashMap;
 

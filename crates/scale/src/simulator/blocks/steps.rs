@@ -1,12 +1,11 @@
 //! The calls of one copy, in an order in which nothing waits for what comes later.
 //!
-//! **Problem.** Where errors are frequent, most copies are disturbed all the time, and the engine takes some 100 ns an
-//! event. **Idea.** Which message is for which receive follows from the trace, so the calls of all ranks can be put into
-//! one order, once. Going through it takes some additions a call. **Why this way.** All copies have the same order,
-//! whatever disturbs them.
+//! **Problem.** Where errors are frequent, most copies are disturbed all the time, and events are slow. **Idea.** Which
+//! message is for which receive follows from the trace, so the calls of all ranks can be put into one order, once. Going
+//! through it takes some additions a call. **Why this way.** All copies have the same order, whatever disturbs them.
 //!
-//! The rules are those of the engine, with two simplifications: a message takes its receiver's CPU when that waits for it,
-//! and not when it arrives; and a sender in rendezvous waits for the receive, and not for the receiver's CPU.
+//! The rules are those of the engine, with two simplifications: a message takes its receiver's CPU when that waits for
+//! it, and not when it arrives; and a sender in rendezvous waits for the receive, and not for the receiver's CPU.
 
 use std::collections::HashMap;
 
@@ -64,8 +63,8 @@ struct RankTimes<C> {
 }
 
 impl OrderedSteps {
-    /// Puts the calls in order; `None` if there is a collective, a receive that no rank waits for or that does not name its
-    /// sender and tag, or no such order.
+    /// Puts the calls in order; `None` if there is a collective, a receive that no rank waits for or that does not name
+    /// its sender and tag, or no such order.
     pub fn of(trace: &MpiTrace, network: &LogGops) -> Option<Self> {
         let mut numbers = MessageNumbers::default();
         let by_rank: Option<Vec<Vec<Step>>> =
