@@ -3,8 +3,8 @@
 //! **Problem.** A slowdown is a mean over random errors. With too few errors it means nothing; with too many it takes
 //! days. **Idea.** Run the program so long that a wanted number of errors is expected, once for each of several seeds;
 //! the interval follows from the spread over the seeds. **Why this way.** Cycles without errors cost nothing
-//! ([`lockstep`](crate::simulator::lockstep), [`blocks`](crate::simulator::blocks)), so the cost of a run depends on its
-//! errors and not on the time between them.
+//! ([`lockstep`](crate::simulator::lockstep), [`blocks`](crate::simulator::blocks)), so the cost of a run depends on
+//! its errors and not on the time between them.
 //!
 //! | module | owns |
 //! |---|---|

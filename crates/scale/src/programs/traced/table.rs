@@ -1,7 +1,7 @@
 //! The traces of \[Ferreira21, tab. I\]'s programs that could be had.
 //!
-//! The sizes of a rank are those of the [skeletons](crate::programs::workload::table). How each trace was recorded is in
-//! `crates/scale/traces/README.md`.
+//! The sizes of a rank are those of the [skeletons](crate::programs::workload::table). How each trace was recorded is
+//! in `crates/scale/traces/README.md`.
 
 use super::TracedWorkload;
 
