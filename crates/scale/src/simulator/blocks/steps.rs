@@ -1,8 +1,8 @@
 //! The calls of one copy, in an order in which nothing waits for what comes later.
 //!
-//! **Problem.** Where errors are frequent, most copies are disturbed all the time, and events are slow. **Idea.** Which
-//! message is for which receive follows from the trace, so the calls of all ranks can be put into one order, once.
-//! Going through it takes some additions a call. **Why this way.** All copies have the same order, whatever disturbs them.
+//! **Problem.** Where errors are frequent, most copies are disturbed all the time, and events are slow. **Idea.** The
+//! trace says which message is for which receive, so the calls of all ranks can be put into one order, once. Going
+//! through it takes some additions a call. **Why this way.** All copies have the same order, whatever disturbs them.
 //!
 //! The rules are those of the engine, with two simplifications: a message takes its receiver's CPU when that waits for
 //! it, and not when it arrives; and a sender in rendezvous waits for the receive, and not for the receiver's CPU.
