@@ -38,8 +38,34 @@ fn a_seed_of_a_projection_is_one_result() {
 #[test]
 fn systems_and_workloads_are_listed_with_their_sources() {
     let list = Rampart::new().json(&["project", "--list", "--json"]);
-    assert_eq!((list["systems"].as_array().unwrap().len(), list["workloads"].as_array().unwrap().len()), (10, 9));
-    assert!(list["workloads"].as_array().unwrap().iter().all(|one| !one["source"].as_str().unwrap().is_empty()));
+    assert_eq!((list["systems"].as_array().unwrap().len(), list["workloads"].as_array().unwrap().len()), (10, 9 + 5));
+    let workloads = list["workloads"].as_array().unwrap();
+    assert!(workloads.iter().all(|one| !one["source"].as_str().unwrap().is_empty()), "{list}");
+    assert_eq!(workloads.iter().filter(|one| one["kind"] == "trace").count(), 5, "{list}");
+    assert!(workloads.iter().all(|one| one["computing_seconds"].as_f64().unwrap() > 0.0), "{list}");
+    let text = Rampart::new().run(&["project", "--list"]).out;
+    let [traces, skeletons] = ["traces of real programs", "\nskeletons"].map(|heading| text.find(heading).unwrap());
+    let place = |name: &str| text.find(&format!("\n  {name:<21} ")).unwrap();
+    assert!((traces..skeletons).contains(&place("minife")) && place("minife-skeleton") > skeletons, "{text}");
+}
+
+/// An error a second on one of 16,384 nodes, logged by firmware, which takes 133 ms: all feel each error, less what
+/// slower ranks of its copy hide.
+#[test]
+fn a_workload_is_its_trace_where_there_is_one_and_its_skeleton_by_name() {
+    let rampart = Rampart::new();
+    let asked = ["project", "--one-node", "--mtbce", "1s", "--reporting", "firmware", "--nodes", "1000", "--json"];
+    let of = |name| rampart.json(&[&asked[..], &["--seeds", "8", "--workload", name]].concat());
+    let (trace, skeleton) = (of("minife"), of("minife-skeleton"));
+    assert_eq!((trace["kind"].as_str(), skeleton["kind"].as_str()), (Some("trace"), Some("skeleton")), "{trace}");
+    assert_eq!((trace["program"].as_str(), skeleton["program"].as_str()), (Some("minife"), Some("minife-skeleton")));
+    assert_eq!(trace["nodes"], 1000, "125 copies of eight ranks");
+    for (json, cycle) in [(&trace, 4.0..8.0), (&skeleton, 0.1..0.12)] {
+        assert!(cycle.contains(&json["cycle_seconds"].as_f64().unwrap()), "{json}");
+        assert!((0.10..0.20).contains(&json["slowdown"].as_f64().unwrap()), "{json}");
+    }
+    let text = rampart.run(&["project", "--workload", "hpcg", "--mtbce", "1h", "--nodes", "9", "--seeds", "2"]);
+    assert!(text.out.starts_with("program     hpcg (trace) on 8 nodes, cray-xc40, a cycle of "), "{text:?}");
 }
 
 #[test]
@@ -71,21 +97,27 @@ fn a_figure_is_swept_drawn_and_written_down() {
     let rampart = Rampart::new();
     let file = |name: &str| rampart.folder().join(name).to_str().unwrap().to_owned();
     let (html, csv) = (file("figure.html"), file("figure.csv"));
-    let asked = ["project", "sweep", "--figure", "4", "--workload", "cth", "--workload", "lulesh", "--seeds", "2"];
+    let asked = ["project", "sweep", "--figure", "4", "--workload", "cth", "--workload", "lulesh-skeleton"];
+    let asked = [&asked[..], &["--workload", "lulesh", "--seeds", "2"]].concat();
     let json = rampart.json(&[&asked[..], &["--errors", "1", "--html", &html, "--csv", &csv, "--json"]].concat());
     let groups = json["groups"].as_array().unwrap();
     assert_eq!(groups.len(), 9, "three systems, three who log: {json}");
-    assert!(groups.iter().all(|group| group["bars"].as_array().unwrap().len() == 2), "{json}");
+    assert!(groups.iter().all(|group| group["bars"].as_array().unwrap().len() == 3), "{json}");
+    let claim = &json["claims"][0];
+    assert!(claim["skeletons"]["holds"] == true && claim["traces"]["holds"] == true, "{json}");
     let csv = fs::read_to_string(csv).unwrap();
     assert_eq!(csv.lines().next(), Some("panel,path,nodes,mtbce_seconds,workload,slowdown,uncertainty"));
     let of_summit = csv.lines().filter(|line| line.starts_with("summit,firmware,")).collect::<Vec<_>>();
-    assert!(of_summit.len() == 2 && of_summit[1].contains(",lulesh,"), "{csv}");
-    assert_eq!(csv.lines().count(), 1 + 9 * 2);
+    assert!(
+        of_summit.len() == 3 && of_summit[1].contains(",lulesh-skeleton,") && of_summit[2].contains(",lulesh,"),
+        "{csv}"
+    );
+    assert_eq!(csv.lines().count(), 1 + 9 * 3);
     let html = fs::read_to_string(html).unwrap();
     assert_eq!(
         (html.matches("<svg").count(), html.matches("<h2>").count()),
-        (3, 4),
-        "a drawing a system, and the claims"
+        (2 * 3, 4),
+        "two drawings a system, of skeletons and of traces, and the claims"
     );
     for expected in ["summit: an error every", "\nlulesh\n", "\nfirmware\n", "slowdown, %", "below 10 %"] {
         assert!(html.contains(expected), "{expected}: {html}");
@@ -95,7 +127,7 @@ fn a_figure_is_swept_drawn_and_written_down() {
 #[test]
 fn what_cannot_be_projected_is_refused_in_one_line() {
     let rampart = Rampart::new();
-    let refused: [(&[&str], &str); 18] = [
+    let refused: [(&[&str], &str); 20] = [
         (&["project"], "--mtbce"),
         (&["project", "--system", "sumit"], "summit"),
         (&["project", "--system", "summit", "--workload", "linpack"], "hpcg"),
@@ -114,6 +146,8 @@ fn what_cannot_be_projected_is_refused_in_one_line() {
         (&["project", "--replicas", "--communication", "120%"], "from 0 to 1"),
         (&["project", "--replicas", "--nodes", "0"], "1..=16777216"),
         (&["project", "sweep", "--figure", "4", "--workload", "linpack"], "hpcg"),
+        (&["project", "sweep", "--figure", "4", "--whole", "--workload", "hpcg"], "name hpcg-skeleton"),
+        (&["project", "--system", "summit", "--workload", "linpack"], "minife (traces); lammps-lj-skeleton, "),
     ];
     for (arguments, expected) in refused {
         let output = rampart.run(arguments);

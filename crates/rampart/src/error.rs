@@ -309,6 +309,11 @@ pub enum Error {
         /// The next multiple below, if there is one, and the next one above.
         known: String,
     },
+    /// {name} is a trace, which is no grid of all ranks: name {name}-skeleton, or leave out --whole
+    NoGrid {
+        /// The name of the workload.
+        name: String,
+    },
     /// {nodes} nodes would take {needed} of memory and {available} are free: at most {fits} fit
     TooLargeToSimulate {
         /// The number that was asked for.

@@ -98,6 +98,21 @@ pub enum Error {
         /// The rank that differs.
         rank: u32,
     },
+    /// a message from rank {from} to rank {to} crosses the end of part {part}, a collective of all ranks: cut elsewhere
+    Crossing {
+        /// The sender.
+        from: u32,
+        /// The receiver.
+        to: u32,
+        /// The part of the trace, counted from 0.
+        part: usize,
+    },
+    /// part {part} of the trace cannot be repeated alone: it has a collective of some ranks only, or a receive without
+    /// a wait
+    NotRepeated {
+        /// The part, counted from 0.
+        part: usize,
+    },
     /// rank {rank} waits for ever for a message from {from} with {tag}: nobody sends it
     NeverSent {
         /// The rank that waits.

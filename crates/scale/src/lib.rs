@@ -10,8 +10,8 @@
 //! | room | owns |
 //! |---|---|
 //! | [`answer`] | what errors cost a workload on a system ([`project`](mod@project)), and any program ([`slowdown`](mod@slowdown)); what failing nodes cost a job with [`replicas`]; which detours errors caused ([`attribution`]); how much [`memory`] an answer takes |
-//! | [`simulator`] | the simulation, event by event ([`engine`]), or round by round, skipping repeated rounds ([`lockstep`]) |
-//! | [`programs`] | where operations come from: [`schedule`]s, [`goal`] files, programs expanded as they run ([`rounds`]), [`collective`]s, [`pattern`]s, the nine workloads ([`workload`]), recorded programs ([`trace`]) |
+//! | [`simulator`] | the simulation, event by event ([`engine`]); round by round, skipping repeated rounds ([`lockstep`]); or a traced program from meeting to meeting ([`blocks`]) |
+//! | [`programs`] | where operations come from: [`schedule`]s, [`goal`] files, programs expanded as they run ([`rounds`]), [`collective`]s, [`pattern`]s, the nine workloads as skeletons ([`workload`]) and as traces ([`traced`]), recorded programs ([`trace`]) |
 //! | [`model`] | what a rank does ([`operation`]), the [`network`] and its [`calibration`], the [`system`]s, [`detour`]s and recorded [`noise`] |
 //! | [`statistics`] | parallel runs ([`parallel_runs`]), and confidence intervals ([`confidence`]) |
 //! | `encoding` | LEB128 |
@@ -20,7 +20,7 @@
 //!
 //! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `libm` (a logarithm that is the
 //! same on every machine), `rand` and `rand_chacha` (failures of nodes from a seed), `statrs` (quantiles of
-//! distributions).
+//! distributions), `zstd` (the traces in the binary).
 
 #![forbid(unsafe_code)]
 
@@ -35,8 +35,8 @@ pub mod time;
 
 pub use answer::{attribution, memory, project, replicas, slowdown};
 pub use model::{calibration, detour, network, noise, operation, system};
-pub use programs::{collective, goal, pattern, rounds, schedule, trace, workload};
-pub use simulator::{engine, lockstep};
+pub use programs::{collective, goal, pattern, rounds, schedule, trace, traced, workload};
+pub use simulator::{blocks, engine, lockstep};
 pub use statistics::{confidence, parallel_runs};
 
 pub use answer::slowdown::{Slowdown, slowdown};
@@ -53,4 +53,5 @@ pub use statistics::parallel_runs::ParallelRuns;
 pub use system::{Reporting, System};
 pub use time::{Hours, PerByte, Time};
 pub use trace::MpiTrace;
+pub use traced::KnownProgram;
 pub use workload::Workload;

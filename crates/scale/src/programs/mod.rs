@@ -6,4 +6,5 @@ pub mod pattern;
 pub mod rounds;
 pub mod schedule;
 pub mod trace;
+pub mod traced;
 pub mod workload;

@@ -33,7 +33,7 @@ pub const FIGURES: &[Exhibit] = &[
 
 /// Its tables.
 pub const TABLES: &[Exhibit] = &[
-    table("I", "Workloads").by(&["rampart project --list"]).note("our workloads are models, not the traces"),
+    table("I", "Workloads").by(&["rampart project --list"]).note("traces of five of the programs on eight ranks, and models of all nine; the traces of [Ferreira21] are not public"),
     table("II", "Systems, and the rate of their corrected errors")
         .by(&["rampart project --list"])
         .but("mean times between errors and simulated nodes only, without memory and errors a GiB and year"),

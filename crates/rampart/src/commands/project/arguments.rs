@@ -48,7 +48,8 @@ pub struct QuestionArguments {
     /// A system by name, which sets nodes and errors
     #[arg(long, value_name = "NAME")]
     pub system: Option<String>,
-    /// A workload by name
+    /// A workload by name: the trace of the real program (lammps-lj, lammps-crack, lulesh, hpcg, minife), or a skeleton
+    /// of it (lammps-snap, cth, milc, sparc, and lulesh-skeleton etc.); --list has their sources
     #[arg(long, value_name = "NAME", default_value = "lulesh", conflicts_with = "goal")]
     pub workload: String,
     /// Instead of a workload, a GOAL schedule, as text or binary
@@ -58,8 +59,8 @@ pub struct QuestionArguments {
     /// of them; with --system, on as many as that has
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "goal"])]
     pub trace: Option<PathBuf>,
-    /// Extrapolate as Ferreira et al. 2021 do: copies of some hundred ranks, which only collectives connect [default:
-    /// one grid of all ranks]
+    /// Extrapolate a skeleton as Ferreira et al. 2021 do: copies of some hundred ranks, which only collectives connect
+    /// [default: one grid of all ranks]; a trace is always extrapolated
     #[arg(long, conflicts_with_all = ["goal", "trace"])]
     pub extrapolated: bool,
     /// Who logs errors, and so how long each takes the CPU
@@ -154,11 +155,11 @@ pub struct SweepArguments {
     /// Write the numbers of the figure to this file
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Only this workload; can be given several times [default: all nine]
+    /// Only this workload; can be given several times [default: all traces and all skeletons]
     #[arg(long, value_name = "NAME")]
     pub workload: Vec<String>,
-    /// Simulate one grid of all ranks [default: extrapolate as Ferreira et al. 2021 do, by copies of some hundred
-    /// ranks]
+    /// Simulate skeletons only, as one grid of all ranks [default: extrapolate as Ferreira et al. 2021 do, by copies of
+    /// some hundred ranks]
     #[arg(long)]
     pub whole: bool,
     /// How many runs of each bar [default: 8]

@@ -6,30 +6,26 @@ mod calibrate;
 mod capacity;
 mod chart;
 mod comparison;
+mod list;
 pub mod replicas;
 mod schedule;
 mod sweep;
 mod traced;
 mod view;
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rampart_linux::{MemoryState, Roots, own_memory};
 use rampart_memory::Bytes;
 use rampart_scale::detour::{CorrectedErrors, ErrorCost, Nodes};
-use rampart_scale::network::NETWORKS;
 use rampart_scale::noise::{DetourSummary, Noise};
-use rampart_scale::project::{PreparedProgram, Projection, bearable, memory};
-use rampart_scale::system::SYSTEMS;
+use rampart_scale::project::{PreparedProgram, Projection, bearable};
 use rampart_scale::time::Time;
-use rampart_scale::workload::WORKLOADS;
-use rampart_scale::{LogGops, ParallelRuns, RankProgram, Reporting, Workload};
-use serde_json::json;
+use rampart_scale::{KnownProgram, LogGops, ParallelRuns, Reporting};
 
 use self::arguments::{ProjectArguments, ProjectCommand, QuestionArguments};
-use self::capacity::{program, threads};
+use self::capacity::{prepared, threads};
 use self::view::ProjectionView;
 use crate::error::Error;
 use crate::inputs::files;
@@ -50,7 +46,7 @@ pub fn run(arguments: &ProjectArguments) -> Result<u8, Error> {
     match &arguments.command {
         Some(ProjectCommand::Sweep(arguments)) => sweep::run(arguments)?,
         Some(ProjectCommand::Calibrate(arguments)) => calibrate::run(arguments)?,
-        None if arguments.question.list => list(arguments.question.json)?,
+        None if arguments.question.list => list::show(arguments.question.json)?,
         None if let Some(most) = arguments.replicas.most() => {
             replicas::run(&arguments.question, &arguments.replicas, most)?;
         }
@@ -119,17 +115,16 @@ fn of_workload(
     errors: CorrectedErrors,
     network: &LogGops,
 ) -> Result<ProjectionView, Error> {
-    let workload = Workload::named(&question.workload)?;
-    let program = program(&workload, question.extrapolated, nodes)?;
+    let program = KnownProgram::named(&question.workload)?;
     let stop = signals::stop_flag()?;
-    let (steps, done) = (StepProgress::with_memory(memory(&program, threads())), AtomicU64::new(0));
+    let (prepared, memory) = prepared(&program, question.extrapolated, nodes, network)?;
+    let (steps, done) = (StepProgress::with_memory(memory), AtomicU64::new(0));
     let all = question.seeds * 2 + SEARCH.0 * GUESSES;
     let report = |runs| {
         let done = done.fetch_add(runs, Ordering::Relaxed) + runs;
         steps.set(usize::try_from(done.min(all)).unwrap_or(0), usize::try_from(all).unwrap_or(0));
     };
     let parallel = ParallelRuns { threads: threads(), stop: &stop, done: &report };
-    let prepared = PreparedProgram::new(&program, network)?;
     let errors_per_run = rampart_scale::project::ERRORS_A_RUN;
     let projection = prepared.ask(&errors, question.seeds, errors_per_run, &parallel)?;
     let reporting = Reporting::from(question.reporting);
@@ -140,8 +135,9 @@ fn of_workload(
     };
     steps.end();
     Ok(ProjectionView {
-        program: workload.name.to_owned(),
-        nodes: program.ranks(),
+        program: program.name(),
+        kind: Some(program.kind()),
+        nodes: prepared.nodes(),
         network: question.network.clone(),
         cycle: Some(prepared.cycle()),
         errors,
@@ -181,35 +177,6 @@ fn by_path(
         }
     };
     Ok(Some((cost(Reporting::Firmware)?, cost(Reporting::Software)?)))
-}
-
-fn list(json: bool) -> Result<(), Error> {
-    if json {
-        return text::print_json(&json!({
-            "systems": SYSTEMS.map(|system| json!({
-                "name": system.name, "mtbce_seconds": system.mtbce_secs, "errors_a_year": system.errors_a_year,
-                "nodes": system.nodes, "simulated": system.simulated,
-            })),
-            "workloads": WORKLOADS.map(|workload| json!({
-                "name": workload.name, "what": workload.what, "source": workload.source,
-                "computing_seconds": workload.computing().as_secs_f64(), "collectives": workload.collectives(),
-            })),
-            "networks": NETWORKS.map(|(name, _)| name),
-        }));
-    }
-    let mut text = String::from("systems (--system), by the mean time between corrected errors of a node\n");
-    for system in SYSTEMS {
-        let nodes = system.simulated.map_or_else(String::new, |nodes| format!(", {} nodes", text::count(nodes.into())));
-        let _ = writeln!(text, "  {:<18} {}{nodes}", system.name, Time::from_secs_f64(system.mtbce_secs));
-    }
-    text.push_str("workloads (--workload), by what they compute and reduce in a cycle\n");
-    for workload in WORKLOADS {
-        let (computing, reduced) = (workload.computing(), workload.collectives());
-        let _ = writeln!(text, "  {:<18} {computing}, {reduced} reduced: {}", workload.name, workload.what);
-        let _ = writeln!(text, "  {:<18} {}", "", workload.source);
-    }
-    let _ = writeln!(text, "networks (--network)\n  {}", NETWORKS.map(|(name, _)| name).join(", "));
-    text::print(&text)
 }
 
 #[cfg(test)]

@@ -84,6 +84,7 @@ pub fn ask<S: Schedule + Sync>(
     let expected = slowdown.undisturbed.as_secs_f64() * with_errors / errors.mean.as_secs_f64();
     Ok(ProjectionView {
         program: path.display().to_string(),
+        kind: None,
         nodes,
         network: question.network.clone(),
         cycle: None,

@@ -9,13 +9,12 @@ use rampart_scale::ParallelRuns;
 use rampart_scale::project::claims::FigureClaim;
 use rampart_scale::project::figure::{Figure, FigureSetting};
 use rampart_scale::project::{ERRORS_A_RUN, PreparedProgram, Projection};
-use rampart_scale::workload::Workload;
-use rampart_scale::{Error as ScaleError, LogGops};
+use rampart_scale::{Error as ScaleError, KnownProgram, LogGops};
 use serde_json::{Value, json};
 
 use super::arguments::{FigureChoice, SweepArguments};
 use super::bars::{Bar, BarGroup};
-use super::capacity::{program, threads};
+use super::capacity::{prepared, threads};
 use super::{chart, replicas};
 use crate::error::Error;
 use crate::output::csv::csv;
@@ -34,7 +33,7 @@ pub struct DrawnFigure {
     pub figure: Figure,
     /// The groups of bars.
     pub groups: Vec<BarGroup>,
-    /// Whether programs are one grid of all ranks, and not extrapolated.
+    /// Whether skeletons are one grid of all ranks, and not extrapolated.
     pub whole: bool,
 }
 
@@ -67,27 +66,24 @@ impl DrawnFigure {
         let parallel = ParallelRuns { threads: threads(), stop: &stop, done: &|_| {} };
         let mut groups: Vec<BarGroup> =
             settings.into_iter().map(|setting| BarGroup { setting, bars: Vec::new() }).collect();
-        let workloads = requested(&arguments.workload)?;
-        let (steps, mut done, all) = (StepProgress::new(), 0, groups.len() * workloads.len());
+        let programs = requested(&arguments.workload, arguments.whole)?;
+        let (steps, mut done, all) = (StepProgress::new(), 0, groups.len() * programs.len());
         // Each program is prepared once for each number of nodes.
-        for workload in workloads {
-            let mut prepared: Option<(u32, PreparedProgram)> = None;
+        for program in programs {
+            let mut last: Option<(u32, PreparedProgram)> = None;
             for group in &mut groups {
                 let nodes = group.setting.nodes;
-                let program = match prepared.take() {
-                    Some((prepared_nodes, program)) if prepared_nodes == nodes => program,
-                    _ => {
-                        let program = program(&workload, !arguments.whole, nodes)?;
-                        PreparedProgram::new(&program, &LogGops::cray_xc40())?
-                    }
+                let simulated = match last.take() {
+                    Some((prepared_nodes, simulated)) if prepared_nodes == nodes => simulated,
+                    _ => prepared(&program, !arguments.whole, nodes, &LogGops::cray_xc40())?.0,
                 };
-                let cost = match program.ask(&group.setting.errors, seeds, errors, &parallel) {
+                let cost = match simulated.ask(&group.setting.errors, seeds, errors, &parallel) {
                     Ok(projection) => Some((Projection::cost(&projection), projection.uncertainty())),
                     Err(ScaleError::NoTimeLeft { .. } | ScaleError::TooLong) => None,
                     Err(error) => return Err(error.into()),
                 };
-                group.bars.push(Bar { workload: workload.name, nodes: program.nodes(), cost });
-                prepared = Some((nodes, program));
+                group.bars.push(Bar { program, nodes: simulated.nodes(), cost });
+                last = Some((nodes, simulated));
                 done += 1;
                 steps.set(done, all);
             }
@@ -96,54 +92,69 @@ impl DrawnFigure {
         Ok(Self { figure, groups, whole: arguments.whole })
     }
 
-    /// How the ranks of a program are arranged.
-    fn shape(&self) -> &'static str {
-        if self.whole { "one grid of all ranks" } else { "copies of traced ranks, extrapolated as in [Ferreira21]" }
+    /// Which kinds of programs there are: skeletons (`false`), traces (`true`).
+    fn kinds(&self) -> Vec<bool> {
+        let has = |traced: &bool| self.groups[0].bars.iter().any(|bar| bar.program.is_traced() == *traced);
+        [false, true].into_iter().filter(has).collect()
     }
 
-    /// The lowest and the highest slowdown to which a claim applies, and whether it holds.
-    fn check(&self, claim: &FigureClaim) -> Option<(f64, f64, bool)> {
+    /// What programs of a kind are, and how their ranks are arranged.
+    fn shape(&self, traced: bool) -> &'static str {
+        match (traced, self.whole) {
+            (true, _) => "traces, extrapolated as in [Ferreira21]",
+            (false, true) => "skeletons, one grid of all ranks",
+            (false, false) => "skeletons, extrapolated as in [Ferreira21]",
+        }
+    }
+
+    /// The lowest and the highest slowdown of a kind of programs to which a claim applies, and whether it holds.
+    fn check(&self, claim: &FigureClaim, traced: bool) -> Option<(f64, f64, bool)> {
         let groups = self.groups.iter().filter(|group| claim.is_of(&group.setting.panel, &group.setting.path));
-        let bars = groups.flat_map(|group| &group.bars).filter(|bar| claim.is_of_workload(bar.workload));
+        let bars = groups.flat_map(|group| &group.bars).filter(|bar| bar.program.is_traced() == traced);
+        let bars = bars.filter(|bar| claim.is_of_workload(bar.program.workload()));
         claim.judged(bars.map(|bar| bar.cost.map_or(f64::INFINITY, |(cost, _)| cost)))
     }
 
     fn text(&self) -> String {
-        let mut text =
-            format!("figure {}: {}; programs are {}\n", self.figure.number(), self.figure.shows(), self.shape());
-        let _ = write!(text, "{:<18} {:<10}", "", "");
-        for bar in &self.groups[0].bars {
-            let _ = write!(text, " {:>12}", bar.workload);
-        }
-        text.push('\n');
-        for BarGroup { setting, bars } in &self.groups {
-            let _ = write!(text, "{:<18} {:<10}", setting.panel, setting.path);
-            for bar in bars {
-                let _ =
-                    write!(text, " {:>12}", bar.cost.map_or_else(|| "no time".to_owned(), |(cost, _)| percent(cost)));
-            }
-            text.push('\n');
+        let mut text = format!("figure {}: {}\n", self.figure.number(), self.figure.shows());
+        for traced in self.kinds() {
+            let _ = writeln!(text, "{}", self.shape(traced));
+            self.write_bars(&mut text, traced);
         }
         for claim in self.figure.claims() {
-            let Some((low, high, holds)) = self.check(&claim) else { continue };
-            let sign = if holds { "holds" } else { "does not hold" };
-            let _ = writeln!(text, "{sign:<14} {}: here {} to {}", claim.words, cost_text(low), cost_text(high));
+            let of_kind = |traced| self.check(&claim, traced).map(|checked| (traced, checked));
+            for (traced, (low, high, holds)) in [false, true].into_iter().filter_map(of_kind) {
+                let (low, high) = (cost_text(low), cost_text(high));
+                let _ = writeln!(text, "{:<14} {}: {} {low} to {high}", sign(holds), claim.words, kind(traced));
+            }
         }
         text
     }
 
+    fn write_bars(&self, text: &mut String, traced: bool) {
+        let of_kind = |group: &BarGroup, show: &dyn Fn(&Bar) -> String| {
+            let bars = group.bars.iter().filter(|bar| bar.program.is_traced() == traced);
+            bars.fold(String::new(), |line, bar| format!("{line} {:>12}", show(bar)))
+        };
+        let names = of_kind(&self.groups[0], &|bar| bar.program.workload().to_owned());
+        let _ = writeln!(text, "{:<18} {:<10}{names}", "", "");
+        for group in &self.groups {
+            let costs = of_kind(group, &|bar| bar.cost.map_or_else(|| "no time".to_owned(), |(cost, _)| percent(cost)));
+            let _ = writeln!(text, "{:<18} {:<10}{costs}", group.setting.panel, group.setting.path);
+        }
+    }
+
     fn csv(&self) -> String {
         let heads = ["panel", "path", "nodes", "mtbce_seconds", "workload", "slowdown", "uncertainty"];
-        let row = |FigureSetting { panel, path, errors, .. }: &FigureSetting,
-                   Bar { workload, nodes, cost, .. }: &Bar| {
-            let (cost, half) = cost.unwrap_or((f64::INFINITY, f64::NAN));
+        let row = |FigureSetting { panel, path, errors, .. }: &FigureSetting, bar: &Bar| {
+            let (cost, half) = bar.cost.unwrap_or((f64::INFINITY, f64::NAN));
             let mean = errors.mean.as_secs_f64();
             [
                 panel.to_string(),
                 path.to_string(),
-                nodes.to_string(),
+                bar.nodes.to_string(),
                 mean.to_string(),
-                workload.to_string(),
+                bar.program.name(),
                 cost.to_string(),
                 half.to_string(),
             ]
@@ -154,7 +165,8 @@ impl DrawnFigure {
     fn document(&self) -> Value {
         let bar = |bar: &Bar| {
             let (cost, half) = bar.cost.unzip();
-            json!({ "workload": bar.workload, "nodes": bar.nodes, "slowdown": cost, "uncertainty": half })
+            let (name, kind) = (bar.program.name(), bar.program.kind());
+            json!({ "workload": name, "kind": kind, "nodes": bar.nodes, "slowdown": cost, "uncertainty": half })
         };
         let group = |group: &BarGroup| {
             let FigureSetting { panel, path, errors, .. } = &group.setting;
@@ -164,11 +176,14 @@ impl DrawnFigure {
             })
         };
         let claim = |claim: &FigureClaim| {
-            let checked = self.check(claim);
-            json!({ "words": claim.words, "least": checked.map(|of| of.0), "most": checked.map(|of| of.1), "holds": checked.map(|of| of.2) })
+            let of_kind = |traced| {
+                let (least, most, holds) = self.check(claim, traced)?;
+                Some(json!({ "least": least, "most": most, "holds": holds }))
+            };
+            json!({ "words": claim.words, "skeletons": of_kind(false), "traces": of_kind(true) })
         };
         json!({
-            "schema": "rampart.sweep/1",
+            "schema": "rampart.sweep/2",
             "figure": self.figure.number(),
             "shows": self.figure.shows(),
             "extrapolated": !self.whole,
@@ -179,34 +194,39 @@ impl DrawnFigure {
 
     fn page(&self) -> String {
         let title = format!("Figure {}: {}", self.figure.number(), self.figure.shows());
+        let of_both = |claim: &FigureClaim| {
+            [false, true].into_iter().filter_map(|traced| self.row(claim, traced)).collect::<Vec<_>>()
+        };
         let claims = self.figure.claims();
         let body = html! {
             h1 { (title) }
             p.soft {
-                "The slowdown by corrected errors, in % of the time without them, with the 95 % interval. Programs are "
-                (self.shape()) ". No bar: below 0.01 %. A bar of 10000 %: as much or more, or errors leave the program \
-                no time."
+                "The slowdown by corrected errors, in % of the time without them, with the 95 % interval. No bar: below \
+                0.01 %. A bar of 10000 %: as much or more, or errors leave the program no time."
             }
             @for panel in self.panels() {
                 @let groups = self.of_panel(panel);
                 h2 { (heading(panel, &groups[0].setting.errors.mean.to_string())) }
-                figure { (html::drawing(chart::svg(&groups))) }
+                @for traced in self.kinds() {
+                    (html::figure(&[], chart::svg(&groups, traced), self.shape(traced)))
+                }
             }
             h2 { "The claims of [Ferreira21]" }
-            (html::table(&["statement", "#here, from", "#to", ""], claims.iter().filter_map(|claim| self.row(claim))))
+            (html::table(&["statement", "of", "#here, from", "#to", ""], claims.iter().flat_map(of_both)))
         };
         html::document(&title, &body)
     }
 
-    /// A claim beside what is so here, if it is about what was simulated.
-    fn row(&self, claim: &FigureClaim) -> Option<Vec<Markup>> {
-        let (low, high, holds) = self.check(claim)?;
-        let (class, sign) = if holds { ("good", "holds") } else { ("bad", "does not hold") };
+    /// A claim beside what is so here for one kind of programs, if it is about what was simulated.
+    fn row(&self, claim: &FigureClaim, traced: bool) -> Option<Vec<Markup>> {
+        let (low, high, holds) = self.check(claim, traced)?;
+        let class = if holds { "good" } else { "bad" };
         Some(vec![
             html! { (claim.words) },
+            html! { (kind(traced)) },
             html! { (cost_text(low)) },
             html! { (cost_text(high)) },
-            html! { span class=(class) { (sign) } },
+            html! { span class=(class) { (sign(holds)) } },
         ])
     }
 
@@ -226,13 +246,26 @@ impl DrawnFigure {
     }
 }
 
-/// The workloads of these names, or all if there are none.
-fn requested(names: &[String]) -> Result<Vec<Workload>, ScaleError> {
+/// The programs of these names, or all if there are none. A trace is no grid: all in `whole` grids are the skeletons.
+fn requested(names: &[String], whole: bool) -> Result<Vec<KnownProgram>, Error> {
     if names.is_empty() {
-        Ok(Figure::workloads().to_vec())
-    } else {
-        names.iter().map(|name| Workload::named(name)).collect()
+        return Ok(KnownProgram::all().filter(|program| !(whole && program.is_traced())).collect());
     }
+    let programs = names.iter().map(|name| Ok(KnownProgram::named(name)?));
+    let programs = programs.collect::<Result<Vec<_>, Error>>()?;
+    match programs.iter().find(|program| whole && program.is_traced()) {
+        Some(traced) => Err(Error::NoGrid { name: traced.name() }),
+        None => Ok(programs),
+    }
+}
+
+/// What programs of a kind are called together.
+fn kind(traced: bool) -> &'static str {
+    if traced { "traces" } else { "skeletons" }
+}
+
+fn sign(holds: bool) -> &'static str {
+    if holds { "holds" } else { "does not hold" }
 }
 
 /// The heading of a panel, which is named by its system or by the mean time between errors.

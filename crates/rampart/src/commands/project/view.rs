@@ -20,6 +20,8 @@ const LEAST: f64 = 0.000_01;
 pub struct ProjectionView {
     /// The program, by name.
     pub program: String,
+    /// `trace` or `skeleton`; `None` if it is neither of a workload.
+    pub kind: Option<&'static str>,
     /// The number of nodes.
     pub nodes: u32,
     /// The network, by name.
@@ -120,8 +122,9 @@ impl ProjectionView {
         let cycle = self.cycle.map(|cycle| format!(", a cycle of {cycle}")).unwrap_or_default();
         let _ = writeln!(
             text,
-            "program     {} on {} nodes, {}{cycle}",
+            "program     {}{} on {} nodes, {}{cycle}",
             self.program,
+            self.kind.map(|kind| format!(" ({kind})")).unwrap_or_default(),
             count(self.nodes.into()),
             self.network
         );
@@ -181,6 +184,7 @@ impl ProjectionView {
         json!({
             "schema": "rampart.project/1",
             "program": self.program,
+            "kind": self.kind,
             "nodes": self.nodes,
             "network": self.network,
             "cycle_seconds": self.cycle.map(Time::as_secs_f64),

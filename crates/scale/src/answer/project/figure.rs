@@ -7,7 +7,6 @@ use crate::error::Error;
 use crate::model::detour::{Burst, CorrectedErrors, ErrorCost, Nodes, Overlap};
 use crate::model::operation::Rank;
 use crate::model::system::{Reporting, System};
-use crate::programs::workload::{WORKLOADS, Workload};
 use crate::time::Time;
 
 /// Nodes of [Ferreira21, fig. 3, 6 and 7], and of the exascale systems.
@@ -120,12 +119,6 @@ impl Figure {
         })
     }
 
-    /// The bars of each setting.
-    #[must_use]
-    pub const fn workloads() -> [Workload; 9] {
-        WORKLOADS
-    }
-
     /// The statements of \[Ferreira21\] about this figure.
     #[must_use]
     pub fn claims(self) -> Vec<FigureClaim> {
@@ -136,6 +129,7 @@ impl Figure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::programs::traced::KnownProgram;
 
     #[test]
     fn each_figure_has_its_settings_and_no_other_number_is_one() {
@@ -152,7 +146,7 @@ mod tests {
             for claim in figure.claims() {
                 let drawn = settings.iter().any(|setting| claim.is_of(&setting.panel, &setting.path));
                 assert!(drawn, "{}", claim.words);
-                assert!(claim.workloads.iter().all(|name| Workload::named(name).is_ok()), "{}", claim.words);
+                assert!(claim.workloads.iter().all(|name| KnownProgram::named(name).is_ok()), "{}", claim.words);
             }
         }
     }

@@ -4,6 +4,7 @@ use super::*;
 use crate::model::detour::{Burst, ErrorCost, Overlap};
 use crate::model::operation::Rank;
 use crate::model::system::Reporting;
+use crate::programs::traced::TRACES;
 use crate::programs::workload::Workload;
 
 const NODES: u32 = 64;
@@ -85,3 +86,26 @@ fn no_program_loses_more_than_if_each_error_delayed_all_ranks() {
     let crowded = CorrectedErrors { cost: ErrorCost::Fixed(Time::from_secs_f64(1.0)), ..tight };
     assert!(projection.at_most(&crowded).is_infinite(), "64 nodes, a second each, every 64 seconds");
 }
+
+/// The trace of each program on 64 nodes with firmware: the time that it takes with one seed, to the picosecond.
+#[test]
+fn a_seed_is_one_time_of_each_trace_on_any_machine() {
+    let mut found = Vec::new();
+    for traced in TRACES {
+        let prepared = PreparedProgram::traced(&traced, NODES, &LogGops::cray_xc40()).unwrap();
+        assert_eq!(prepared.nodes(), NODES);
+        let errors = errors(20.0, Reporting::Firmware, Nodes::All);
+        let projection = with_runs(2, |parallel| prepared.ask(&errors, 1, 8, parallel).unwrap());
+        found.push((traced.name, prepared.cycle().picos(), projection.slowdown.disturbed[0].picos()));
+    }
+    assert_eq!(found, RECORDED);
+}
+
+/// The name, the time of a cycle, and that of the run.
+const RECORDED: [(&str, u64, u64); 5] = [
+    ("lammps-lj", 1_740_023_167_100, 4_168_090_945_811),
+    ("lammps-crack", 10_761_715_600, 4_459_151_143_558),
+    ("lulesh", 852_343_290_400, 4_454_947_412_758),
+    ("hpcg", 3_467_050_637_600, 5_438_641_873_619),
+    ("minife", 5_366_122_072_300, 9_406_432_746_768),
+];

@@ -79,7 +79,7 @@ impl<'a> Extrapolated<'a> {
     /// A communicator, and its number of ranks in this run: a communicator of all recorded ranks grows with the run.
     fn members(&self, communicator: Communicator) -> (&'a Members, u32) {
         let members = &self.trace.communicators[communicator.0 as usize];
-        let all = members.ranks.len() == self.trace.ranks.len();
+        let all = members.are_all(self.trace.ranks.len());
         (members, if all { self.ranks } else { u32::try_from(members.ranks.len()).expect("no more than all") })
     }
 

@@ -58,12 +58,29 @@ pub fn is_begun(begin: &[u8]) -> bool {
     begin.starts_with(MAGIC)
 }
 
+/// The CPUs on which the ranks of a trace are simulated, where the traced ones shared theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RankCpus {
+    /// As in the traced run: computing takes longer by the number of ranks that shared a CPU.
+    AsTraced,
+    /// Each rank has its own: computing takes the CPU time that it took.
+    Own,
+}
+
 /// Reads a file made by [`joined`], for a simulation over a network: the calls are shortened by the CPU time that the
 /// network takes.
 ///
 /// # Errors
 /// If the file is not a trace of a program.
 pub fn read(bytes: &[u8], network: &LogGops) -> Result<RecordedTrace, Error> {
+    read_for(bytes, network, RankCpus::AsTraced)
+}
+
+/// As [`read`], for ranks on such CPUs.
+///
+/// # Errors
+/// If the file is not a trace of a program.
+pub fn read_for(bytes: &[u8], network: &LogGops, cpus: RankCpus) -> Result<RecordedTrace, Error> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(Error::NoTrace { at: 0 })?;
     let mut numbers = Leb128Reader::new(rest, MAGIC.len());
     let refused = |numbers: &Leb128Reader| Error::NoTrace { at: numbers.at() };
@@ -81,7 +98,7 @@ pub fn read(bytes: &[u8], network: &LogGops) -> Result<RecordedTrace, Error> {
         let length = numbers.number().map_err(|_| refused(&numbers))?;
         let file = numbers.bytes(length).map_err(|_| refused(&numbers))?;
         let before = numbers.at() - file.len();
-        let file = OfRank { rank, ranks: count, before, network }.read(file, &mut known, &mut ranks)?;
+        let file = OfRank { rank, ranks: count, before, network, cpus }.read(file, &mut known, &mut ranks)?;
         files.push(file);
     }
     if !numbers.rest().is_empty() {
@@ -122,6 +139,7 @@ fn known_version(found: u64) -> Result<(), Error> {
 /// The file of one rank inside the joined file.
 struct OfRank<'a> {
     network: &'a LogGops,
+    cpus: RankCpus,
     rank: u32,
     ranks: u32,
     /// Its offset.
@@ -155,7 +173,11 @@ impl OfRank<'_> {
         if rank != self.rank.into() || count != self.ranks.into() || longer == 0 || shorter == 0 {
             return Err(refused);
         }
-        let mut calls = Calls::new(known, self.network, self.rank, (longer, shorter));
+        let share = match self.cpus {
+            RankCpus::AsTraced => (longer, shorter),
+            RankCpus::Own => (1, 1),
+        };
+        let mut calls = Calls::new(known, self.network, self.rank, share);
         let mut records = Records::new(numbers);
         let mut read = Read { wall: None, records: 0, share: (longer, shorter) };
         while read.wall.is_none() {

@@ -13,6 +13,7 @@
 //! | `record` | the records of a rank's calls |
 //! | `calls` | the meaning of these records |
 //! | `together` | which recorded collectives belong together |
+//! | [`meetings`] | the parts of a trace between two collectives of all ranks |
 //! | `written_out` | a trace as graphs |
 //! | `cut` | the usable part of an interrupted run |
 
@@ -20,6 +21,7 @@ mod calls;
 mod cut;
 pub mod extrapolated;
 pub mod file;
+pub mod meetings;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -75,6 +77,11 @@ impl Members {
         let mut numbers: Vec<(Rank, u32)> = ranks.iter().copied().zip(0..).collect();
         numbers.sort_unstable();
         Self { ranks, numbers }
+    }
+
+    /// Whether these are all of so many ranks.
+    fn are_all(&self, ranks: usize) -> bool {
+        self.ranks.len() == ranks
     }
 
     fn number(&self, rank: Rank) -> Option<u32> {

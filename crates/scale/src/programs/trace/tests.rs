@@ -379,3 +379,18 @@ fn requests_may_be_numbered_and_waited_for_in_any_order() {
     assert_eq!(last(numbers), [4 * 1500 + 100, 4 * 1500 + 2500 + 1500 + 100]);
     assert_eq!(last([4, 9, 2, 7]), last(numbers));
 }
+
+#[test]
+fn ranks_that_shared_cpus_compute_as_long_as_alone_on_cpus_of_their_own() {
+    let mut shared = File(b"RAMPRANK".to_vec());
+    shared.fields(&[2, 0, 1, 8, 2]).record(10, 1000, &[0]);
+    let bytes = joined(&[shared.end()]);
+    let computing = |cpus| {
+        let recorded = file::read_for(&bytes, &LogGops::loggopsim(), cpus).unwrap();
+        assert_eq!(recorded.shared, Some((8, 2)));
+        simulate(&recorded.trace.extrapolated(1).unwrap(), &LogGops::loggopsim(), &Undisturbed).unwrap().makespan()
+    };
+    let as_traced = computing(file::RankCpus::AsTraced);
+    assert_eq!(as_traced.picos(), 4 * computing(file::RankCpus::Own).picos());
+    assert!(as_traced >= Time::from_nanos(4000));
+}
