@@ -110,30 +110,18 @@ impl Run {
     /// A run from every state of the cells concerned, and of the sense amplifiers where they matter. No test visits the
     /// line `outside`.
     fn every(fault: &PlacedFault, outside: RegionLine) -> Vec<Self> {
-        let cells = cells_concerned(fault);
         let ones = LineData::ZERO.inverted();
         let sensed = if listens(&fault.kind) { vec![LineData::ZERO, ones] } else { vec![LineData::ZERO] };
-        let states = (0_u32..1 << cells.len()).flat_map(|state| sensed.iter().map(move |&sensed| (state, sensed)));
-        states.map(|(state, sensed)| Self::starting(fault, &cells, state, (outside, sensed))).collect()
+        let states = contents(&cells_concerned(fault)).into_iter();
+        let starts = states.flat_map(|memory| sensed.iter().map(move |&sensed| (memory.clone(), sensed)));
+        starts.map(|(memory, sensed)| Self::starting(fault, memory, (outside, sensed))).collect()
     }
 
-    /// A run from the state in which cell `i` holds bit `i` of `state`, and `outside` was read last.
-    fn starting(
-        fault: &PlacedFault,
-        cells: &[(RegionLine, LineBits)],
-        state: u32,
-        (outside, sensed): (RegionLine, LineData),
-    ) -> Self {
-        let mut run =
-            Self { memory: ToyMemory::default(), emulator: Emulator::new(vec![*fault], 0), wrong: BTreeMap::new() };
+    /// A run from this state of the memory, after `outside` was read.
+    fn starting(fault: &PlacedFault, memory: ToyMemory, (outside, sensed): (RegionLine, LineData)) -> Self {
+        let mut run = Self { memory, emulator: Emulator::new(vec![*fault], 0), wrong: BTreeMap::new() };
         run.memory.store(outside, sensed);
         run.emulator.read(&mut run.memory, outside);
-        for (place, (line, bits)) in cells.iter().enumerate() {
-            if state >> place & 1 == 1 {
-                let held = LineBits(run.memory.load(*line));
-                run.memory.store(*line, held.union(bits).0);
-            }
-        }
         run
     }
 
@@ -167,6 +155,18 @@ impl Run {
             }
         }
     }
+}
+
+/// Every content of these cells; all others hold 0.
+fn contents(cells: &[(RegionLine, LineBits)]) -> Vec<ToyMemory> {
+    cells.iter().fold(vec![ToyMemory::default()], |contents, (line, bits)| {
+        let with = |mut memory: ToyMemory| {
+            let held = LineBits(memory.load(*line));
+            memory.store(*line, held.union(bits).0);
+            memory
+        };
+        contents.into_iter().flat_map(|memory| [memory.clone(), with(memory)]).collect()
+    })
 }
 
 /// The cells whose initial state may matter, each independent of the others. One bit of an address stands for all: each

@@ -76,6 +76,7 @@ const CLASSICAL_KINDS: [Kind; 8] = [
 #[test]
 fn the_simulator_computes_the_whole_coverage_table() {
     let tables = NAMED.map(|named| prove(&named.test()));
+    assert_eq!(tables[0].proofs().iter().map(|proof| proof.kind).collect::<Vec<_>>(), Kind::ALL);
     let mut rows = TABLE.trim_matches('\n').lines();
     let header: Vec<_> = rows.next().expect("a header").split_whitespace().collect();
     assert_eq!(header, NAMED.map(|named| named.name.trim_start_matches("March ")));

@@ -61,6 +61,24 @@ fn no_instruction_set_of_this_processor_is_left_out() {
     }
 }
 
+#[test]
+fn an_engine_is_found_and_shown_by_its_name() {
+    for engine in MarchEngine::all_available() {
+        assert_eq!(MarchEngine::named(&engine.to_string().to_lowercase()), Some(engine));
+        assert_eq!(engine.to_string(), engine.name());
+    }
+    assert_eq!(MarchEngine::named("none"), None);
+}
+
+#[test]
+fn a_method_is_found_by_its_name() {
+    assert_eq!(Method::ALL.map(Method::name), ["flush-behind", "flush-in-groups", "non-temporal"]);
+    for method in Method::ALL {
+        assert_eq!(Method::named(method.name()), Some(method));
+    }
+    assert_eq!(Method::named("flush"), None);
+}
+
 fn pass(notation: &str, order: AddressSequence) -> Pass {
     let background = Background { name: "mixed".to_owned(), data: LineData([0x0123_4567_89ab_cdef; 8]) };
     Pass { test: notation.parse().unwrap(), background, order, aim: Aim::BetweenLines }
