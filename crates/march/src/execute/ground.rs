@@ -136,3 +136,35 @@ pub(super) enum Eviction {
     /// flush among such stores waits for the stores before it, at a third of the speed.
     AtLeisure,
 }
+
+impl Eviction {
+    /// How many lines the next flush outside of the inner loop leaves open, if `lag` lines were visited and not flushed
+    /// and `open` may be; `None` if it is too early for one.
+    pub(super) const fn leaves_open(self, lag: u64, open: u64) -> Option<u64> {
+        match self {
+            // The flush of the inner loop fell back by the lines that were not visited there.
+            Self::Following => Some(open),
+            // Whole pages, so that prefetchers do not fetch the flushed lines again.
+            Self::InBursts if lag >= open => Some(open / 2 / LINES_PER_FRAME * LINES_PER_FRAME),
+            Self::AtLeisure if lag >= 2 * open => Some(open),
+            Self::None | Self::InBursts | Self::AtLeisure => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_flushed_outside_of_the_inner_loop_when_enough_are_open() {
+        let leaves = |eviction: Eviction, lags: [u64; 5]| lags.map(|lag| eviction.leaves_open(lag, 512));
+        let lags = [0, 511, 512, 1023, 1024];
+        assert_eq!(leaves(Eviction::None, lags), [None; 5]);
+        assert_eq!(leaves(Eviction::Following, lags), [Some(512); 5]);
+        assert_eq!(leaves(Eviction::InBursts, lags), [None, None, Some(256), Some(256), Some(256)]);
+        assert_eq!(leaves(Eviction::AtLeisure, lags), [None, None, None, None, Some(512)]);
+        let after_burst = [64, 127, 128, 320, 4096].map(|open| Eviction::InBursts.leaves_open(open, open));
+        assert_eq!(after_burst, [0, 0, 64, 128, 2048].map(Some), "half of them, in whole pages");
+    }
+}
