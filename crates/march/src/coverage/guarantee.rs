@@ -247,6 +247,18 @@ mod tests {
         assert_eq!([false, true].map(|loses| guaranteed(&sequential, leaks(loses, 300))), [true, false]);
     }
 
+    /// On paper: a cell that cannot rise is found by the first r1 if it held 0 before the test, and never if it held 1.
+    #[test]
+    fn a_fault_that_hides_in_one_state_of_the_memory_is_not_promised() {
+        let cannot_rise = FaultKind::Transition { cell: cell(9, 3), blocked: TransitionDirection::Up };
+        let guaranteed = |notation: &str| {
+            let test = notation.parse().expect(notation);
+            guaranteed(&Plan::new(test, Fidelity::MIN, &[AddressSequence::Sequential], 0), cannot_rise)
+        };
+        assert!(!guaranteed("*(w1); *(r1,w0); *(r0)"));
+        assert!(guaranteed("*(w1); *(r1,w0); *(r0,w1); *(r1)"));
+    }
+
     #[test]
     fn only_faults_that_always_act_are_promised() {
         let kind = FaultKind::StuckAt { cell: cell(9, 3), value: true };

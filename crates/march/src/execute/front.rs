@@ -15,7 +15,7 @@ use rampart_memory::fault::LineAccess;
 use rampart_memory::{LINES_PER_FRAME, LineData};
 
 use super::arch;
-use super::ground::Eviction;
+use super::ground::{Eviction, Ground};
 use super::region::Stretch;
 use super::steps::Step;
 use super::sweep::Sweep;
@@ -40,7 +40,8 @@ impl Sweep<'_> {
             }
             start = end;
         }
-        if self.steps.last().is_some_and(|step| self.ground.flushes_after(step)) && self.walk.is_strided() {
+        let Ground { method, .. } = self.ground;
+        if self.steps.last().is_some_and(|step| self.ground.eviction(step).is_repeated(method, &self.walk, lines)) {
             self.ground.flush_all();
         }
         ControlFlow::Continue(())

@@ -10,6 +10,7 @@ use super::engine::MarchEngine;
 use super::kernel::{self, Difference, Task, Way};
 use super::region::{Leg, Region, Stretch};
 use super::steps::Step;
+use super::walk::Walk;
 
 /// The pages of a small region, 2 MiB: the cache-bypass check sweeps as many as in such a region.
 pub(super) const SMALL_PAGES: usize = 512;
@@ -37,22 +38,7 @@ impl<'s> Ground<'s> {
 
     /// How the lines of a step leave the caches.
     pub(super) fn eviction(&self, step: &Step) -> Eviction {
-        let reads = step.read.is_some();
-        match (self.method, self.engine.caches()) {
-            _ if !step.evict => Eviction::None,
-            (Method::FlushInGroups, _) | (Method::FlushBehind, Caches::Release) => Eviction::Following,
-            (Method::NonTemporal, Caches::Release) if reads => Eviction::AtLeisure,
-            (Method::NonTemporal, Caches::Release) => Eviction::None,
-            (Method::FlushBehind | Method::NonTemporal, Caches::Retain) => Eviction::InBursts,
-        }
-    }
-
-    /// Whether all lines are flushed once more after an element that visits neighbours at different times, because
-    /// prefetchers fetched some again. Of lines that were flushed in groups, they were seen to do so in small regions
-    /// only, where a line is flushed shortly before its neighbour is visited.
-    pub(super) fn flushes_after(&self, step: &Step) -> bool {
-        let again = self.method != Method::FlushInGroups || self.region.lines() < SMALL;
-        again && self.eviction(step) != Eviction::None
+        Eviction::of(self.method, self.engine.caches(), step)
     }
 
     /// Performs a step on the first `count` lines of a stretch, and prefetches and flushes as many elsewhere.
@@ -138,6 +124,24 @@ pub(super) enum Eviction {
 }
 
 impl Eviction {
+    /// How the lines of a step leave these caches.
+    const fn of(method: Method, caches: Caches, step: &Step) -> Self {
+        match (method, caches) {
+            _ if !step.evict => Self::None,
+            (Method::FlushInGroups, _) | (Method::FlushBehind, Caches::Release) => Self::Following,
+            (Method::NonTemporal, Caches::Release) if step.read.is_some() => Self::AtLeisure,
+            (Method::NonTemporal, Caches::Release) => Self::None,
+            (Method::FlushBehind | Method::NonTemporal, Caches::Retain) => Self::InBursts,
+        }
+    }
+
+    /// Whether all of a region's lines are flushed once more after an element, because prefetchers fetched some again.
+    /// They do where neighbours are visited at different times. Of lines that were flushed in groups, they were seen to
+    /// do so in small regions only, where a line is flushed shortly before its neighbour is visited.
+    pub(super) fn is_repeated(self, method: Method, walk: &Walk, lines: u64) -> bool {
+        self != Self::None && walk.is_strided() && (method != Method::FlushInGroups || lines < SMALL)
+    }
+
     /// How many lines the next flush outside of the inner loop leaves open, if `lag` lines were visited and not flushed
     /// and `open` may be; `None` if it is too early for one.
     pub(super) const fn leaves_open(self, lag: u64, open: u64) -> Option<u64> {
@@ -155,6 +159,49 @@ impl Eviction {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::execute::steps::Read;
+    use crate::{AddressSequence, Direction, Visit};
+
+    #[test]
+    fn a_small_region_has_2_mib() {
+        assert_eq!(SMALL, (2 << 20) / 64);
+    }
+
+    /// On paper: what must not stay is flushed somehow, except for what a non-temporal store takes past caches that
+    /// keep nothing of it.
+    #[test]
+    fn lines_leave_the_caches_by_the_method_and_by_what_the_caches_do() {
+        let read = || Some(Read { op: 0, expected: LineData::ZERO });
+        let of = |method, read, evict| {
+            let step = Step { read, write: None, evict };
+            [Caches::Release, Caches::Retain].map(|caches| Eviction::of(method, caches, &step))
+        };
+        for method in Method::ALL {
+            assert_eq!(
+                (of(method, None, false), of(method, read(), false)),
+                ([Eviction::None; 2], [Eviction::None; 2])
+            );
+        }
+        assert_eq!(of(Method::FlushInGroups, None, true), [Eviction::Following; 2]);
+        assert_eq!(of(Method::FlushBehind, None, true), [Eviction::Following, Eviction::InBursts]);
+        assert_eq!(of(Method::NonTemporal, None, true), [Eviction::None, Eviction::InBursts]);
+        assert_eq!(of(Method::NonTemporal, read(), true), [Eviction::AtLeisure, Eviction::InBursts]);
+    }
+
+    #[test]
+    fn lines_are_flushed_once_more_where_prefetchers_fetch_neighbours_again() {
+        let walk = |order| Walk::new(Visit::new(order, 100, 7), 100, Direction::Up);
+        let [sequential, strided] = [AddressSequence::Sequential, AddressSequence::Strided].map(walk);
+        for method in Method::ALL {
+            for eviction in [Eviction::Following, Eviction::InBursts, Eviction::AtLeisure] {
+                assert!(eviction.is_repeated(method, &strided, SMALL - 1), "{method}");
+                assert!(!eviction.is_repeated(method, &sequential, SMALL - 1), "{method}");
+                let in_a_large_one = method != Method::FlushInGroups;
+                assert_eq!(eviction.is_repeated(method, &strided, SMALL), in_a_large_one, "{method}");
+            }
+            assert!(!Eviction::None.is_repeated(method, &strided, SMALL - 1), "{method}");
+        }
+    }
 
     #[test]
     fn lines_are_flushed_outside_of_the_inner_loop_when_enough_are_open() {

@@ -210,6 +210,22 @@ fn lines_are_visited_in_the_order_and_the_direction_of_the_element() {
     }
 }
 
+/// So an operation of one line is over before any on a line that is visited a window later ([`crate::execute`], 2).
+#[test]
+fn each_step_of_an_element_is_done_to_a_batch_before_the_next_step() {
+    let lines = 2000;
+    let all: Vec<_> = (0..lines).collect();
+    for executor in executors() {
+        let memory = Memory::new(lines);
+        let seen = one_element(&executor, &memory, "^(r0,r0)", AddressSequence::Sequential, &all);
+        let batch = usize::try_from(executor.settings.open_in(lines)).unwrap();
+        let steps = |batch: &[u64]| [0, 1].map(|op| batch.iter().map(|&line| (line, op)).collect::<Vec<_>>()).concat();
+        let expected: Vec<_> = all.chunks(batch).flat_map(steps).collect();
+        assert!(batch < all.len() / 2, "several batches");
+        assert_eq!(seen.iter().map(|seen| (seen.line.0, seen.op)).collect::<Vec<_>>(), expected, "{executor:?}");
+    }
+}
+
 #[test]
 fn a_region_of_one_line_is_tested() {
     for executor in executors() {
