@@ -92,6 +92,7 @@ impl<'s> Front<'s> {
         if self.eviction != Eviction::None {
             self.flush_until(self.end);
         }
+        debug_assert!(self.eviction == Eviction::None || self.flushed == self.end, "no line that was visited is open");
         arch::fence();
         ControlFlow::Continue(())
     }
@@ -142,7 +143,7 @@ impl<'s> Front<'s> {
             self.flushed += visited;
         }
         let is_bounded = matches!(self.eviction, Eviction::Following | Eviction::InBursts);
-        debug_assert!(!is_bounded || self.lag() <= self.open, "no more lines are open than may be");
+        debug_assert!(!is_bounded || self.at - self.flushed <= self.open, "no more lines are open than may be");
         difference.map(|difference| difference.found)
     }
 

@@ -13,7 +13,7 @@ use crate::execute::steps::{Stage, compile};
 use crate::execute::sweep::Sweep;
 use crate::execute::watch::Log;
 use crate::execute::{Executor, MarchEngine, MarchOutcome, MarchSettings, Method, Mismatch, Region, Watch};
-use crate::{AddressSequence, Aim, Background, Pass, Visit};
+use crate::{AddressSequence, Aim, Background, Part, Pass, Visit};
 
 /// Keeps all reports; stops the run after some operations, or at a pause.
 #[derive(Default)]
@@ -281,6 +281,30 @@ fn an_emulated_fault_is_found_beside_a_real_one_and_told_from_it() {
         let reported: Vec<_> = recorder.mismatches.iter().map(|m| (m.line, m.element, m.emulated)).collect();
         assert_eq!(reported, [(cell.line, 1, true)], "background bit 0 is 1, so r0 finds the stuck 0: {outcome:?}");
         assert_eq!(recorder.mismatches[0].bits(), cell.bits());
+    }
+}
+
+/// The rest itself is the caller's; a cell that leaks has then lost its value.
+#[test]
+fn a_part_of_a_pass_does_its_elements_only_and_after_a_rest_leaks_show() {
+    let cell = FaultCell { line: RegionLine(5), bit: LineBit::new(0).unwrap() };
+    let pass = pass("*(w0); Del; *(r0)", AddressSequence::Sequential);
+    for executor in executors() {
+        let after = executor.settings.retention;
+        let leak = PlacedFault::permanent(FaultKind::Retention { cell, loses: true, after });
+        for rested in [false, true] {
+            let (memory, mut emulator) = (Memory::new(64), Emulator::new(vec![leak], 0));
+            let mut recorder = Recorder::default();
+            for part in
+                [Part { pass: &pass, elements: 0..1, rested: false }, Part { pass: &pass, elements: 2..3, rested }]
+            {
+                let outcome = executor.run_part(&mut memory.region(), &part, Some(&mut emulator), &mut recorder);
+                assert_eq!((outcome.completed, outcome.operations), (true, 64), "{executor:?}");
+            }
+            let seen: Vec<_> = recorder.mismatches.iter().map(|seen| (seen.line, seen.element)).collect();
+            let expected: &[_] = if rested { &[(cell.line, 2)] } else { &[] };
+            assert_eq!((seen.as_slice(), recorder.pauses.len()), (expected, 0), "{executor:?}");
+        }
     }
 }
 
