@@ -40,9 +40,9 @@ impl Sweep<'_> {
             }
             start = end;
         }
-        let Ground { method, .. } = self.ground;
+        let Ground { engine, method, region, .. } = self.ground;
         if self.steps.last().is_some_and(|step| self.ground.eviction(step).is_repeated(method, &self.walk, lines)) {
-            self.ground.flush_all();
+            engine.evict(region);
         }
         ControlFlow::Continue(())
     }

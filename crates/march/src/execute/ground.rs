@@ -1,6 +1,6 @@
 //! A region and the ways to its lines: many in the inner loop, a flush of many, or one at a time.
 
-use rampart_memory::{LINES_PER_FRAME, LineData, RegionLine};
+use rampart_memory::{LINES_PER_FRAME, LineData};
 
 use super::Method;
 use super::arch;
@@ -8,7 +8,7 @@ use super::caches::Caches;
 use super::direct::Direct;
 use super::engine::MarchEngine;
 use super::kernel::{self, Difference, Task, Way};
-use super::region::{Leg, Region, Stretch};
+use super::region::{Region, Stretch};
 use super::steps::Step;
 use super::walk::Walk;
 
@@ -87,23 +87,11 @@ impl<'s> Ground<'s> {
         }
     }
 
-    /// Flushes the first `count` lines of a stretch.
-    pub(super) fn flush(&self, stretch: Stretch, count: u64) {
-        let count = usize::try_from(count).expect("lines in memory");
+    /// Flushes the lines of a stretch.
+    pub(super) fn flush(&self, stretch: Stretch) {
+        let count = usize::try_from(stretch.count).expect("lines in memory");
         // SAFETY: they are the stretch's lines, which lie in this region.
         unsafe { kernel::flush(self.engine.flush(), stretch.first, stretch.stride, count) };
-    }
-
-    /// Flushes the whole region, and waits for it.
-    pub(super) fn flush_all(&self) {
-        let lines = self.region.lines();
-        let mut line = 0;
-        while line < lines {
-            let stretch = self.region.stretch(Leg { line: RegionLine(line), stride: 1, count: lines - line });
-            self.flush(stretch, stretch.count);
-            line += stretch.count;
-        }
-        arch::fence();
     }
 }
 
