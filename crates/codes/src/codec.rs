@@ -126,6 +126,19 @@ mod tests {
     }
 
     #[test]
+    fn a_page_is_verified_by_its_own_codes_only() {
+        for codec in codecs() {
+            let mut data = PageData::from_seed(1);
+            let mut codes = naive_codes(codec.scheme, &data);
+            assert_eq!(codec.verify(&Page::from(&mut data), &codes), CodeVerdict::Verified);
+            data.flip(&PageBits::from_iter([9]));
+            assert_eq!(codec.verify(&Page::from(&mut data), &codes), CodeVerdict::Wrong);
+            codes = naive_codes(codec.scheme, &data);
+            assert_eq!(codec.verify(&Page::from(&mut data), &codes), CodeVerdict::Verified);
+        }
+    }
+
+    #[test]
     fn of_many_pages_just_the_wrong_ones_are_named() {
         for codec in codecs() {
             let mut data: Vec<_> = (0..5).map(PageData::from_seed).collect();

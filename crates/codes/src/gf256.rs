@@ -70,6 +70,7 @@ mod tests {
             power = reference_model::product(power, 2);
         }
         assert_eq!(power, 1, "2 is primitive");
+        assert_eq!([exponent_between(0, 7), exponent_between(7, 0), exponent_between(0, 0)], [None; 3]);
     }
 
     #[test]

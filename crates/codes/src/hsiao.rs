@@ -72,6 +72,16 @@ mod tests {
     }
 
     #[test]
+    fn the_part_of_a_byte_is_the_sum_of_the_columns_of_its_bits() {
+        for byte in 0..8 {
+            for value in 0..=u8::MAX {
+                let columns = (0..8).filter(|bit| value >> bit & 1 == 1).map(|bit| COLUMNS[8 * byte + bit]);
+                assert_eq!(part(byte, value), columns.fold(0, |sum, column| sum ^ column), "{value} in byte {byte}");
+            }
+        }
+    }
+
+    #[test]
     fn any_one_of_the_72_bits_is_corrected_and_any_two_are_detected() {
         let all: Vec<u8> = COLUMNS.into_iter().chain((0..8).map(|bit| 1 << bit)).collect();
         for (bit, &column) in (0..).zip(&all) {

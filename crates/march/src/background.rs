@@ -122,6 +122,14 @@ mod tests {
     }
 
     #[test]
+    fn a_background_is_shown_by_its_name() {
+        let names: Vec<_> =
+            backgrounds(Fidelity::new(12).unwrap(), 0).map(|background| background.to_string()).collect();
+        assert_eq!(names[..3], ["solid", "period 2", "period 4"]);
+        assert_eq!(names[9..], ["period 512", "random 1", "random 2"]);
+    }
+
+    #[test]
     fn nine_backgrounds_are_too_few() {
         let nine = &structured()[..9];
         let (a, b) = (LineBit::new(0).unwrap(), LineBit::new(256).unwrap());

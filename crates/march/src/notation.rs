@@ -310,7 +310,9 @@ mod tests {
             let error = one_more.parse::<MarchTest>().unwrap_err();
             assert_eq!(error.problem, NotationProblem::TooLong);
         }
-        assert_eq!(refused(&longest.replace(')', "w0)")).0, 2 + 2 * MAX_LENGTH);
+        let end = 2 + 2 * MAX_LENGTH;
+        assert_eq!(refused(&longest.replace(')', "w0)")).0, end);
+        assert_eq!(refused(&longest.replace(')', "); Del")).0, end + ") ;".len());
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Visit {
     pub const fn safe_window(lines: u64) -> u64 {
         let root = (lines / 2).isqrt();
         // A column must be at least a window long: lines / (2 w + 1) >= w.
-        if root > 0 && lines / (2 * root + 1) < root { root - 1 } else { root }
+        if lines / (2 * root + 1) < root { root - 1 } else { root }
     }
 
     /// The sequence over a region of `lines` (at least 1) for a loop that blurs the order inside `window` visits.
@@ -88,10 +88,10 @@ impl Visit {
 
     /// The position of a line in an ascending sweep, counted from 0.
     #[must_use]
-    pub const fn position(self, line: RegionLine) -> u64 {
+    pub fn position(self, line: RegionLine) -> u64 {
         let (row, column) = (line.0 / self.stride, line.0 % self.stride);
         let longer = self.lines % self.stride;
-        column * (self.lines / self.stride) + if column < longer { column } else { longer } + row
+        column * (self.lines / self.stride) + column.min(longer) + row
     }
 }
 
@@ -128,6 +128,14 @@ pub(crate) mod tests {
                     prop_assert!(apart >= window, "{a} and {b} of {lines}: {apart} visits apart, window {window}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_window_is_the_widest_that_no_column_is_shorter_than() {
+        for lines in 0..3000 {
+            let widest = (0..=lines).take_while(|window| lines / (2 * window + 1) >= *window).last();
+            assert_eq!(Some(Visit::safe_window(lines)), widest, "{lines} lines");
         }
     }
 

@@ -300,6 +300,17 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_and_its_passes_are_shown_in_a_line_each() {
+        let plan = plan("MATS+", 3, &[AddressSequence::Sequential, AddressSequence::Strided]);
+        let test = "{⇕(w0); ⇑(r0,w1); ⇓(r1,w0)}";
+        let shown = format!("{test} in sequential and strided order, March X on 2 more backgrounds");
+        assert_eq!(plan.to_string(), format!("{shown}: 22 operations a line"));
+        assert_eq!(plan.passes()[1].to_string(), format!("{test}, background solid, strided"));
+        let rested = plan.with_delayed_reads().to_string();
+        assert_eq!(rested, format!("{shown}, with a delayed read: 24 operations a line"));
+    }
+
+    #[test]
     fn the_least_fidelity_is_the_test_alone() {
         let plan = plan("MATS+", 1, &[AddressSequence::Sequential]);
         assert_eq!(plan.to_string(), "{⇕(w0); ⇑(r0,w1); ⇓(r1,w0)} in sequential order: 5 operations a line");

@@ -83,8 +83,8 @@ impl Codec {
         self.engine.encode(self.scheme, &Page::from(&mut *data), syndrome);
         assert_eq!(stored.check.len(), syndrome.len(), "codes of {}", self.scheme);
         syndrome.iter_mut().zip(stored.check).for_each(|(found, stored)| *found ^= stored);
-        for number in 0..guesses(self.scheme) {
-            let flipped = guess(self.scheme, syndrome, number);
+        for guess in guesses(self.scheme) {
+            let flipped = guess(syndrome);
             if flipped.is_empty() {
                 continue;
             }
@@ -110,22 +110,16 @@ impl Codec {
     }
 }
 
-/// The number of guesses of a scheme. Each wrong guess passes the two CRCs with probability 2 in 2^32.
-const fn guesses(scheme: Scheme) -> usize {
-    match scheme {
-        Scheme::Crc => 0,
-        Scheme::CrcPq | Scheme::CrcSecded => 1,
-        Scheme::CrcHamming => 2,
-    }
-}
-
 /// The flips that a syndrome suggests; none where it suggests nothing.
-fn guess(scheme: Scheme, syndrome: &[u8], number: usize) -> PageBits {
+type Guess = fn(&[u8]) -> PageBits;
+
+/// The guesses of a scheme. Each wrong guess passes the two CRCs with probability 2 in 2^32.
+const fn guesses(scheme: Scheme) -> &'static [Guess] {
     match scheme {
-        Scheme::Crc => PageBits::NONE,
-        Scheme::CrcPq => lines::flipped(syndrome),
-        Scheme::CrcSecded => words::flipped(syndrome),
-        Scheme::CrcHamming => lanes::flipped(syndrome, number == 0),
+        Scheme::Crc => &[],
+        Scheme::CrcPq => &[lines::flipped],
+        Scheme::CrcSecded => &[words::flipped],
+        Scheme::CrcHamming => &[|syndrome| lanes::flipped(syndrome, true), |syndrome| lanes::flipped(syndrome, false)],
     }
 }
 

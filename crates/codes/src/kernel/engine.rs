@@ -26,7 +26,7 @@ impl CodeEngine {
     /// millisecond: ask once.
     #[must_use]
     pub fn detect() -> Self {
-        first_that(Self::all_available(), |engine| engine.agrees(COMPARED))
+        first_that(&Self::all_available(), |engine| are_right(COMPARED, |scheme, page| engine.codes(scheme, page)))
     }
 
     /// All engines of this processor, the fastest first, [`CodeEngine::PORTABLE`] last.
@@ -41,20 +41,10 @@ impl CodeEngine {
         self.0.name()
     }
 
-    /// Whether its codes of this many pages equal those of the portable one.
-    fn agrees(self, pages: u64) -> bool {
-        self == Self::PORTABLE
-            || (0..pages).all(|seed| {
-                let mut data = PageData::from_seed(seed);
-                let page = Page::from(&mut data);
-                Scheme::ALL.into_iter().all(|scheme| {
-                    let codes = |engine: Self| {
-                        let mut check = [0; Scheme::MOST_CODE_BYTES];
-                        (engine.encode(scheme, &page, &mut check[..scheme.check_bytes()]), check)
-                    };
-                    codes(self) == codes(Self::PORTABLE)
-                })
-            })
+    /// The CRC of a page, and its correcting code with zeros after it.
+    fn codes(self, scheme: Scheme, page: &Page<'_>) -> (u32, [u8; Scheme::MOST_CODE_BYTES]) {
+        let mut check = [0; Scheme::MOST_CODE_BYTES];
+        (self.encode(scheme, page, &mut check[..scheme.check_bytes()]), check)
     }
 
     /// The CRC of a page.
@@ -84,8 +74,18 @@ impl CodeEngine {
 }
 
 /// The first trusted engine; the last one is trusted in any case.
-fn first_that(engines: Vec<CodeEngine>, trusted: impl Fn(CodeEngine) -> bool) -> CodeEngine {
-    engines.into_iter().find(|&engine| trusted(engine)).unwrap_or(CodeEngine::PORTABLE)
+fn first_that(engines: &[CodeEngine], trusted: impl Fn(CodeEngine) -> bool) -> CodeEngine {
+    let (last, others) = engines.split_last().expect("every processor has the portable engine");
+    *others.iter().find(|&&engine| trusted(engine)).unwrap_or(last)
+}
+
+/// Whether the codes of this many pages equal those of the portable engine.
+fn are_right(pages: u64, codes: impl Fn(Scheme, &Page<'_>) -> (u32, [u8; Scheme::MOST_CODE_BYTES])) -> bool {
+    (0..pages).all(|seed| {
+        let mut data = PageData::from_seed(seed);
+        let page = Page::from(&mut data);
+        Scheme::ALL.into_iter().all(|scheme| codes(scheme, &page) == CodeEngine::PORTABLE.codes(scheme, &page))
+    })
 }
 
 impl fmt::Display for CodeEngine {
@@ -97,6 +97,7 @@ impl fmt::Display for CodeEngine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PageBits;
 
     #[test]
     fn every_engine_of_this_machine_agrees_with_the_portable_one() {
@@ -104,7 +105,21 @@ mod tests {
         assert_eq!(engines.last(), Some(&CodeEngine::PORTABLE));
         assert_eq!(CodeEngine::detect(), engines[0]);
         for engine in engines {
-            assert!(engine.agrees(200), "{engine}");
+            assert!(are_right(200, |scheme, page| engine.codes(scheme, page)), "{engine}");
+        }
+    }
+
+    #[test]
+    fn an_engine_is_wrong_if_the_codes_of_one_scheme_are_those_of_another_page() {
+        for wrong in Scheme::ALL {
+            let right = are_right(1, |scheme, page| {
+                let mut data = page.read();
+                if scheme == wrong {
+                    data.flip(&PageBits::from_iter([12_345]));
+                }
+                CodeEngine::PORTABLE.codes(scheme, &Page::from(&mut data))
+            });
+            assert!(!right, "{wrong}");
         }
     }
 
@@ -112,10 +127,15 @@ mod tests {
     fn an_engine_that_disagrees_is_passed_over() {
         let engines = CodeEngine::all_available();
         for (i, &wrong) in engines.iter().enumerate() {
-            let chosen = first_that(engines.clone(), |engine| engine != wrong);
+            let chosen = first_that(&engines, |engine| engine != wrong);
             let expected = if i == 0 { engines.get(1).copied().unwrap_or(CodeEngine::PORTABLE) } else { engines[0] };
             assert_eq!(chosen, expected, "{wrong} is wrong");
         }
-        assert_eq!(first_that(engines, |_| false), CodeEngine::PORTABLE);
+        assert_eq!(first_that(&engines, |_| false), CodeEngine::PORTABLE);
+    }
+
+    #[test]
+    fn an_engine_is_shown_by_its_name() {
+        assert_eq!(format!("{:>10}", CodeEngine::PORTABLE), "  portable");
     }
 }

@@ -196,7 +196,10 @@ mod tests {
         const HELPED: [Kind; 5] =
             [Kind::Address, Kind::StuckOpen, Kind::Dynamic, Kind::DynamicDisturb, Kind::DynamicReadCoupling];
         let plan = plan("March RAW", 1, &[AddressSequence::Sequential]);
-        for coverage in plan_coverage(&plan).iter().filter(|coverage| coverage.scope == Aim::BetweenLines) {
+        let coverage = plan_coverage(&plan);
+        assert_eq!(coverage.iter().filter(|coverage| coverage.scope == Aim::BetweenLines).count(), Kind::ALL.len());
+        assert_eq!(coverage.len(), Kind::ALL.len() + within::KINDS.len());
+        for coverage in coverage.iter().filter(|coverage| coverage.scope == Aim::BetweenLines) {
             let proof = prove_kind(plan.test(), coverage.kind);
             let same = (coverage.detected as usize, coverage.total as usize) == (proof.detected, proof.total);
             assert_eq!(same, !HELPED.contains(&coverage.kind), "{}", coverage.kind);
@@ -242,5 +245,23 @@ mod tests {
         assert!(notes(&sequential, Kind::Idempotent).is_some_and(|note| note.contains("strided")));
         assert_eq!(notes(&sequential, Kind::StuckAt), None);
         assert_eq!((notes(&both, Kind::Retention), notes(&both, Kind::Idempotent)), (None, None));
+        let rested = both.clone().with_delayed_reads();
+        for (plan, kind, said) in [
+            (&rested, Kind::Retention, "before the delayed reads"),
+            (&both, Kind::StuckOpen, "right after another"),
+            (&both, Kind::Dynamic, "right after another"),
+            (&both, Kind::Address, "repeats the access before it"),
+            (&both, Kind::LinkedInversion, "73 %"),
+            (&both, Kind::LinkedStatic, "three lines may escape"),
+        ] {
+            assert!(notes(plan, kind).is_some_and(|note| note.contains(said)), "{kind}: {:?}", notes(plan, kind));
+        }
+        let inside = within_line(&plan("MATS", 1, &[AddressSequence::Sequential]));
+        let assumed: Vec<_> = inside.iter().filter(|coverage| coverage.note.is_some()).collect();
+        assert_eq!(
+            assumed.iter().map(|coverage| coverage.kind).collect::<Vec<_>>(),
+            [Kind::Inversion, Kind::Idempotent]
+        );
+        assert!(assumed.iter().all(|coverage| coverage.note.is_some_and(|note| note.contains("if the fault wins"))));
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! A busy machine disturbs such a measurement at times, so a measurement against a method is repeated (`settle`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::slice;
 use std::thread;
@@ -134,17 +134,21 @@ fn settle(
             break;
         }
     }
-    let best = |seen: &Vec<BypassCheck>| {
-        let by_verdict = |verdict| seen.iter().filter(move |seen| seen.verdict == verdict);
-        let refused = 2 * by_verdict(BypassVerdict::ReadsCache).count() > seen.len();
-        let verdict = if refused { BypassVerdict::ReadsCache } else { BypassVerdict::Unclear };
-        *by_verdict(verdict).min_by(|one, other| one.cached.total_cmp(&other.cached)).expect("one has this verdict")
-    };
-    let best: Vec<_> = seen.iter().map(best).collect();
+    let best: Vec<_> = seen.into_iter().map(best_of_most).collect();
     match best.iter().find(|best| best.verdict == BypassVerdict::Unclear) {
         Some(unclear) => Ok(*unclear),
         None => Err(NoneBypasses { methods: best }),
     }
+}
+
+/// The best of the measurements whose verdict is the most frequent one.
+fn best_of_most(seen: Vec<BypassCheck>) -> BypassCheck {
+    let mut by_verdict: BTreeMap<BypassVerdict, Vec<BypassCheck>> = BTreeMap::new();
+    for seen in seen {
+        by_verdict.entry(seen.verdict).or_default().push(seen);
+    }
+    let most = by_verdict.into_values().max_by_key(Vec::len).unwrap_or_default();
+    most.into_iter().min_by(|one, other| one.cached.total_cmp(&other.cached)).expect("every method was measured")
 }
 
 /// Measures one method, in some milliseconds, with the distances and strides of this region and of a small one. The
@@ -253,8 +257,10 @@ fn median(ticks: &[u64]) -> u64 {
 mod tests {
     use super::*;
     use crate::Background;
+    use crate::execute::direct::Direct;
     use crate::execute::steps::{Stage, compile};
     use crate::execute::tests::Memory;
+    use rampart_memory::fault::LineAccess;
 
     fn verdict(touched: u64, flushed: u64, cached_of_100: usize) -> BypassVerdict {
         let (touched, flushed) = (vec![touched; 100], vec![flushed; 100]);
@@ -267,6 +273,27 @@ mod tests {
         assert_eq!(verdict(20, 145, 0), BypassVerdict::ReachesDram);
         assert_eq!(verdict(20, 145, 5), BypassVerdict::ReachesDram);
         assert_eq!(verdict(20, 145, 6), BypassVerdict::ReadsCache);
+    }
+
+    /// Between 20 ticks of a cache and 146 of the DRAM, a third of the way is 62.
+    #[test]
+    fn a_load_counts_as_one_from_a_cache_up_to_a_third_of_the_way_to_the_dram() {
+        let (touched, flushed) = ([20; 64], [146; 64]);
+        let cached = |ticks| judge(Method::NonTemporal, &touched, &flushed, &[vec![ticks; 64]]).cached;
+        assert_eq!([20, 50, 62, 63, 146].map(cached), [1.0, 1.0, 1.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn few_probes_prove_nothing_and_the_median_of_many_is_reported() {
+        let check = |probes: u64| {
+            let (touched, flushed): (Vec<_>, Vec<_>) = (0..probes).map(|probe| (probe, 1000 + probe)).unzip();
+            judge(Method::NonTemporal, &touched, &flushed, slice::from_ref(&flushed))
+        };
+        assert_eq!(
+            [1, 63, 64, 65].map(|probes| check(probes).verdict == BypassVerdict::Unclear),
+            [true, true, false, false]
+        );
+        assert_eq!((check(65).cache_ticks, check(65).dram_ticks), (32, 1032));
     }
 
     #[test]
@@ -329,15 +356,50 @@ mod tests {
         assert_eq!(unclear.unwrap().verdict, BypassVerdict::Unclear);
         let (refused, _) = settled(&[(Method::FlushBehind, &[None, Some(90)])]);
         assert!(refused.is_err(), "four of five");
+        let (refused, _) = settled(&[(Method::FlushBehind, &[None, Some(90), None, Some(90)])]);
+        assert!(refused.is_err(), "three of five");
     }
 
     #[test]
     fn a_sweep_that_leaves_lines_in_the_cache_is_never_said_to_reach_the_dram() {
         let memory = Memory::new(512 * LINES_PER_FRAME);
         let probe = Probe::new(MarchEngine::detect(), memory.region());
+        let start = arch::ticks();
         let (touched, flushed, left) = (probe.touched(), probe.flushed(), probe.touched());
+        let passed = arch::ticks() - start;
+        assert_eq!([&touched, &flushed, &left].map(Vec::len), [512; 3], "a load of each page");
+        let all = || [&touched, &flushed, &left].into_iter().flatten();
+        assert!(all().sum::<u64>() <= passed, "loads take no longer than they all do");
+        assert!(all().any(|ticks| ticks != &touched[0]), "times are not all alike");
         let check = judge(Method::FlushBehind, &touched, &flushed, &[left]);
         assert_ne!(check.verdict, BypassVerdict::ReachesDram, "{check:?}");
+    }
+
+    /// The verdict on what one load of each page of a region finds after `evict`.
+    fn check_after(
+        engine: MarchEngine,
+        evict: &dyn Fn(&Region<'_>, &[RegionLine]),
+    ) -> Result<BypassCheck, NoneBypasses> {
+        let memory = Memory::new(512 * LINES_PER_FRAME);
+        let probe = Probe::new(engine, memory.region());
+        let measure = |method| {
+            let (touched, flushed) = (probe.touched(), probe.flushed());
+            probe.touched();
+            evict(&probe.region, &probe.lines);
+            judge(method, &touched, &flushed, &[probe.load_ticks()])
+        };
+        settle(&[Method::FlushBehind], measure, || thread::sleep(BETWEEN_ROUNDS))
+    }
+
+    #[test]
+    fn an_evicted_region_and_lines_written_one_at_a_time_are_in_no_cache() {
+        let engine = MarchEngine::detect();
+        check_after(engine, &|region, _| engine.evict(region)).expect("the region was evicted");
+        let stored = |region: &Region<'_>, lines: &[RegionLine]| {
+            let mut direct = Direct::new(region, engine.flush());
+            lines.iter().for_each(|&line| direct.store(line, LineData::ZERO));
+        };
+        check_after(engine, &stored).expect("the lines were evicted");
     }
 
     /// Loads of each line of a small region, each after a sweep of its own that ends the element or a batch.

@@ -2,11 +2,9 @@
 
 use std::fmt;
 
-use rampart_memory::RegionLine;
-
 use super::arch::{self, Flush, Isa};
 use super::caches::Caches;
-use super::kernel::{Difference, Task};
+use super::kernel::{self, Difference, Task};
 use super::region::Region;
 
 /// An instruction set of this processor.
@@ -45,9 +43,10 @@ impl MarchEngine {
 
     /// Writes a region back to the memory and drops it from all caches: the next read of it reaches the memory.
     pub fn evict(self, region: &Region<'_>) {
-        for line in 0..region.lines() {
-            // SAFETY: `at` answers with lines of the region only.
-            unsafe { self.flush.line(region.at(RegionLine(line))) };
+        for stretch in region.stretches() {
+            let count = usize::try_from(stretch.count).expect("lines in memory");
+            // SAFETY: they are the stretch's lines, which lie in the region.
+            unsafe { kernel::flush(self.flush, stretch.first, stretch.stride, count) };
         }
         arch::fence();
     }

@@ -15,7 +15,7 @@ use rampart_memory::fault::LineAccess;
 use rampart_memory::{LINES_PER_FRAME, LineData};
 
 use super::arch;
-use super::ground::Eviction;
+use super::ground::{Eviction, Ground};
 use super::region::Stretch;
 use super::steps::Step;
 use super::sweep::Sweep;
@@ -40,8 +40,9 @@ impl Sweep<'_> {
             }
             start = end;
         }
-        if self.steps.last().is_some_and(|step| self.ground.flushes_after(step)) && self.walk.is_strided() {
-            self.ground.flush_all();
+        let Ground { engine, method, region, .. } = self.ground;
+        if self.steps.last().is_some_and(|step| self.ground.eviction(step).is_repeated(method, &self.walk, lines)) {
+            engine.evict(region);
         }
         ControlFlow::Continue(())
     }
@@ -91,20 +92,14 @@ impl<'s> Front<'s> {
         if self.eviction != Eviction::None {
             self.flush_until(self.end);
         }
+        debug_assert!(self.eviction == Eviction::None || self.flushed == self.end, "no line that was visited is open");
         arch::fence();
         ControlFlow::Continue(())
     }
 
     /// Flushes the lines that the inner loop did not flush.
     fn catch_up(&mut self) {
-        let lag = self.at - self.flushed;
-        let stays = match self.eviction {
-            // The flush fell back by the lines that were not visited in the inner loop.
-            Eviction::Following => self.open,
-            Eviction::InBursts if lag >= self.open => self.open_after_burst(),
-            Eviction::AtLeisure if lag >= 2 * self.open => self.open,
-            Eviction::None | Eviction::InBursts | Eviction::AtLeisure => return,
-        };
+        let Some(stays) = self.eviction.leaves_open(self.lag(), self.open) else { return };
         self.flush_until(self.at.saturating_sub(stays));
         if self.eviction == Eviction::InBursts {
             // Accesses during flushes keep some of the flushed lines in the caches.
@@ -112,10 +107,9 @@ impl<'s> Front<'s> {
         }
     }
 
-    /// The number of lines that a burst leaves open: half of them, in whole pages, so that prefetchers do not fetch
-    /// them again.
-    const fn open_after_burst(&self) -> u64 {
-        self.open / 2 / LINES_PER_FRAME * LINES_PER_FRAME
+    /// The visited lines that are not flushed.
+    const fn lag(&self) -> u64 {
+        self.at - self.flushed
     }
 
     /// The next position with emulated faults, or the end.
@@ -131,7 +125,7 @@ impl<'s> Front<'s> {
         let here = self.stretch(self.at);
         let ahead = self.at + self.sweep.ground.ahead;
         let ahead = if ahead < self.end { self.stretch(ahead) } else { here };
-        let lag = self.at - self.flushed;
+        let lag = self.lag();
         let follows = self.eviction == Eviction::Following;
         let behind = (follows && lag >= self.open).then(|| self.stretch(self.flushed));
         let unflushed = match (behind, self.eviction) {

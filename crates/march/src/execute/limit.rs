@@ -7,7 +7,7 @@
 //! What is written here is never zero: an AMD EPYC (Zen 4) wrote lines of zeros at 89 GB/s, and all others at 28.
 
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rampart_memory::{LINE_BYTES, LineData};
 use serde::Serialize;
@@ -40,14 +40,12 @@ impl Limit {
         let ones = LineData::ZERO.inverted();
         let lines = region.lines();
         let of_methods = Method::ALL.map(|method| {
-            // What is only written past the caches need not be flushed to have left the processor.
-            let write = Step { read: None, write: Some(ones), evict: method != Method::NonTemporal };
+            let write = Step { read: None, write: Some(ones), evict: is_flushed(method) };
             let read = Step { read: Some(Read { op: 0, expected: ones }), write: None, evict: false };
             let executor = Executor { engine, settings: MarchSettings::new(method) };
             let (mut writing, mut reading) = (Vec::new(), Vec::new());
             for round in 0..ROUNDS {
-                let start = round * PART % lines.next_multiple_of(PART);
-                let part = start..lines.min(start + PART);
+                let part = part(round, lines);
                 let sweep = executor.sweep(region, AddressSequence::Sequential, Direction::Up);
                 writing.push(speed(&sweep, &write, part.clone()));
                 sweep.flush(part.clone());
@@ -73,11 +71,25 @@ impl Limit {
     }
 }
 
+/// Whether what is only written must be flushed to have left the processor: not if it was written past the caches.
+const fn is_flushed(method: Method) -> bool {
+    !matches!(method, Method::NonTemporal)
+}
+
+/// The part of a region of `lines` that a round measures.
+fn part(round: u64, lines: u64) -> Range<u64> {
+    let start = round * PART % lines.next_multiple_of(PART);
+    start..lines.min(start + PART)
+}
+
 fn speed(sweep: &Sweep<'_>, step: &Step, part: Range<u64>) -> f64 {
-    let bytes = (part.end - part.start) * LINE_BYTES;
     let start = Instant::now();
-    let _ = sweep.step(step, part, &mut Log::new(&mut Unwatched));
-    bytes as f64 / start.elapsed().as_secs_f64()
+    let _ = sweep.step(step, part.clone(), &mut Log::new(&mut Unwatched));
+    bytes_a_second(&part, start.elapsed())
+}
+
+fn bytes_a_second(lines: &Range<u64>, took: Duration) -> f64 {
+    ((lines.end - lines.start) * LINE_BYTES) as f64 / took.as_secs_f64()
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -99,13 +111,28 @@ mod tests {
     }
 
     #[test]
+    fn rounds_measure_one_part_after_the_other_and_begin_anew() {
+        let lines = 2 * PART + 100;
+        let parts = [0..PART, PART..2 * PART, 2 * PART..lines, 0..PART, PART..2 * PART];
+        assert_eq!([0, 1, 2, 3, 4].map(|round| part(round, lines)), parts);
+        assert_eq!([part(0, 70), part(14, 70)], [0..70, 0..70]);
+        assert_eq!(Method::ALL.map(is_flushed), [true, true, false]);
+    }
+
+    #[test]
+    fn a_speed_is_bytes_by_time_and_the_median_counts() {
+        assert_eq!(bytes_a_second(&(1000..1100), Duration::from_micros(64)), 1e8);
+        assert_eq!(median(vec![5.0, 1.0, 9.0, 2.0, 3.0]), 3.0);
+    }
+
+    #[test]
     fn the_limit_of_a_region_of_any_size_is_a_speed() {
         for lines in [1, 64, PART + 64] {
             let memory = Memory::new(lines);
             for engine in MarchEngine::all_available() {
                 let limit = Limit::measure(engine, &mut memory.region());
-                assert!(limit.write.is_finite() && limit.write > 0.0, "{engine}, {lines} lines: {limit:?}");
-                assert!(limit.read.is_finite() && limit.read > 0.0, "{engine}, {lines} lines: {limit:?}");
+                assert!(limit.write.is_finite() && limit.write > 1e3, "{engine}, {lines} lines: {limit:?}");
+                assert!(limit.read.is_finite() && limit.read > 1e3, "{engine}, {lines} lines: {limit:?}");
             }
         }
     }

@@ -111,6 +111,16 @@ impl<'a> Region<'a> {
         unsafe { base.as_ptr().add(index(offset)) }
     }
 
+    /// All its lines, as few stretches in the order of their addresses in each.
+    pub(super) fn stretches(&self) -> impl Iterator<Item = Stretch> + '_ {
+        let count = match self.memory {
+            Memory::Whole { lines, .. } => lines,
+            Memory::Pages(_) => LINES_PER_FRAME,
+        };
+        let firsts = (0..self.lines()).step_by(index(count));
+        firsts.map(move |first| self.stretch(Leg { line: RegionLine(first), stride: 1, count }))
+    }
+
     /// The part of a leg that has a constant stride in memory too, from its first line on.
     pub(super) fn stretch(&self, leg: Leg) -> Stretch {
         let stride = isize::try_from(leg.stride * LINE_BYTES.cast_signed()).expect("a stride is less than the region");
@@ -130,7 +140,7 @@ impl<'a> From<&'a mut rampart_linux::Block> for Region<'a> {
         // SAFETY: 1. a block is private anonymous memory of this process, all of it present, until it is dropped; 2.
         // the block is borrowed for the region's life, and it alone hands out its address; 3. it makes no reference to
         // it.
-        unsafe { Self::from_raw(block.base(), block.bytes().get() / LINE_BYTES) }
+        unsafe { Self::from_raw(block.base(), lines_in(block.bytes().get())) }
     }
 }
 
@@ -139,12 +149,16 @@ impl<'a> From<&'a mut FrameAccess<'_>> for Region<'a> {
         // SAFETY: 1. the window of claimed frames is cached memory, mapped until the access is dropped, and where the
         // frames are taken away, other memory of this process comes into their place; 2. claimed frames are used by
         // nobody else, and the access is borrowed for the region's life; 3. it makes no reference to them.
-        unsafe { Self::from_raw(access.base(), access.bytes() as u64 / LINE_BYTES) }
+        unsafe { Self::from_raw(access.base(), lines_in(access.bytes() as u64)) }
     }
 }
 
 fn assert_page(base: NonNull<u8>) {
     assert!((base.as_ptr().addr() as u64).is_multiple_of(FRAME_BYTES), "a region consists of pages");
+}
+
+const fn lines_in(bytes: u64) -> u64 {
+    bytes / LINE_BYTES
 }
 
 fn in_page(line: RegionLine) -> u64 {
@@ -153,4 +167,66 @@ fn in_page(line: RegionLine) -> u64 {
 
 fn index(offset: u64) -> usize {
     usize::try_from(offset).expect("an offset in memory")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execute::tests::Memory as TestMemory;
+
+    #[test]
+    #[should_panic(expected = "a region consists of pages")]
+    fn a_region_begins_with_a_page() {
+        let memory = TestMemory::new(65);
+        let second = NonNull::new(memory.region().at(RegionLine(1))).expect("an address");
+        // SAFETY: it panics before the line is used.
+        let _ = unsafe { Region::from_raw(second, 64) };
+    }
+
+    /// The addresses of the lines of a stretch, from the start of `memory` on, in lines.
+    fn lines_of(memory: &TestMemory, stretch: Stretch) -> Vec<isize> {
+        let start = memory.region().at(RegionLine(0)).addr();
+        let first = stretch.first.addr().wrapping_sub(start).cast_signed();
+        (0_isize..).take(index(stretch.count)).map(|line| (first + line * stretch.stride) / 64).collect()
+    }
+
+    #[test]
+    fn the_stretches_of_a_region_are_all_its_lines() {
+        let memory = TestMemory::new(192);
+        let all = |region: &Region<'_>| -> Vec<Vec<isize>> {
+            region.stretches().map(|stretch| lines_of(&memory, stretch)).collect()
+        };
+        assert_eq!(all(&memory.region()), [(0..192).collect::<Vec<_>>()]);
+        let pages = memory.pages_reversed();
+        // SAFETY: the pages are the memory's own, each once, and nobody uses them.
+        let region = unsafe { Region::from_pages(&pages) };
+        assert_eq!(all(&region), [128, 64, 0].map(|first| (first..first + 64).collect::<Vec<_>>()));
+    }
+
+    #[test]
+    fn a_leg_is_one_stretch_in_one_range_and_ends_with_its_page_in_a_list_of_pages() {
+        let memory = TestMemory::new(192);
+        let pages = memory.pages_reversed();
+        // SAFETY: as above.
+        let paged = unsafe { Region::from_pages(&pages) };
+        let lines = |region: &Region<'_>, line, stride, count| {
+            lines_of(&memory, region.stretch(Leg { line: RegionLine(line), stride, count }))
+        };
+        assert_eq!(lines(&memory.region(), 62, 1, 4), [62, 63, 64, 65]);
+        assert_eq!(lines(&memory.region(), 130, -40, 3), [130, 90, 50]);
+        assert_eq!(lines(&paged, 62, 1, 4), [128 + 62, 128 + 63]);
+        assert_eq!(lines(&paged, 66, -1, 9), [64 + 2, 64 + 1, 64]);
+        assert_eq!(lines(&paged, 0, 21, 9), [128, 128 + 21, 128 + 42, 128 + 63]);
+        assert_eq!(lines(&paged, 64 + 63, -40, 4), [64 + 63, 64 + 23]);
+    }
+
+    #[test]
+    fn the_first_pages_of_a_region_are_at_most_so_many() {
+        let memory = TestMemory::new(150);
+        assert_eq!([1, 2, 3].map(|pages| memory.region().first_pages(pages).lines()), [64, 128, 150]);
+        let pages = memory.pages_reversed();
+        // SAFETY: as above.
+        let mut paged = unsafe { Region::from_pages(&pages) };
+        assert_eq!([1, 2, 3].map(|pages| paged.first_pages(pages).lines()), [64, 128, 128]);
+    }
 }

@@ -9,6 +9,7 @@
 //! the notation. What the emulator answers to a read is compared by the inner loop, as what the memory answers is: an
 //! injected fault is found only if the loop that tests the memory would find it there.
 
+use std::iter;
 use std::ops::{ControlFlow, Range};
 
 use rampart_memory::fault::Emulator;
@@ -63,13 +64,20 @@ impl Sweep<'_> {
     }
 
     /// Flushes the lines at some positions.
-    pub(super) fn flush(&self, mut positions: Range<u64>) {
-        while !positions.is_empty() {
-            let stretch = self.stretch(positions.start);
-            let count = stretch.count.min(positions.end - positions.start);
-            self.ground.flush(stretch, count);
-            positions.start += count;
-        }
+    pub(super) fn flush(&self, positions: Range<u64>) {
+        self.stretches(positions).for_each(|stretch| self.ground.flush(stretch));
+    }
+
+    /// The lines at some positions.
+    fn stretches(&self, positions: Range<u64>) -> impl Iterator<Item = Stretch> + '_ {
+        let mut rest = positions;
+        iter::from_fn(move || {
+            let first = rest.next()?;
+            let stretch = self.stretch(first);
+            let end = rest.end.min(first + stretch.count);
+            rest.start = end;
+            Some(Stretch { count: end - first, ..stretch })
+        })
     }
 
     /// The lines from a position on that are a constant distance apart.
@@ -81,5 +89,37 @@ impl Sweep<'_> {
     pub(super) fn mismatch(&self, line: RegionLine, read: &Read, found: LineData, reread: LineData) -> Mismatch {
         let (expected, op, element, order) = (read.expected, read.op, self.element, self.order);
         Mismatch { line, expected, found, reread, element, op, order, emulated: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Direction;
+    use crate::execute::tests::Memory;
+    use crate::execute::{Executor, MarchEngine, MarchSettings, Method, Region};
+
+    #[test]
+    fn the_stretches_of_a_range_of_positions_are_the_lines_there() {
+        let memory = Memory::new(640);
+        let pages = memory.pages_reversed();
+        let executor = Executor { engine: MarchEngine::detect(), settings: MarchSettings::new(Method::FlushBehind) };
+        // SAFETY: the pages are the memory's own, each once, and nobody uses them.
+        for mut region in [memory.region(), unsafe { Region::from_pages(&pages) }] {
+            for order in [AddressSequence::Sequential, AddressSequence::Strided] {
+                for direction in [Direction::Up, Direction::Down] {
+                    let sweep = executor.sweep(&mut region, order, direction);
+                    for range in [0..640, 0..0, 5..6, 60..70, 64..128, 100..639] {
+                        let seen = sweep.stretches(range.clone()).flat_map(|stretch| {
+                            (0..)
+                                .take(usize::try_from(stretch.count).unwrap())
+                                .map(move |line| stretch.first.wrapping_byte_offset(line * stretch.stride))
+                        });
+                        let there = range.clone().map(|at| sweep.ground.region.at(sweep.walk.leg(at).line));
+                        assert_eq!(seen.collect::<Vec<_>>(), there.collect::<Vec<_>>(), "{order}, {range:?}");
+                    }
+                }
+            }
+        }
     }
 }

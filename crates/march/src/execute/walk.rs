@@ -67,6 +67,13 @@ mod tests {
     use crate::order::tests::visited;
     use proptest::prelude::*;
 
+    #[test]
+    fn only_neighbours_that_are_visited_in_turn_are_not_strided() {
+        let is_strided = |order, lines| Walk::new(Visit::new(order, lines, 3), lines, Direction::Down).is_strided();
+        assert_eq!([1, 2, 50].map(|lines| is_strided(AddressSequence::Sequential, lines)), [false; 3]);
+        assert_eq!([1, 2, 50].map(|lines| is_strided(AddressSequence::Strided, lines)), [false, true, true]);
+    }
+
     proptest! {
         #[test]
         fn a_walk_is_the_columns_and_a_descending_one_their_reverse(lines in 1_u64..2000, window in 0_u64..80) {

@@ -128,10 +128,6 @@ impl<'w> Log<'w> {
     }
 
     pub(super) fn outcome(self, end: ControlFlow<()>) -> MarchOutcome {
-        MarchOutcome {
-            completed: end.is_continue(),
-            mismatches: self.mismatches,
-            operations: self.operations + self.unreported,
-        }
+        MarchOutcome { completed: end.is_continue(), mismatches: self.mismatches, operations: self.operations }
     }
 }

@@ -10,12 +10,20 @@ use std::arch::x86_64::{
 use super::caches::Caches;
 use super::kernel::{Difference, Task, Vector, perform};
 
-/// Intel's caches release lines, as measured. Not all caches of other vendors do, so the worse case is assumed of them.
+/// What this processor's caches do.
 pub(super) fn caches() -> Caches {
-    // Intel SDM volume 2, CPUID: leaf 0 holds the vendor's name in EBX, EDX, ECX.
+    caches_of(vendor().as_flattened())
+}
+
+/// The name of the processor's vendor (Intel SDM volume 2, CPUID: leaf 0 holds it in EBX, EDX, ECX).
+fn vendor() -> [[u8; 4]; 3] {
     let leaf = __cpuid_count(0, 0);
-    let vendor = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes);
-    if vendor.as_flattened() == b"GenuineIntel" { Caches::Release } else { Caches::Retain }
+    [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes)
+}
+
+/// Intel's caches release lines, as measured. Not all caches of other vendors do, so the worse case is assumed of them.
+fn caches_of(vendor: &[u8]) -> Caches {
+    if vendor == b"GenuineIntel" { Caches::Release } else { Caches::Retain }
 }
 
 /// An instruction set that this processor has, since only [`Isa::available`] makes one.
@@ -127,10 +135,13 @@ pub(super) enum Flush {
 
 impl Flush {
     pub(super) fn detect() -> Self {
-        // Intel SDM volume 2, CPUID: leaf 7, EBX bit 23 is CLFLUSHOPT. A leaf that does not exist has no valid bits.
-        let leaves = __cpuid_count(0, 0).eax;
-        let has_it = leaves >= 7 && __cpuid_count(7, 0).ebx >> 23 & 1 == 1;
-        if has_it { Self::Overlapping } else { Self::Serial }
+        Self::of(__cpuid_count(0, 0).eax, __cpuid_count(7, 0).ebx)
+    }
+
+    /// That of a processor whose last leaf of CPUID is this one, and whose leaf 7 has this in EBX (Intel SDM volume 2):
+    /// bit 23 is CLFLUSHOPT. A leaf that does not exist has no valid bits.
+    const fn of(last_leaf: u32, leaf_7: u32) -> Self {
+        if last_leaf >= 7 && leaf_7 & 1 << 23 != 0 { Self::Overlapping } else { Self::Serial }
     }
 
     /// Writes the line back if needed, and drops it from all caches, at the latest when [`fence`] returns.
@@ -182,5 +193,40 @@ pub(super) fn ticks() -> u64 {
         let now = _rdtsc();
         _mm_lfence();
         now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_intels_caches_are_trusted_to_release_lines() {
+        assert_eq!(caches_of(b"GenuineIntel"), Caches::Release);
+        for other in [b"AuthenticAMD", b"CentaurHauls", b"genuineintel"] {
+            assert_eq!(caches_of(other), Caches::Retain);
+        }
+        let info = std::fs::read_to_string("/proc/cpuinfo").expect("the kernel describes its processors");
+        let vendor = std::str::from_utf8(vendor().as_flattened()).expect("a name").to_owned();
+        assert!(info.lines().any(|line| line.starts_with("vendor_id") && line.ends_with(&vendor)), "{vendor}");
+    }
+
+    #[test]
+    fn flushes_overlap_where_the_processor_has_clflushopt() {
+        const BIT: u32 = 1 << 23;
+        assert_eq!(
+            [(7, BIT), (7, u32::MAX), (32, BIT)].map(|(last, ebx)| Flush::of(last, ebx)),
+            [Flush::Overlapping; 3]
+        );
+        assert_eq!([(7, !BIT), (7, 0), (6, BIT)].map(|(last, ebx)| Flush::of(last, ebx)), [Flush::Serial; 3]);
+        let has_it = rampart_skips::cpu_has("clflushopt", &["clflushopt"]);
+        assert_eq!(Flush::detect(), if has_it { Flush::Overlapping } else { Flush::Serial });
+    }
+
+    #[test]
+    fn the_clock_counts_up() {
+        let start = ticks();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert!(ticks() - start > 2000, "some thousand times in a microsecond");
     }
 }

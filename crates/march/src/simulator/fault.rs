@@ -15,6 +15,13 @@ pub(super) const CELLS: u8 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Cell(pub(super) u8);
 
+impl Cell {
+    /// The set of this cell alone.
+    pub(super) const fn alone(self) -> CellSet {
+        1 << self.0
+    }
+}
+
 /// All cells.
 pub(super) fn cells() -> impl Iterator<Item = Cell> {
     (0..CELLS).map(Cell)
@@ -234,7 +241,7 @@ impl AddressFault {
     }
 
     fn redirect(mut self, address: Cell, cells: &[Cell]) -> Self {
-        self.reaches[usize::from(address.0)] = cells.iter().map(|cell| 1 << cell.0).sum();
+        self.reaches[usize::from(address.0)] = cells.iter().map(|cell| cell.alone()).sum();
         self
     }
 

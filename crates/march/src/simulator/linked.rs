@@ -83,9 +83,7 @@ struct Hidden {
 /// Every first fault with every second one that starts where the first ends, and ends where the first began.
 fn static_pairs(v: Cell) -> Vec<[Primitive; 2]> {
     let hidden = hidden_faults(v);
-    let undoes = |first: &Hidden, second: &Hidden| {
-        second.before == first.after && second.after != first.after && second.before != second.after
-    };
+    let undoes = |first: &Hidden, second: &Hidden| second.before == first.after && second.after != first.after;
     let of = |first: &Hidden| {
         let first = *first;
         hidden

@@ -76,6 +76,7 @@ const CLASSICAL_KINDS: [Kind; 8] = [
 #[test]
 fn the_simulator_computes_the_whole_coverage_table() {
     let tables = NAMED.map(|named| prove(&named.test()));
+    assert_eq!(tables[0].proofs().iter().map(|proof| proof.kind).collect::<Vec<_>>(), Kind::ALL);
     let mut rows = TABLE.trim_matches('\n').lines();
     let header: Vec<_> = rows.next().expect("a header").split_whitespace().collect();
     assert_eq!(header, NAMED.map(|named| named.name.trim_start_matches("March ")));
@@ -128,7 +129,9 @@ fn only_the_tests_that_are_said_to_find_subtle_faults_find_them() {
 #[test]
 fn every_kind_has_a_name_of_its_own_and_as_many_faults_as_four_cells_can_have() {
     let names: std::collections::BTreeSet<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-    assert_eq!(names.len(), Kind::ALL.len());
+    let meanings: std::collections::BTreeSet<_> = Kind::ALL.iter().map(|kind| kind.meaning()).collect();
+    assert_eq!((names.len(), meanings.len()), (Kind::ALL.len(), Kind::ALL.len()));
+    assert_eq!(format!("{:>5}, {}", Kind::StuckAt, Kind::LinkedStatic), "  SAF, static#static");
     let counts = Kind::ALL.map(|kind| super::list::faults(kind).len());
     assert_eq!(
         counts,

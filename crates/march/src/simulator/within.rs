@@ -39,7 +39,7 @@ pub(crate) fn found(test: &MarchTest, kind: Kind, background: BitPair) -> u8 {
     let faults = faults(kind);
     assert!(faults.len() <= 8, "a kind has a byte");
     let numbered = faults.iter().enumerate();
-    numbered.fold(0, |found, (place, fault)| found | u8::from(detects(test, fault, background)) << place)
+    numbered.map(|(place, fault)| u8::from(detects(test, fault, background)) << place).sum()
 }
 
 fn faults(kind: Kind) -> Vec<Primitive> {
@@ -133,6 +133,8 @@ mod tests {
         assert_eq!(found("March X", Kind::Inversion, EQUAL), 0b11);
         // MATS+ does not read after it falls.
         assert_eq!(found("MATS+", Kind::Inversion, EQUAL), 0b01);
+        // So it finds what happens when the aggressor of two unequal bits rises, and not what happens when it falls.
+        assert_eq!(found("MATS+", Kind::Idempotent, UNEQUAL), 0b0001);
     }
 
     /// On paper: a read that disturbs still returns the right line; only a second read in a row sees it.

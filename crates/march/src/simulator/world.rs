@@ -67,7 +67,7 @@ fn sweep_all(worlds: &[World], fault: &Fault, cells: &[Cell], direction: Directi
 impl World {
     /// Every state in which these cells of a memory with this fault may start; the others hold 0.
     fn possible(fault: &Fault, cells: &[Cell]) -> Vec<Self> {
-        let simulated: CellSet = cells.iter().map(|cell| 1 << cell.0).sum();
+        let simulated: CellSet = cells.iter().map(|cell| cell.alone()).sum();
         let latches = if fault.hinges_on_the_access_before() { &[false, true][..] } else { &[false] };
         let start = |cells| latches.iter().map(move |&latch| Self { cells, latch, written: None });
         let states = (0..1 << CELLS).filter(|state| state & !simulated == 0);
@@ -110,12 +110,12 @@ impl World {
 
     fn write(&mut self, fault: &Fault, cell: Cell, value: bool) {
         match fault {
-            Fault::StuckOpen(open) if *open == cell => {}
-            Fault::StuckOpen(_) => self.set(cell, value),
+            // No read ever sees what a cut-off cell holds.
+            Fault::StuckOpen(_) => self.set(cell.alone(), value),
             Fault::Address(address) => self.write_through(address, cell, value),
             Fault::Primitives(primitives) => {
                 let before = *self;
-                self.set(cell, value);
+                self.set(cell.alone(), value);
                 self.invert_victims(primitives, &before, Operation::Write(cell, value));
                 self.settle(primitives);
                 self.written = Some(Written { cell, from: before.holds(cell), to: value });
@@ -143,12 +143,7 @@ impl World {
     }
 
     fn write_through(&mut self, fault: &AddressFault, address: Cell, value: bool) {
-        let reached = fault.reaches[usize::from(address.0)];
-        if value {
-            self.cells |= reached;
-        } else {
-            self.cells &= !reached;
-        }
+        self.set(fault.reaches[usize::from(address.0)], value);
         self.latch = value;
     }
 
@@ -167,7 +162,7 @@ impl World {
     fn invert_victims(&mut self, primitives: &[Primitive], before: &Self, operation: Operation) {
         for primitive in primitives {
             if primitive.effect.inverts() && primitive.fires(before, operation) {
-                self.cells ^= 1 << primitive.victim.0;
+                self.cells ^= primitive.victim.alone();
             }
         }
     }
@@ -179,7 +174,7 @@ impl World {
                 && self.holds(primitive.on) == value
                 && primitive.condition_holds(self)
             {
-                self.cells ^= 1 << primitive.victim.0;
+                self.cells ^= primitive.victim.alone();
             }
         }
     }
@@ -188,8 +183,12 @@ impl World {
         self.cells >> cell.0 & 1 == 1
     }
 
-    fn set(&mut self, cell: Cell, value: bool) {
-        self.cells = self.cells & !(1 << cell.0) | u8::from(value) << cell.0;
+    fn set(&mut self, cells: CellSet, value: bool) {
+        if value {
+            self.cells |= cells;
+        } else {
+            self.cells &= !cells;
+        }
     }
 }
 

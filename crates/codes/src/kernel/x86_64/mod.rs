@@ -16,7 +16,7 @@ use self::streams::Streams;
 use super::pass::{Job, perform};
 use super::portable::{ByTables, Word};
 
-/// An instruction set that this processor has, since only [`Isa::available`] makes one.
+/// An instruction set that this processor has, since only [`Isa::available`] hands one out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Isa {
     Avx512Galois,
@@ -27,23 +27,27 @@ pub(super) enum Isa {
 }
 
 impl Isa {
+    /// All of them. Each needs what the ones after it need, and more; the last needs nothing.
+    const FASTEST_FIRST: [Self; 5] = [Self::Avx512Galois, Self::Avx512, Self::Avx2, Self::Sse42, Self::Portable];
+
     /// The fastest first.
     pub(super) fn available() -> Vec<Self> {
-        let crc = is_x86_feature_detected!("sse4.2") && is_x86_feature_detected!("pclmulqdq");
-        let avx2 = crc && is_x86_feature_detected!("avx2");
-        let avx512 = avx2 && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
-        let galois = avx512
-            && is_x86_feature_detected!("avx512vbmi")
-            && is_x86_feature_detected!("vpclmulqdq")
-            && is_x86_feature_detected!("gfni");
-        let known = [
-            (galois, Self::Avx512Galois),
-            (avx512, Self::Avx512),
-            (avx2, Self::Avx2),
-            (crc, Self::Sse42),
-            (true, Self::Portable),
+        let crc = [is_x86_feature_detected!("sse4.2"), is_x86_feature_detected!("pclmulqdq")];
+        let avx2 = [is_x86_feature_detected!("avx2")];
+        let avx512 = [is_x86_feature_detected!("avx512f"), is_x86_feature_detected!("avx512bw")];
+        let galois = [
+            is_x86_feature_detected!("avx512vbmi"),
+            is_x86_feature_detected!("vpclmulqdq"),
+            is_x86_feature_detected!("gfni"),
         ];
-        known.into_iter().filter(|(has, _)| *has).map(|(_, isa)| isa).collect()
+        Self::of_a_processor_with([&crc, &avx2, &avx512, &galois])
+    }
+
+    /// Those of a processor that has these features: first what the slowest but one needs, then what the next one needs
+    /// besides, and so on.
+    fn of_a_processor_with(features: [&[bool]; 4]) -> Vec<Self> {
+        let complete = features.into_iter().take_while(|features| !features.contains(&false)).count();
+        Self::FASTEST_FIRST[features.len() - complete..].to_vec()
     }
 
     pub(super) const fn name(self) -> &'static str {
@@ -105,4 +109,24 @@ unsafe fn perform_avx2(job: &Job) -> u32 {
 unsafe fn perform_sse42(job: &Job) -> u32 {
     // SAFETY: it is the same contract.
     unsafe { perform::<Streams, Xmm, 4>(job) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instruction_set_needs_all_its_features_and_those_of_the_slower_ones() {
+        let counts = [2, 1, 2, 3];
+        let available = |lacking: Option<(usize, usize)>| {
+            let has = |set| -> Vec<bool> { (0..counts[set]).map(|feature| lacking != Some((set, feature))).collect() };
+            Isa::of_a_processor_with([&has(0), &has(1), &has(2), &has(3)])
+        };
+        assert_eq!(available(None), Isa::FASTEST_FIRST);
+        for (set, count) in counts.into_iter().enumerate() {
+            for feature in 0..count {
+                assert_eq!(available(Some((set, feature))), Isa::FASTEST_FIRST[4 - set..], "without {set}.{feature}");
+            }
+        }
+    }
 }

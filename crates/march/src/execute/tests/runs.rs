@@ -13,7 +13,7 @@ use crate::execute::steps::{Stage, compile};
 use crate::execute::sweep::Sweep;
 use crate::execute::watch::Log;
 use crate::execute::{Executor, MarchEngine, MarchOutcome, MarchSettings, Method, Mismatch, Region, Watch};
-use crate::{AddressSequence, Aim, Background, Pass, Visit};
+use crate::{AddressSequence, Aim, Background, Part, Pass, Visit};
 
 /// Keeps all reports; stops the run after some operations, or at a pause.
 #[derive(Default)]
@@ -59,6 +59,24 @@ fn no_instruction_set_of_this_processor_is_left_out() {
     for (name, flag) in [("SSE2", "sse2"), ("AVX2", "avx2"), ("AVX-512", "avx512f")] {
         assert!(!rampart_skips::cpu_has(name, &[flag]) || names.contains(&name), "{name}: {names:?}");
     }
+}
+
+#[test]
+fn an_engine_is_found_and_shown_by_its_name() {
+    for engine in MarchEngine::all_available() {
+        assert_eq!(MarchEngine::named(&engine.to_string().to_lowercase()), Some(engine));
+        assert_eq!(engine.to_string(), engine.name());
+    }
+    assert_eq!(MarchEngine::named("none"), None);
+}
+
+#[test]
+fn a_method_is_found_by_its_name() {
+    assert_eq!(Method::ALL.map(Method::name), ["flush-behind", "flush-in-groups", "non-temporal"]);
+    for method in Method::ALL {
+        assert_eq!(Method::named(method.name()), Some(method));
+    }
+    assert_eq!(Method::named("flush"), None);
 }
 
 fn pass(notation: &str, order: AddressSequence) -> Pass {
@@ -192,6 +210,22 @@ fn lines_are_visited_in_the_order_and_the_direction_of_the_element() {
     }
 }
 
+/// So an operation of one line is over before any on a line that is visited a window later ([`crate::execute`], 2).
+#[test]
+fn each_step_of_an_element_is_done_to_a_batch_before_the_next_step() {
+    let lines = 2000;
+    let all: Vec<_> = (0..lines).collect();
+    for executor in executors() {
+        let memory = Memory::new(lines);
+        let seen = one_element(&executor, &memory, "^(r0,r0)", AddressSequence::Sequential, &all);
+        let batch = usize::try_from(executor.settings.open_in(lines)).unwrap();
+        let steps = |batch: &[u64]| [0, 1].map(|op| batch.iter().map(|&line| (line, op)).collect::<Vec<_>>()).concat();
+        let expected: Vec<_> = all.chunks(batch).flat_map(steps).collect();
+        assert!(batch < all.len() / 2, "several batches");
+        assert_eq!(seen.iter().map(|seen| (seen.line.0, seen.op)).collect::<Vec<_>>(), expected, "{executor:?}");
+    }
+}
+
 #[test]
 fn a_region_of_one_line_is_tested() {
     for executor in executors() {
@@ -247,6 +281,30 @@ fn an_emulated_fault_is_found_beside_a_real_one_and_told_from_it() {
         let reported: Vec<_> = recorder.mismatches.iter().map(|m| (m.line, m.element, m.emulated)).collect();
         assert_eq!(reported, [(cell.line, 1, true)], "background bit 0 is 1, so r0 finds the stuck 0: {outcome:?}");
         assert_eq!(recorder.mismatches[0].bits(), cell.bits());
+    }
+}
+
+/// The rest itself is the caller's; a cell that leaks has then lost its value.
+#[test]
+fn a_part_of_a_pass_does_its_elements_only_and_after_a_rest_leaks_show() {
+    let cell = FaultCell { line: RegionLine(5), bit: LineBit::new(0).unwrap() };
+    let pass = pass("*(w0); Del; *(r0)", AddressSequence::Sequential);
+    for executor in executors() {
+        let after = executor.settings.retention;
+        let leak = PlacedFault::permanent(FaultKind::Retention { cell, loses: true, after });
+        for rested in [false, true] {
+            let (memory, mut emulator) = (Memory::new(64), Emulator::new(vec![leak], 0));
+            let mut recorder = Recorder::default();
+            for part in
+                [Part { pass: &pass, elements: 0..1, rested: false }, Part { pass: &pass, elements: 2..3, rested }]
+            {
+                let outcome = executor.run_part(&mut memory.region(), &part, Some(&mut emulator), &mut recorder);
+                assert_eq!((outcome.completed, outcome.operations), (true, 64), "{executor:?}");
+            }
+            let seen: Vec<_> = recorder.mismatches.iter().map(|seen| (seen.line, seen.element)).collect();
+            let expected: &[_] = if rested { &[(cell.line, 2)] } else { &[] };
+            assert_eq!((seen.as_slice(), recorder.pauses.len()), (expected, 0), "{executor:?}");
+        }
     }
 }
 
