@@ -4,7 +4,7 @@
 # for it (`cargo xtask aarch64`). Its RAM begins at 1 GiB, and the console has a port of its own; two serial ports on
 # PCI, behind one that is not connected, stand for the second and third of a PC.
 
-# The host's, of which packages are fetched until another is chosen, and Debian's name of it.
+# The default: the host's architecture, and Debian's name for it. Packages are of this one until another is chosen.
 architecture=x86_64 debian=amd64
 
 # Sets what the others use: `emulator`, `debian`, `compiler`, `tools` (the prefix of binutils' programs), `ram_base`,
@@ -61,7 +61,7 @@ machine() {
 # The processor, with its options that a scenario asks for.
 processor() {
   if is_foreign; then
-    # The usual algorithm of signed pointers takes most of the time of its emulation.
+    # QEMU would spend most of its time on the usual algorithm for signed pointers; this one is cheaper.
     echo max,pauth-impdef=on
   else
     echo "max${1:-}"

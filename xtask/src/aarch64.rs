@@ -1,10 +1,10 @@
 //! The same product on another processor: aarch64.
 //!
-//! **Problem.** What compiles or works on x86-64 only is found by whoever has another machine. **Idea.** Clippy reads
-//! the whole workspace as it is compiled for aarch64, and scenarios run on an emulated machine of that kind. **Why
-//! Debian's compiler.** A compiler needs the standard library of the target. Where rustup has installed it, this
-//! toolchain is used; else Debian's packages have a compiler with both libraries (`tests/qemu/compiler`). It is a newer
-//! one, whose new lints are shown and fail nothing.
+//! **Problem.** Without this check, only users of another processor notice code that works on x86-64 only. **Idea.**
+//! Clippy checks the whole workspace as it is compiled for aarch64, and scenarios run on an emulated machine of that
+//! kind. **Why Debian's compiler.** A compiler needs the standard library of its target. If rustup has installed it,
+//! this toolchain is used; else Debian's packages have a compiler with both libraries (`tests/qemu/compiler`). That
+//! compiler is newer than ours; its new lints are shown as warnings only.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,13 +20,13 @@ const TARGET: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 const FETCH: &str = "tests/qemu/compiler";
 
-/// Shared with nothing: what another compiler has built would be built again and again.
+/// A target folder of its own: if two compilers shared one, each would rebuild what the other had built.
 const FOLDER: &str = "target/aarch64";
 
-/// Faults of the hardware below tests and below a guarded program, in an engine each that takes another way.
+/// Faults of the hardware in memory under test, and below a guarded program with each engine.
 const SCENARIOS: [&str; 2] = ["bad_ram", "stuck_cells"];
 
-/// Reads the workspace as it is compiled for aarch64.
+/// Checks the workspace as it is compiled for aarch64.
 pub fn check(root: &Path, skips: &Skips) -> Result<(), Error> {
     match Compiler::find(root) {
         Ok(compiler) => run(&mut compiler.clippy(root)),
@@ -87,7 +87,7 @@ impl Compiler {
         command
     }
 
-    /// Clippy over the workspace. Of a compiler that is not ours only lints count that cannot be new.
+    /// Clippy over the workspace. With Debian's newer compiler, only lints that ours has too are errors.
     fn clippy(&self, root: &Path) -> Command {
         let workspace = |command: &mut Command, lints: &[&str]| {
             command.args(["clippy", "--workspace"]).args(BUILT).arg("--").args(lints);

@@ -1,10 +1,10 @@
 //! `parsec`: what programs with threads lose while `rampart watch` runs, as in [Rahman16, fig. 13, 18 and 19].
 //!
-//! **Problem.** [Rahman16, 4.2.7] takes five programs of PARSEC with the inputs *native*; PARSEC has left the network
-//! with its inputs, and only copies of its sources are found. **Idea.** Four of the programs need no more than numbers,
-//! which this bench writes in the sizes of PARSEC's smaller inputs; Ferret searches a collection of images, and is left
-//! out.
-//! **Why short runs.** They alternate without and with the daemon, as in `watch`.
+//! **Problem.** [Rahman16, 4.2.7] runs five programs of PARSEC on their *native* inputs. PARSEC's site is offline;
+//! copies of the sources still exist, but not of the inputs. **Idea.** Four of the programs read only numbers, which
+//! this bench generates in the sizes of PARSEC's smaller inputs. Ferret needs a collection of images and is left out.
+//! **Why short runs.** Runs without and with the daemon alternate, as in `watch`, so that slow drift affects both
+//! alike.
 
 use std::fmt::Write as _;
 use std::fs;

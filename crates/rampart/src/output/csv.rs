@@ -2,7 +2,7 @@
 
 use csv::Writer;
 
-/// A table of comma-separated values (RFC 4180), but for its lines, which end as text here does.
+/// A table of comma-separated values (RFC 4180), except that lines end in LF only.
 pub fn csv<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
     let mut writer = Writer::from_writer(Vec::new());
     let written = std::iter::once(heads.map(str::to_owned)).chain(rows).try_for_each(|row| writer.write_record(&row));

@@ -68,7 +68,7 @@ pub const FIGURES: &[Exhibit] = &[
         .see(PARSEC_RESULTS)
         .but(NO_MOVES),
     figure("20", "Slowdown of Ferret, by threads and by how often pages move")
-        .not_here("the collection of images that Ferret searches, which left the network with PARSEC's inputs"),
+        .not_here("the collection of images that Ferret searches: PARSEC's site, which had it, is offline"),
     figure("21", "TLB shootdowns of Canneal, by threads and by how often pages move")
         .by(SHOOTDOWNS)
         .see(&[KERNEL])

@@ -58,7 +58,7 @@ impl MpiTrace {
     }
 }
 
-/// A sender and a receiver one of which has more messages for the other than that one knows of.
+/// The first sender and receiver, if any, whose numbers of messages sent and received in this part differ.
 fn crossing(ranks: &[Vec<Call>]) -> Option<(u32, u32)> {
     let mut in_flight: HashMap<(u32, u32, u32), i64> = HashMap::new();
     for (rank, calls) in (0..).zip(ranks) {

@@ -1,7 +1,7 @@
 //! Workloads of \[Ferreira21\] as traces of the real programs.
 //!
 //! **Problem.** A [skeleton](crate::programs::workload) has the messages of a program and not its imbalance, and some
-//! of its times are assumed. **Idea.** Most of these programs are public, so their traces can be. **Why this way.** A
+//! of its times are assumed. **Idea.** Most of these programs are public, so they can be traced. **Why this way.** A
 //! trace of eight ranks takes some kilobytes a step, and is extrapolated to any number of ranks as in [Ferreira21,
 //! III-C]. `crates/scale/traces/README.md` says how each was recorded.
 //!
@@ -42,7 +42,7 @@ pub struct TracedWorkload {
     repeated: usize,
 }
 
-/// The most bytes of a trace that is not compressed.
+/// The greatest size of a decompressed trace, in bytes.
 const MOST_BYTES: usize = 1 << 24;
 
 impl TracedWorkload {

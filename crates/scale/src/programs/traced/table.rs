@@ -1,4 +1,4 @@
-//! The traces of \[Ferreira21, tab. I\]'s programs that could be had.
+//! Traces of those programs of \[Ferreira21, tab. I\] that are public.
 //!
 //! The sizes of a rank are those of the [skeletons](crate::programs::workload::table). How each trace was recorded is
 //! in `crates/scale/traces/README.md`.

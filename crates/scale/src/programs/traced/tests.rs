@@ -66,7 +66,7 @@ fn the_repeated_part_is_of_whole_steps_which_all_ranks_take() {
     }
 }
 
-/// In the crack, neighbours are checked in each step but the five after they were found anew [LAMMPS, in.crack].
+/// The crack checks its neighbour lists in each step, except in the five after it rebuilt them [LAMMPS, in.crack].
 #[test]
 fn the_crack_meets_in_nearly_each_of_its_200_steps() {
     let crack = TRACES.into_iter().find(|traced| traced.name == "lammps-crack").unwrap();

@@ -2,8 +2,9 @@
 //!
 //! **Problem.** On 16,384 nodes a trace of eight ranks has 2,048 copies. Event by event, a run that meets enough errors
 //! takes minutes to days. **Idea.** Between two collectives of all ranks (*meetings*), the copies do not know of each
-//! other, and all that no detour disturbs do the same. So only the disturbed copies are simulated. The last copy
-//! decides when the meeting begins. **Why this way.** The cost of a run follows from its errors alone.
+//! other, so all copies that no detour disturbs behave alike. Only the disturbed copies are simulated; the last copy to
+//! arrive decides when the meeting begins. **Why this way.** The time to simulate a run depends only on how many errors
+//! it has, not on its number of copies.
 //!
 //! A simplification: all ranks begin a meeting when the last one has arrived, and all leave it when the last one has
 //! its result. A meeting takes the time that the engine gives it when all ranks begin together, and its CPUs are busy

@@ -4,8 +4,9 @@
 //! trace says which message is for which receive, so the calls of all ranks can be put into one order, once. Going
 //! through it takes some additions a call. **Why this way.** All copies have the same order, whatever disturbs them.
 //!
-//! The rules are those of the engine, with two simplifications: a message takes its receiver's CPU when that waits for
-//! it, and not when it arrives; and a sender in rendezvous waits for the receive, and not for the receiver's CPU.
+//! The rules are those of the engine, with two simplifications: a message takes CPU time of its receiver when the
+//! receiver waits for it, not when it arrives; and a sender in rendezvous waits for the receive, and not for the
+//! receiver's CPU.
 
 use std::collections::HashMap;
 
