@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
-use rampart_skips::VARIABLE;
+use rampart_skips::{Feature, VARIABLE, has_program};
 
 use crate::error::Error;
 use crate::process::{cargo, run, run_read};
@@ -34,12 +34,13 @@ pub fn run_checks(root: &Path) -> Result<(), Error> {
 
 fn checks(root: &Path, skips: &Skips) -> Result<(), Error> {
     type Stage<'a> = (&'static str, &'a dyn Fn(&Path) -> Result<(), Error>);
-    let stages: [Stage<'_>; 7] = [
+    let stages: [Stage<'_>; 8] = [
         ("format", &format),
         ("tidy", &tidy::run),
         ("lints", &lints),
         ("lints for aarch64", &|root| aarch64::check(root, skips)),
         ("fuzz targets compile", &fuzz::check),
+        ("libraries", &|root| libraries(root, skips)),
         ("allocators without std", &|root| freestanding::check(root, skips)),
         ("documents", &documents),
     ];
@@ -60,6 +61,14 @@ fn format(root: &Path) -> Result<(), Error> {
 
 fn lints(root: &Path) -> Result<(), Error> {
     run(cargo(root).args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+/// Licences and sources of the libraries (`deny.toml`).
+fn libraries(root: &Path, skips: &Skips) -> Result<(), Error> {
+    if !has_program("cargo-deny") {
+        return skips.add(Feature::CargoDeny, "xtask::libraries", "not checked: cargo install cargo-deny");
+    }
+    run(cargo(root).args(["deny", "check", "licenses", "bans", "sources"]))
 }
 
 fn documents(root: &Path) -> Result<(), Error> {

@@ -132,6 +132,8 @@ features! {
     Qemu = "qemu",
     /// The compiler's library for a target without an operating system.
     BareTarget = "bare-target",
+    /// cargo-deny, which no registry has as a program.
+    CargoDeny = "cargo-deny",
     /// A compiler for aarch64 with the standard library, and a linker.
     Aarch64 = "aarch64",
     /// A processor of x86-64.
