@@ -19,11 +19,34 @@ struct Room {
     name: &'static str,
     package: &'static str,
     files: &'static [&'static str],
+    /// What `cargo test` gets: tests that take seconds, since they run once for each mutation.
+    tests: &'static [&'static str],
 }
 
+/// A room that its package's unit tests hold.
 const fn room(name: &'static str, package: &'static str, files: &'static [&'static str]) -> Room {
-    Room { name, package, files }
+    Room { name, package, files, tests: &["--lib"] }
 }
+
+impl Room {
+    const fn held_by(self, tests: &'static [&'static str]) -> Self {
+        Self { tests, ..self }
+    }
+}
+
+/// The unit tests of experiments, without four that simulate for minutes.
+const QUICK_EXPERIMENTS: &[&str] = &[
+    "--lib",
+    "--",
+    "--skip",
+    "never_much_slower",
+    "--skip",
+    "one_tester_serves",
+    "--skip",
+    "each_class",
+    "--skip",
+    "each_call",
+];
 
 /// What decides about memory.
 const ROOMS: [Room; 9] = [
@@ -32,8 +55,8 @@ const ROOMS: [Room; 9] = [
     room("guard", "rampart-guard", &["crates/guard/src/**"]),
     room("frames", "rampart-preload", &["crates/preload/src/frames/**"]),
     room("errors", "rampart-linux", &["crates/linux/src/errors/**"]),
-    room("experiments", "rampart-studies", &["crates/studies/src/**"]),
-    room("codes", "rampart-codes", &["crates/codes/src/**"]),
+    room("experiments", "rampart-studies", &["crates/studies/src/**"]).held_by(QUICK_EXPERIMENTS),
+    room("codes", "rampart-codes", &["crates/codes/src/**"]).held_by(&["--lib", "--test", "promises"]),
     room("march", "rampart-march", &["crates/march/src/**"]),
     room("store", "rampart-store", &["crates/store/src/**"]),
 ];
@@ -56,14 +79,15 @@ pub fn run_room(root: &Path, name: &str) -> Result<(), Error> {
     let output = files::target(root).join("mutants").join(name);
     files::make(&output)?;
     let mut mutants = cargo(root);
-    mutants.args(["mutants", "--package", room.package, "--no-shuffle", "--baseline", "skip", "--timeout", "300"]);
+    mutants.args(["mutants", "--package", room.package, "--no-shuffle", "--baseline", "skip", "--timeout", "60"]);
+    mutants.args(["--jobs", "2"]);
     for files in room.files {
         mutants.args(["--file", files]);
     }
     for files in ELSEWHERE {
         mutants.args(["--exclude", files]);
     }
-    mutants.arg("--output").arg(&output);
+    mutants.arg("--output").arg(&output).arg("--").args(room.tests);
     run_to_one_of(&mut mutants, &COMPLETE)?;
     let read = |name: &str| files::read(&output.join("mutants.out").join(name));
     let accepted = files::read(&root.join(EQUIVALENT))?;
