@@ -71,9 +71,11 @@ pub enum Chore {
     },
     /// The page allocators without std, alloc and a C library, built and run
     Freestanding,
+    /// Unit tests of unsafe code under AddressSanitizer
+    Sanitize,
     /// `FullestBank` in every schedule of few threads (loom), and in many of more (shuttle)
     Proofs,
-    /// The proofs, all scenarios on each of the two kernels, the table, and the scenarios on aarch64
+    /// The proofs, the sanitizer, all scenarios on each of the two kernels, the table, and the scenarios on aarch64
     Nightly,
 }
 

@@ -19,6 +19,7 @@ mod fuzz;
 mod mutants;
 mod package;
 mod process;
+mod sanitize;
 mod scenarios;
 mod skips;
 mod stages;
@@ -78,10 +79,13 @@ fn perform(root: &Path, chore: Chore) -> Result<(), Error> {
         }
         Chore::Aarch64 { names, .. } => aarch64::run_scenarios(root, &names),
         Chore::Freestanding => freestanding::check(root, &skips::Skips::begin(root)?),
+        Chore::Sanitize => sanitize::check(root),
         Chore::Proofs => stages::proofs(root),
-        Chore::Nightly => stages::proofs(root)
-            .and_then(|()| scenarios::nightly(root))
-            .and_then(|()| aarch64::run_scenarios(root, &[])),
+        Chore::Nightly => {
+            [stages::proofs(root), sanitize::check(root), scenarios::nightly(root), aarch64::run_scenarios(root, &[])]
+                .into_iter()
+                .collect()
+        }
     }
 }
 

@@ -215,6 +215,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "mutants",
             "package",
             "aarch64",
+            "sanitize",
             "freestanding",
             "skips",
             "fuzz",

@@ -1,0 +1,34 @@
+//! The unit tests of unsafe code under AddressSanitizer.
+//!
+//! **Problem.** A test passes though the code reads beyond a block or after its release. **Idea.** The compiler can
+//! check each access; the unit tests of each crate with unsafe code run so. **Why not Miri.** It would check the rules
+//! of references too, but it cannot follow most system calls, and there is none for every toolchain: the sanitizer is
+//! part of the compiler. It is unstable, so the compiler is told to take unstable options.
+
+use std::path::Path;
+
+use crate::error::Error;
+use crate::process::{cargo, run};
+
+/// The crates with unsafe code whose tests run in a process of their own.
+const PACKAGES: [&str; 5] = ["rampart-buddy", "rampart-codes", "rampart-linux", "rampart-march", "rampart-preload"];
+
+/// Tests of the C library's heap, whose place the sanitizer takes.
+const NOT_HERE: [&str; 1] = ["memory_of_the_c_library_is_the_c_librarys"];
+
+/// With a target named, build scripts are compiled without the sanitizer.
+const TARGET: &str =
+    if cfg!(target_arch = "x86_64") { "x86_64-unknown-linux-gnu" } else { "aarch64-unknown-linux-gnu" };
+
+/// Some tests fault on purpose. What the process has at its end is no leak.
+const OPTIONS: &str = "detect_leaks=0:handle_segv=0:handle_sigbus=0:handle_abort=0";
+
+/// Runs them.
+pub fn check(root: &Path) -> Result<(), Error> {
+    let mut tests = cargo(root);
+    tests.args(["test", "--lib", "--no-fail-fast", "--target", TARGET, "--target-dir", "target/sanitized"]);
+    tests.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
+    tests.arg("--").args(NOT_HERE.iter().flat_map(|test| ["--skip", test]));
+    tests.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", "-Zsanitizer=address").env("ASAN_OPTIONS", OPTIONS);
+    run(&mut tests)
+}
