@@ -147,6 +147,13 @@ mod tests {
     }
 
     #[test]
+    fn it_is_time_to_write_when_a_quarter_is_in_use() {
+        let buffer = Buffer::new(8);
+        let filling: Vec<_> = (0..3).map(|page| (buffer.note(access(page, page)), buffer.is_filling()).1).collect();
+        assert_eq!(filling, [false, true, true]);
+    }
+
+    #[test]
     fn what_no_access_is_is_refused() {
         assert_eq!(UnlockAccess::from_words([1, 3 << 12].into_iter()), None);
         assert_eq!(UnlockAccess::from_words([1].into_iter()), None);

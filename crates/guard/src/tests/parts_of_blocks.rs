@@ -1,0 +1,140 @@
+//! How much of a block is unlocked, and what happens to its parts.
+
+use super::*;
+
+use crate::policy::unlocked_queue::UnlockedUnits;
+use crate::state::table::{BlockState, GuardBlock};
+
+/// Blocks of 64 units of a page; 128 units may be unlocked.
+fn wide() -> GuardSettings {
+    GuardSettings { block_pages: 64, unit_pages: 1, cap: Bytes::new(128 * 4096), ..settings() }
+}
+
+/// The first and the number of the units that a jump to `unit` unlocks, in a block of 64 of which `grain` was unlocked
+/// last, and since then `since` units of others.
+fn chosen(unit: u32, grain: (u32, u32), since: u64) -> (u32, u32) {
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let world = World::new(wide(), &counts, &reported);
+    let (next, run) = grain;
+    let mut known = world.guard.table.lock(BlockIndex(0));
+    (known.state, known.grain) = (BlockState::Used, Grain::Units { next, run, at: 0 });
+    assert_eq!(world.guard.unlocked_queue().cap(), 128);
+    for _ in 0..since {
+        let other = UnlockedUnits { block: BlockIndex(0), units: Units::run(0, 1) };
+        world.guard.unlocked_queue().prefetched(other, at(0));
+    }
+    let units = world.guard.choose(&mut known, unit, AccessPattern::Unknown);
+    let run = units.runs().next().expect("at least this one");
+    assert_eq!(units, Units::run(run.0, run.1));
+    if run.0 + run.1 != next {
+        assert_eq!(known.grain, Grain::Units { next: unit + run.1, run: run.1, at: since }, "for the next time");
+    }
+    run
+}
+
+#[test]
+fn a_program_that_goes_on_in_a_block_gets_as_much_as_fits_beside_the_others() {
+    // A sixth of the limit is 21 units.
+    assert_eq!(chosen(4, (4, 2), 0), (4, 4), "twice as much");
+    assert_eq!(chosen(4, (4, 2), 21), (4, 4));
+    assert_eq!(chosen(4, (4, 2), 22), (4, 2), "as much as before");
+    assert_eq!(chosen(6, (6, 2), 0), (6, 2), "four would not be aligned");
+    assert_eq!(chosen(8, (8, 4), 128), (8, 4));
+    assert_eq!(chosen(8, (8, 4), 129), (8, 2), "half as much: the limit has gone round");
+    assert_eq!(chosen(9, (8, 4), 0), (9, 1), "it does not go on");
+    assert_eq!(chosen(62, (62, 4), 30), (62, 2), "up to the end of the block");
+    assert_eq!(chosen(5, (8, 4), 0), (5, 3), "the rest of the last run, which was locked meanwhile");
+}
+
+/// In the state of a block that was unlocked in units.
+fn in_parts(known: &mut GuardBlock) {
+    known.grain = Grain::Units { next: 4, run: 2, at: 0 };
+}
+
+#[test]
+fn a_fault_on_what_is_there_or_was_verified_ahead_changes_nothing_about_the_block() {
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let world = World::new(wide(), &counts, &reported);
+    let mut known = world.guard.table.lock(BlockIndex(0));
+    known.state = BlockState::Used;
+    known.unlocked = Units::run(9, 3);
+    known.pre_verified = Units::run(0, 4) | Units::run(20, 5);
+    for (unit, units) in [(10, Units::run(10, 1)), (0, Units::run(0, 4)), (3, Units::run(0, 4)), (22, Units::run(20, 5))]
+    {
+        assert_eq!(world.guard.choose(&mut known, unit, AccessPattern::Unknown), units);
+        assert_eq!(known.grain, Grain::NEW, "no return");
+    }
+}
+
+#[test]
+fn of_a_block_in_parts_a_system_call_gets_what_it_uses_and_nothing_else() {
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::watching(in_units(), &counts, &reported);
+    (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    (0..10).for_each(|_| world.lock_all_but(24));
+    for whole in [true, false] {
+        let known = |world: &World<'_>| world.guard.table.lock(BlockIndex(0)).unlocked;
+        assert_eq!(known(&world), Units::NONE);
+        if !whole {
+            in_parts(&mut world.guard.table.lock(BlockIndex(0)));
+        }
+        let span = PageSpan { first: PageIndex(2), count: NonZero::new(3).unwrap() };
+        assert_eq!(world.guard.hold(span, at(world.time)), FaultOutcome::GoesOn);
+        assert_eq!(known(&world), if whole { Units::run(0, 8) } else { Units::run(2, 3) });
+        world.guard.release(span);
+        world.time += 20_000;
+        world.lock_all_but(24);
+        world.lock_all_but(40);
+    }
+}
+
+#[test]
+fn writes_to_what_a_system_call_uses_do_not_stop_and_those_to_its_neighbours_still_do() {
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::watching(in_units(), &counts, &reported);
+    world.write(0, &PageData::from_seed(0));
+    // Written memory is not watched until it was unlocked some times.
+    for round in 0..12 {
+        world.lock_all_but(24);
+        world.lock_all_but([40, 48][round % 2]);
+        (0..8).for_each(|page| drop(world.read(page)));
+    }
+    assert!((0..8).all(|page| world.guard.engine().is_watched(page)));
+    in_parts(&mut world.guard.table.lock(BlockIndex(0)));
+    let span = PageSpan { first: PageIndex(2), count: NonZero::new(3).unwrap() };
+    assert!(!world.guard.hold_unlocked(span), "its writes would stop");
+    assert_eq!(world.guard.hold(span, at(world.time)), FaultOutcome::GoesOn);
+    assert!((0..8).all(|page| world.guard.engine().is_watched(page) != (2..5).contains(&page)));
+    assert_eq!(world.guard.table.lock(BlockIndex(0)).watched, Units::run(0, 2) | Units::run(5, 3));
+    assert!(world.guard.hold_unlocked(span));
+}
+
+#[test]
+fn blocks_that_the_program_maps_by_itself_leave_in_runs_around_those_that_have_left() {
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let world = World::new(settings(), &counts, &reported);
+    let span = |first, count| PageSpan { first: PageIndex(first), count: NonZero::new(count).unwrap() };
+    let left = |world: &World<'_>| std::mem::take(&mut *world.guard.engine().left.lock().unwrap());
+    assert_eq!(world.guard.leave(span(10, 1), at(0)), FaultOutcome::GoesOn);
+    assert_eq!(left(&world), [(8, 4)]);
+    // Blocks 1 to 4, of which block 2 has left.
+    assert_eq!(world.guard.leave(span(7, 10), at(0)), FaultOutcome::GoesOn);
+    assert_eq!(left(&world), [(4, 4), (12, 8)]);
+    assert_eq!(world.guard.leave(span(4, 16), at(0)), FaultOutcome::GoesOn);
+    assert_eq!(left(&world), []);
+    assert!(!world.guard.take_back(span(4, 15)), "not whole blocks");
+    assert!(world.guard.take_back(span(4, 16)));
+    assert_eq!(counts.get(Counter::Pages), 0);
+}
+
+/// 64 pages in 16 units: a twentieth is less than the fewest, which are four blocks.
+#[test]
+fn of_a_small_heap_the_fewest_may_be_unlocked_and_not_all_that_was_asked_for() {
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let settings = GuardSettings { cap: Bytes::new(PAGES * 4096), ..settings() };
+    let mut world = World::new(settings, &counts, &reported);
+    (0..PAGES).for_each(|page| drop(world.read(page)));
+    assert_eq!(world.guard.unlocked_queue().cap(), 4);
+    world.keep();
+    assert_eq!(counts.get(Counter::Unlocked), 16);
+}
