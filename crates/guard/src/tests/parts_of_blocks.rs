@@ -138,3 +138,85 @@ fn of_a_small_heap_the_fewest_may_be_unlocked_and_not_all_that_was_asked_for() {
     world.keep();
     assert_eq!(counts.get(Counter::Unlocked), 16);
 }
+
+#[test]
+fn only_blocks_in_which_a_stride_goes_on_are_gathered_for_the_next_round() {
+    let gathered = |state, pattern, unit, unlocked| {
+        let (counts, reported) = (GuardCounts::default(), Reported::default());
+        let world = World::new(in_units(), &counts, &reported);
+        for block in (0..8).map(BlockIndex) {
+            let mut known = world.guard.table.lock(block);
+            in_parts(&mut known);
+            (known.state, known.unlocked) = (state, unlocked);
+            world.guard.choose_and_gather(&mut known, block, unit, pattern);
+        }
+        std::iter::from_fn(|| world.guard.prefetch_queue().next_later()).count()
+    };
+    use AccessPattern::{Sequential, Strided, Unknown};
+    assert_eq!(gathered(BlockState::Used, Strided, 4, Units::NONE), 8, "a group");
+    assert_eq!(gathered(BlockState::Used, Strided, 5, Units::NONE), 0, "it does not go on");
+    assert_eq!(gathered(BlockState::Used, Strided, 4, Units::run(0, 8)), 0, "it was there already");
+    assert_eq!(gathered(BlockState::Excluded, Strided, 4, Units::NONE), 0);
+    for pattern in [Unknown, Sequential { up: true }] {
+        assert_eq!(gathered(BlockState::Used, pattern, 4, Units::NONE), 0, "{pattern:?}");
+    }
+}
+
+/// Of 16 units, three fifths are 9.
+#[test]
+fn the_next_round_is_prepared_where_it_fits_beside_what_was_unlocked_since() {
+    for (since, next, unlocked) in [(9, 4, Units::run(4, 2)), (10, 4, Units::NONE), (0, 8, Units::NONE)] {
+        let (counts, reported) = (GuardCounts::default(), Reported::default());
+        let mut world = World::new(in_units(), &counts, &reported);
+        (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+        world.keep();
+        let at_unit = world.guard.unlocked_queue().ever() - since;
+        let known = || world.guard.table.lock(BlockIndex(0));
+        assert_eq!(known().unlocked, Units::NONE);
+        known().grain = Grain::Units { next, run: 2, at: at_unit };
+        let next_of = PrefetchRequest::Unlock(BlockPart::NextOf(BlockIndex(0)));
+        world.guard.prepare(next_of, at(world.time));
+        assert_eq!(known().unlocked, unlocked, "{since} since");
+        assert_eq!(counts.get(Counter::Prefetched), u64::from(!unlocked.is_empty()));
+    }
+}
+
+#[test]
+fn of_the_block_whose_next_units_are_prepared_all_but_the_last_ones_are_left_behind() {
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(in_units(), &counts, &reported);
+    (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    world.keep();
+    let mut queue = world.guard.unlocked_queue();
+    while queue.oldest().is_some() {}
+    let entry = |block, first| UnlockedUnits { block: BlockIndex(block), units: Units::run(first, 2) };
+    // Long ago, so that they meet no ghost.
+    (0..40).for_each(|_| {
+        queue.prefetched(entry(3, 0), at(1));
+        queue.oldest();
+    });
+    [entry(5, 0), entry(0, 0), entry(0, 2), entry(0, 4)].into_iter().for_each(|entry| queue.prefetched(entry, at(1)));
+    let ever = queue.ever();
+    drop(queue);
+    world.guard.table.lock(BlockIndex(0)).grain = Grain::Units { next: 6, run: 2, at: ever };
+    world.guard.prepare(PrefetchRequest::Unlock(BlockPart::NextOf(BlockIndex(0))), at(world.time));
+    let mut queue = world.guard.unlocked_queue();
+    let first: Vec<_> = std::iter::from_fn(|| queue.oldest()).take(4).collect();
+    assert_eq!(first, [entry(0, 2), entry(0, 0), entry(5, 0), entry(0, 4)]);
+}
+
+#[test]
+fn nothing_is_prefetched_that_is_there_already_or_that_the_program_is_not_before_any_more() {
+    let (counts, reported) = (GuardCounts::default(), Reported::default());
+    let mut world = World::new(settings(), &counts, &reported);
+    world.write(5, &PageData::from_seed(1));
+    let whole = |block| PrefetchRequest::Unlock(BlockPart::Block(BlockIndex(block)));
+    world.guard.prepare(whole(1), at(world.time));
+    assert_eq!(counts.get(Counter::Prefetched), 0, "it is unlocked");
+    lock_page_5(&mut world, 0);
+    world.guard.prefetch_queue().soon([whole(1)].into_iter());
+    assert_eq!(world.guard.keep(at(world.time)), Some(Duration::ZERO));
+    assert_eq!((counts.get(Counter::Prefetched), world.guard.prefetch_queue().is_empty()), (0, true));
+    world.guard.prepare(whole(1), at(world.time));
+    assert_eq!(counts.get(Counter::Prefetched), 1);
+}
