@@ -289,10 +289,7 @@ mod tests {
         cap.uses(1_000_000);
         assert_eq!(cap.units(), 512);
         assert_eq!(asked(&usual, 50).units(), 50, "the kernel keeps no more apart");
-        assert_eq!(
-            asked(&GuardSettings { overhead: Some(25), ..usual }, usize::MAX).target,
-            Target::Overhead(0.25)
-        );
+        assert_eq!(asked(&GuardSettings { overhead: Some(25), ..usual }, usize::MAX).target, Target::Overhead(0.25));
     }
 
     /// The decision on a limit of 160 units, after a program waited so many seconds of so many, one half for each of

@@ -93,9 +93,6 @@ fn memory_that_was_in_use_before_the_guard_is_adopted_as_it_is_and_locked_like_a
 fn the_settings_say_what_happens_after_an_error() {
     for (_, on_error) in OnError::ALL {
         let (counts, reported) = (GuardCounts::default(), Reported::default());
-        assert_eq!(
-            World::new(GuardSettings { on_error, ..settings() }, &counts, &reported).guard.on_error(),
-            on_error
-        );
+        assert_eq!(World::new(GuardSettings { on_error, ..settings() }, &counts, &reported).guard.on_error(), on_error);
     }
 }

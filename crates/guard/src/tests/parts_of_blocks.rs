@@ -59,7 +59,8 @@ fn a_fault_on_what_is_there_or_was_verified_ahead_changes_nothing_about_the_bloc
     known.state = BlockState::Used;
     known.unlocked = Units::run(9, 3);
     known.pre_verified = Units::run(0, 4) | Units::run(20, 5);
-    for (unit, units) in [(10, Units::run(10, 1)), (0, Units::run(0, 4)), (3, Units::run(0, 4)), (22, Units::run(20, 5))]
+    for (unit, units) in
+        [(10, Units::run(10, 1)), (0, Units::run(0, 4)), (3, Units::run(0, 4)), (22, Units::run(20, 5))]
     {
         assert_eq!(world.guard.choose(&mut known, unit, AccessPattern::Unknown), units);
         assert_eq!(known.grain, Grain::NEW, "no return");

@@ -39,9 +39,9 @@ impl InjectedFrames {
         Ok(Self { campaign, next: 0, homes: HashMap::new() })
     }
 
-    /// The seed of intermittent faults.
-    pub fn seed(&self) -> u64 {
-        self.campaign.spec().seed()
+    /// The seed of a frame's intermittent faults: each frame has its own.
+    pub fn seed(&self, name: u64) -> u64 {
+        self.campaign.spec().seed() ^ name
     }
 
     /// Names for frames that were never tested.
@@ -79,6 +79,7 @@ impl InjectedFrames {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_frame_keeps_its_faults_wherever_it_goes() {
@@ -87,6 +88,8 @@ mod tests {
         let of = |injected: &InjectedFrames, names: &[u64]| -> Vec<_> {
             names.iter().map(|&name| injected.faults(name, None)).collect()
         };
+        let seeds: BTreeSet<_> = names.iter().map(|&name| injected.seed(name)).collect();
+        assert!(seeds.len() == 100 && injected.seed(0) == 3, "{seeds:?}");
         let faults = of(&injected, &names);
         assert!(faults.iter().any(|faults| !faults.is_empty()) && faults.iter().any(Vec::is_empty));
         let span = VaultSpan::new(7, 100).unwrap();

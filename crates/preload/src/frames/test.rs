@@ -195,3 +195,15 @@ impl Watch for Failing<'_> {
         ControlFlow::Continue(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_gives_way_is_done_once() {
+        let mut times = 0;
+        giving_way(&mut || times += 1);
+        assert_eq!(times, 1);
+    }
+}
