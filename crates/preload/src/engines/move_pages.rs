@@ -242,7 +242,7 @@ impl ProcessEngine for VaultEngine {
     fn replace_lost(&self, address: usize) -> Option<(PageIndex, Option<Frame>)> {
         let (_, page) = self.vault.find(address).filter(|(side, _)| *side == Side::Vault)?;
         let (page, place) = (PageIndex(page), self.vault.address(Side::Vault, page));
-        let frame = self.pagemap.as_ref().and_then(|pagemap| numbers::frame_of_lost(pagemap, place));
+        let frame = self.pagemap.as_ref().and_then(|pagemap| numbers::frame_of_lost(pagemap, place, &Roots::default()));
         let mut zeros = self.known.claim(one(page).bytes(), PageKind::Base).ok()?;
         self.vault.discard(Side::Vault, one(page)).ok()?;
         self.vault.give(Side::Vault, one(page), &mut zeros, 0).ok()?;

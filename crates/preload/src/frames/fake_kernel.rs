@@ -5,8 +5,11 @@ use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 use std::thread;
 
-use rampart_linux::{Pagemap, Roots};
-use rampart_memory::{FRAME_BYTES, Frame};
+use rampart_linux::shared::{HeldFrame, SharedRange};
+use rampart_linux::vault::VaultSpan;
+use rampart_linux::{PageKind, Pagemap, Roots};
+use rampart_memory::{Bytes, FRAME_BYTES, Frame};
+use rampart_skips::{Feature, granted};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 /// The mark of a retired frame (`KPF_HWPOISON`).
@@ -45,9 +48,34 @@ impl FakeKernel {
         self.pages.write_all_at(&(1 << 63 | frame).to_ne_bytes(), at).unwrap();
     }
 
+    /// Says of a page that its frame was lost: bit 62, and the number above the type.
+    pub fn lose(&self, block: NonNull<u8>, page: u64, frame: u64) {
+        let at = (block.addr().get() as u64 / FRAME_BYTES + page) * 8;
+        self.pages.write_all_at(&(1 << 62 | frame << 5).to_ne_bytes(), at).unwrap();
+    }
+
     /// Marks a frame as retired.
     pub fn mark(&self, frame: Frame) {
         self.flags.write_all_at(&POISONED.to_ne_bytes(), frame.number() * 8).unwrap();
+    }
+}
+
+impl FakeKernel {
+    /// A page of zeros that has just left this frame; `None` where this kernel has no such ranges.
+    pub fn held(&self, frame: u64) -> Option<HeldFrame> {
+        let range = SharedRange::prepare(Bytes::from_mib(2), PageKind::Base).unwrap();
+        granted(&[Feature::UserfaultfdMinor, Feature::UserfaultfdKernelFaults], range.open(&Roots::default()))?;
+        range.arm(&[]).unwrap();
+        let pages = VaultSpan::new(0, 8).unwrap();
+        range.fill(pages).unwrap();
+        // Another test may fork meanwhile.
+        let is_locked = (0..10_000).any(|_| {
+            thread::yield_now();
+            range.lock(pages).is_ok()
+        });
+        assert!(is_locked);
+        self.put(range.behind(3), 0, frame);
+        Some(range.replace(3, Some(&self.pagemap())).unwrap())
     }
 }
 

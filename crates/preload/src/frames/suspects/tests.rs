@@ -216,3 +216,35 @@ fn the_maintenance_thread_tests_what_has_rested_and_leaves_the_others() {
     let next = world.rested();
     assert!([suspect.frame, next.0.frame].contains(&Frame::new(500)));
 }
+
+#[test]
+fn a_frame_without_a_page_is_tested_by_reading_it() {
+    let world = World::new();
+    let Some((good, bad)) = world.kernel.held(500).zip(world.kernel.held(501)) else { return };
+    world.tester.watch_pipe(good, &PageData::ZERO);
+    for test in 0..4 {
+        let (suspect, passed) = world.rested();
+        assert_eq!(passed, test);
+        world.tester.test_again(suspect, passed);
+    }
+    assert_eq!((world.events(), world.waits()), (of(500, &["suspect", "cleared"]), false));
+    // It was written with another content than it holds.
+    world.tester.watch_pipe(bad, &PageData::from_seed(1));
+    let (suspect, passed) = world.rested();
+    world.tester.test_again(suspect, passed);
+    assert_eq!((&world.events()[2..], world.waits()), (&of(501, &["suspect", "failed"])[..], false));
+    assert_eq!((world.held(), world.count(Counter::Retired), world.count(Counter::Tested)), (1, 1, 0));
+}
+
+#[test]
+fn the_frame_below_a_locked_page_is_retired_if_it_is_known_and_the_kernel_marks_it() {
+    let world = World::new();
+    let known: &'static KnownBadPages = Box::leak(Box::new(KnownBadPages::of(&world.kernel, &[])));
+    let tester = SuspectTester { known, ..world.tester };
+    let range = SharedRange::prepare(Bytes::from_mib(2), PageKind::Base).unwrap();
+    // The page has left them, so this kernel is not asked.
+    world.kernel.put(range.behind(3), 0, 20);
+    world.kernel.mark(Frame::new(21).unwrap());
+    let retired = [None, Frame::new(21), Frame::new(22)].map(|frame| tester.retire_below(frame, &range, 3));
+    assert_eq!(retired, [false, true, false]);
+}
