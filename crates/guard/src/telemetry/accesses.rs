@@ -54,7 +54,7 @@ impl UnlockAccess {
             Touch::Write => 1,
             Touch::Prefetch => 2,
         };
-        [self.at.micros(), self.page.0 << 16 | touch << 12 | u64::from(self.pages)]
+        [self.at.micros(), (self.page.0 << 16) + (touch << 12) + u64::from(self.pages)]
     }
 
     /// As [`UnlockAccess::to_words`] wrote it; `None` if the words are no access.
