@@ -98,7 +98,9 @@ fn writes_to_what_a_system_call_uses_do_not_stop_and_those_to_its_neighbours_sti
     for round in 0..12 {
         world.lock_all_but(24);
         world.lock_all_but([40, 48][round % 2]);
-        (0..8).for_each(|page| drop(world.read(page)));
+        for page in 0..8 {
+            world.read(page);
+        }
     }
     assert!((0..8).all(|page| world.guard.engine().is_watched(page)));
     in_parts(&mut world.guard.table.lock(BlockIndex(0)));
@@ -134,7 +136,9 @@ fn of_a_small_heap_the_fewest_may_be_unlocked_and_not_all_that_was_asked_for() {
     let (counts, reported) = (GuardCounts::default(), Reported::default());
     let settings = GuardSettings { cap: Bytes::new(PAGES * 4096), ..settings() };
     let mut world = World::new(settings, &counts, &reported);
-    (0..PAGES).for_each(|page| drop(world.read(page)));
+    for page in 0..PAGES {
+        world.read(page);
+    }
     assert_eq!(world.guard.unlocked_queue().cap(), 4);
     world.keep();
     assert_eq!(counts.get(Counter::Unlocked), 16);

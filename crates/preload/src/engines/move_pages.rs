@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "pages of a vault are raw memory")]
 
+use std::env;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use rampart_linux::{Block, Error, PageKind, Pagemap, Roots, Window};
 use rampart_memory::{Bytes, Frame, PAGE_BYTES};
 
 use crate::convert::{as_vault, not_moved, one, refused};
+use crate::frames::injected::InjectedFrames;
 use crate::frames::known_bad::KnownBadPages;
 use crate::frames::numbers;
 use crate::frames::pool::TestedFramePool;
@@ -356,7 +358,8 @@ impl GuardedMemory for MovedMemory {
         shared: &'static Published,
         known: &'static KnownBadPages,
     ) -> Result<Option<&'static TestedFramePool>, String> {
-        let pool = TestedFramePool::from_environment(&self.0, shared, known)?;
+        let asked = (env::var(TestedFramePool::SETTINGS).ok(), env::var(InjectedFrames::FAULTS).ok());
+        let pool = TestedFramePool::asked_for(asked, &self.0, shared, known)?;
         Ok(pool.map(|pool| &*Box::leak(Box::new(pool))))
     }
 

@@ -7,7 +7,6 @@
 //! Only tests see these faults: the program's reads and writes go to the memory itself.
 
 use std::collections::HashMap;
-use std::env;
 
 use rampart_linux::vault::VaultSpan;
 use rampart_memory::fault::{Campaign, InjectionSpec, PlacedFault};
@@ -26,11 +25,13 @@ pub struct InjectedFrames {
 }
 
 impl InjectedFrames {
-    /// The faults that `RAMPART_GUARD_FAULTS` requests.
-    pub fn from_environment() -> Result<Option<Self>, String> {
-        let Ok(text) = env::var("RAMPART_GUARD_FAULTS") else { return Ok(None) };
-        let spec: InjectionSpec = text.parse().map_err(|error| format!("RAMPART_GUARD_FAULTS: {error}"))?;
-        Self::new(&spec).map(Some)
+    /// The variable that requests faults.
+    pub const FAULTS: &str = "RAMPART_GUARD_FAULTS";
+
+    /// The faults that this text of [`InjectedFrames::FAULTS`] requests.
+    pub fn asked_for(text: &str) -> Result<Self, String> {
+        let spec: InjectionSpec = text.parse().map_err(|error| format!("{}: {error}", Self::FAULTS))?;
+        Self::new(&spec)
     }
 
     pub fn new(spec: &InjectionSpec) -> Result<Self, String> {

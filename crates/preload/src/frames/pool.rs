@@ -17,7 +17,6 @@
 #![allow(unsafe_code, reason = "copies pages between addresses")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::Thread;
@@ -69,16 +68,22 @@ pub enum TesterStep {
 }
 
 impl TestedFramePool {
-    /// A pool with the settings of `RAMPART_GUARD_FRAMES`; `None` without them.
-    pub fn from_environment(
+    /// The variable with the settings of a pool.
+    pub const SETTINGS: &str = "RAMPART_GUARD_FRAMES";
+
+    /// A pool with these settings, of [`TestedFramePool::SETTINGS`], and the faults of [`InjectedFrames::FAULTS`];
+    /// `None` without settings.
+    pub fn asked_for(
+        (settings, faults): (Option<String>, Option<String>),
         vault: &'static Vault,
         shared: &'static Published,
         known: &'static KnownBadPages,
     ) -> Result<Option<Self>, String> {
-        let Ok(text) = env::var("RAMPART_GUARD_FRAMES") else { return Ok(None) };
-        let mut settings: FrameSettings = text.parse().map_err(|error| format!("RAMPART_GUARD_FRAMES: {error}"))?;
+        let Some(text) = settings else { return Ok(None) };
+        let mut settings: FrameSettings = text.parse().map_err(|error| format!("{}: {error}", Self::SETTINGS))?;
         settings.spare = settings.spare.min(room());
-        Ok(Some(Self::new(vault, shared, known, settings, InjectedFrames::from_environment()?)))
+        let injected = faults.map(|faults| InjectedFrames::asked_for(&faults)).transpose()?;
+        Ok(Some(Self::new(vault, shared, known, settings, injected)))
     }
 
     fn new(

@@ -333,3 +333,21 @@ fn the_tester_is_woken_when_the_pool_runs_short() {
         assert!(was_woken);
     });
 }
+
+#[test]
+fn a_pool_is_made_as_it_was_asked_for() {
+    let Some(vault) = vault(PageKind::Base, 4) else { return };
+    let shared: &'static Published = Box::leak(Box::new(Published::new()));
+    let asked = |settings: Option<&str>, faults: Option<&str>| {
+        let asked = (settings.map(str::to_owned), faults.map(str::to_owned));
+        TestedFramePool::asked_for(asked, vault, shared, known_frames(shared, []))
+    };
+    assert!(matches!(asked(None, Some("stuck-at:9")), Ok(None)));
+    let pool = asked(Some("untested=wait,spare=0,test=mats+"), Some("stuck-at:9,seed=4")).unwrap().unwrap();
+    assert_eq!((pool.settings().untested, pool.settings().spare), (Untested::Wait, Bytes::new(0)));
+    assert_eq!(pool.with_injected(|injected| injected.seed(0)), Some(4));
+    assert!(asked(Some("test=mats+"), None).unwrap().unwrap().injected.is_none());
+    let refused = [(Some("test=sorted"), None), (Some("test=mats+"), Some("rust:9"))]
+        .map(|(settings, faults)| asked(settings, faults).err().expect("they make no sense"));
+    assert!(refused[0].starts_with("RAMPART_GUARD_FRAMES: ") && refused[1].starts_with("RAMPART_GUARD_FAULTS: "));
+}
