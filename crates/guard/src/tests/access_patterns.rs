@@ -290,7 +290,7 @@ fn a_sweep_that_is_too_fast_for_the_keeper_shares_the_work_with_it() {
 
 /// What an engine need not have.
 #[test]
-fn an_engine_of_the_least_can_neither_watch_writes_nor_lose_a_page_and_zeros_what_it_gives_back() {
+fn an_engine_of_the_least_watches_no_writes_and_loses_no_page() {
     let counts = GuardCounts::default();
     let world = Simulated::new(8, settings(2), &counts);
     let (engine, page) = (world.guard.engine(), PageIndex(7 * BLOCK));

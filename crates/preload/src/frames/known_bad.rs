@@ -71,7 +71,7 @@ impl KnownBadPages {
 
     /// These frames on a kernel that says where pages are and which frames are retired, for a test.
     #[cfg(test)]
-    pub fn of(kernel: &super::fake_kernel::FakeKernel, frames: &[u64]) -> Self {
+    pub fn of(kernel: &super::fake_frames::FakeFrames, frames: &[u64]) -> Self {
         let frames = frames.iter().filter_map(|&frame| Frame::new(frame)).collect();
         Self {
             pagemap: Some(kernel.pagemap()),
@@ -196,7 +196,7 @@ mod tests {
     use rustix::io::Errno;
 
     use super::*;
-    use crate::frames::fake_kernel::{FakeKernel, without_right};
+    use crate::frames::fake_frames::{FakeFrames, without_right};
 
     fn frame(number: u64) -> Frame {
         Frame::new(number).unwrap()
@@ -207,7 +207,7 @@ mod tests {
     }
 
     /// A block of this many pages on frames from 10 on.
-    fn on_frames(kernel: &FakeKernel, pages: u64) -> Block {
+    fn on_frames(kernel: &FakeFrames, pages: u64) -> Block {
         let block = Block::claim(Bytes::new(pages * FRAME_BYTES), PageKind::Base).unwrap();
         (0..pages).for_each(|page| kernel.put(block.base(), page, 10 + page));
         block
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn nothing_is_compared_without_a_list_or_without_frame_numbers() {
-        let kernel = FakeKernel::new();
+        let kernel = FakeFrames::new();
         let seven = |_: &Pagemap, frames: &mut Vec<_>| {
             frames.extend([Some(frame(6)), Some(frame(7))]);
             Ok(())
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn of_the_pages_that_are_kept_those_whose_frames_failed_are_retired_where_the_kernel_does_that() {
-        let kernel = FakeKernel::new();
+        let kernel = FakeFrames::new();
         let known = KnownBadPages::of(&kernel, &[]);
         let failed = BTreeSet::from([frame(12), frame(13)]);
         // The kernel retires frame 12, and would retire 11, which did not fail.
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn the_frame_of_a_locked_page_counts_as_retired_if_the_kernel_marks_it() {
-        let kernel = FakeKernel::new();
+        let kernel = FakeFrames::new();
         let known = KnownBadPages::of(&kernel, &[]);
         let range = SharedRange::prepare(Bytes::from_mib(2), PageKind::Base).unwrap();
         // The page has left both by now, so this kernel is not asked.
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_held_frame_counts_as_retired_if_the_kernel_takes_it_and_marks_it() {
-        let kernel = FakeKernel::new();
+        let kernel = FakeFrames::new();
         let Some((marked, other)) = kernel.held(30).zip(kernel.held(31)) else { return };
         kernel.mark(frame(30));
         let roots = kernel.roots();

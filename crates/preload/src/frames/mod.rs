@@ -2,7 +2,7 @@
 
 pub mod chunks;
 #[cfg(test)]
-mod fake_kernel;
+mod fake_frames;
 pub mod injected;
 pub mod known_bad;
 pub mod numbers;

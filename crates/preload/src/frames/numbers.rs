@@ -25,11 +25,11 @@ fn unless_zeros(frame: Frame, flags: Option<FrameFlags>) -> Option<Frame> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frames::fake_kernel::FakeKernel;
+    use crate::frames::fake_frames::FakeFrames;
 
     #[test]
     fn a_lost_page_names_its_old_frame_if_that_is_marked() {
-        let kernel = FakeKernel::new();
+        let kernel = FakeFrames::new();
         let page = NonNull::without_provenance(std::num::NonZero::new(0x7000).unwrap());
         kernel.lose(page, 0, 5);
         let lost = || frame_of_lost(&kernel.pagemap(), page, &kernel.roots());

@@ -13,7 +13,7 @@ use rampart_memory::LineData;
 use rampart_skips::{Feature, granted};
 
 use super::*;
-use crate::frames::fake_kernel::FakeKernel;
+use crate::frames::fake_frames::FakeFrames;
 
 /// A vault of so many MiB; `None` where the kernel has none: then the test is skipped.
 fn vault(kind: PageKind, mib: u64) -> Option<&'static Vault> {
@@ -195,7 +195,7 @@ fn a_frame_that_is_known_to_be_bad_is_never_used() {
 #[test]
 fn memory_that_moved_during_its_test_waits_for_another() {
     let Some(vault) = vault(PageKind::Base, 4) else { return };
-    let pages = FakeKernel::new();
+    let pages = FakeFrames::new();
     let pool = TestedFramePool { pagemap: Some(pages.pagemap()), ..pool(vault, None) };
     let claim = || Block::claim(Bytes::from_mib(2), PageKind::Base).unwrap();
     let (stays, moves) = (claim(), claim());
@@ -218,7 +218,7 @@ fn memory_that_moved_during_its_test_waits_for_another() {
 #[test]
 fn memory_that_moved_after_its_test_is_neither_given_away_nor_put_below_a_page() {
     let Some(vault) = vault(PageKind::Base, 4) else { return };
-    let pages = FakeKernel::new();
+    let pages = FakeFrames::new();
     let pool = TestedFramePool { pagemap: Some(pages.pagemap()), ..pool(vault, None) };
     let (new, kept) = (span(0, 16), span(16, 16));
     vault.populate(kept).unwrap();
@@ -350,4 +350,27 @@ fn a_pool_is_made_as_it_was_asked_for() {
     let refused = [(Some("test=sorted"), None), (Some("test=mats+"), Some("rust:9"))]
         .map(|(settings, faults)| asked(settings, faults).err().expect("they make no sense"));
     assert!(refused[0].starts_with("RAMPART_GUARD_FRAMES: ") && refused[1].starts_with("RAMPART_GUARD_FAULTS: "));
+}
+
+#[test]
+fn each_re_placement_takes_the_next_pages_of_a_chunk() {
+    let Some(vault) = vault(PageKind::Base, 4) else { return };
+    let pool = pool(vault, None);
+    vault.populate(span(0, 48)).unwrap();
+    lock_all(vault, span(0, 48));
+    for pages in [0, 16, 32].map(|first| span(first, 16)) {
+        let is_done = (0..50).any(|_| {
+            work(&pool);
+            let re_placed = pool.re_place(pages);
+            if re_placed.is_err() {
+                // Another test has forked.
+                vault.unshare(Side::Vault, pages).unwrap();
+            }
+            matches!(re_placed, Ok(FrameHistory::Tested(_)))
+        });
+        assert!(is_done);
+        let chunk = pool.chunks().take().expect("most of it is left");
+        assert!(chunk.next >= 16 && chunk.left() == CHUNK_PAGES - chunk.next, "{}", chunk.next);
+        pool.chunks().put_back(chunk);
+    }
 }

@@ -5,18 +5,18 @@ use std::thread;
 use std::time::Duration;
 
 use super::*;
-use crate::frames::fake_kernel::FakeKernel;
+use crate::frames::fake_frames::FakeFrames;
 
 /// A tester, the kernel that shows it frames, and its events.
 struct World {
     tester: SuspectTester,
-    kernel: FakeKernel,
+    kernel: FakeFrames,
     events: tempfile::NamedTempFile,
 }
 
 impl World {
     fn new() -> Self {
-        let (kernel, events) = (FakeKernel::new(), tempfile::NamedTempFile::new().unwrap());
+        let (kernel, events) = (FakeFrames::new(), tempfile::NamedTempFile::new().unwrap());
         let file = File::options().append(true).open(events.path()).unwrap();
         let shared: &'static Published = Box::leak(Box::new(Published::to_file(file)));
         let known: &'static KnownBadPages =

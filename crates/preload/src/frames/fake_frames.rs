@@ -16,13 +16,13 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 const POISONED: u64 = 1 << 19;
 
 /// The kernel's files in a folder.
-pub struct FakeKernel {
+pub struct FakeFrames {
     folder: tempfile::TempDir,
     pages: File,
     flags: File,
 }
 
-impl FakeKernel {
+impl FakeFrames {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("self")).unwrap();
@@ -60,7 +60,7 @@ impl FakeKernel {
     }
 }
 
-impl FakeKernel {
+impl FakeFrames {
     /// A page of zeros that has just left this frame; `None` where this kernel has no such ranges.
     pub fn held(&self, frame: u64) -> Option<HeldFrame> {
         let range = SharedRange::prepare(Bytes::from_mib(2), PageKind::Base).unwrap();
