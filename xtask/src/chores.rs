@@ -63,7 +63,7 @@ pub enum Chore {
     Qemu(Scenarios),
     /// Scenarios on an emulated aarch64; needs qemu-system-aarch64 and gcc-aarch64-linux-gnu
     Aarch64 {
-        /// Only clippy over the workspace as it is compiled for it, which is part of `check`
+        /// Only clippy over what depends on the processor, which is part of `check`
         #[arg(long, conflicts_with = "names")]
         check: bool,
         /// The scenarios; without names, two

@@ -157,7 +157,11 @@ mod tests {
 
     #[test]
     fn an_engine_that_is_named_is_taken_or_refused_and_never_replaced() {
-        assert_eq!(choose(Some(EngineKind::Mprotect), all_work).unwrap().method, EngineKind::Mprotect);
+        for method in EngineKind::ALL {
+            let chosen = choose(Some(method), all_work).unwrap();
+            let loses = (method == EngineKind::Mprotect).then(|| format!("mprotect: {LOST}"));
+            assert_eq!(chosen, ChosenEngine { method, notice: loses });
+        }
         let refused = choose(Some(EngineKind::Move), old_kernel).unwrap_err().to_string();
         assert!(refused.contains("--engine move") && refused.contains(OLD) && !refused.contains('\n'), "{refused}");
     }

@@ -27,14 +27,14 @@ const USUAL: f64 = 0.2;
 
 /// A program that jumps gets more room at this low overhead. Of ranks that poll for each other, each waits for its own
 /// guard only part of the time: of two, half at most, while both stand still. And on shared CPUs, a fault takes longer
-/// beside its service than [`AROUND`].
+/// beside its service than [`AROUND`]. Below it, no program needs more room, and the limit shrinks.
 const JUMPING: f64 = USUAL / 2.0;
 
 /// A program that waits more than it works gets more room, even if that does not visibly help.
 const STALLED: f64 = 1.0;
 
-/// The time, in seconds, for which past waits count: a burst is no reason for a change.
-const MEMORY: f64 = 1.0;
+/// The time for which past waits count: a burst is no reason for a change.
+const MEMORY: Duration = Duration::from_secs(1);
 
 /// The limit grows by this part per period, and shrinks by a quarter of that.
 const STEP: usize = 4;
@@ -177,10 +177,10 @@ impl UnlockedLimit {
         if past < PERIOD {
             return;
         }
-        let share = (self.waited.as_secs_f64() / past.as_secs_f64()).min(1.0);
-        self.share += (share - self.share) * (1.0 - (-past.as_secs_f64() / MEMORY).exp());
+        let share = self.waited.div_duration_f64(past).min(1.0);
+        self.share += (share - self.share) * (1.0 - (-past.div_duration_f64(MEMORY)).exp());
         let overhead = overhead_of(self.share);
-        let is_cheap = overhead < USUAL / 2.0 && overhead_of(share) < USUAL / 2.0;
+        let is_cheap = overhead.max(overhead_of(share)) < JUMPING;
         // An expensive past does not make the present expensive.
         let still = share >= self.share;
         match self.target {
@@ -277,6 +277,72 @@ mod tests {
         periods(&mut cap, 0, 400, 0.9, true);
         // 4, 5, 7, 9, 10.
         assert_eq!((cap.units(), cap.grown()), (10, 4));
+    }
+
+    #[test]
+    fn what_was_asked_for_is_counted_in_units() {
+        let asked = |settings: &GuardSettings, most| UnlockedLimit::asked_for(settings, most);
+        let usual = GuardSettings::default();
+        let mut cap = asked(&usual, usize::MAX);
+        // 32 MiB in units of 16 pages, and four blocks of 32 units.
+        assert_eq!((cap.asked, cap.units(), cap.target), (512, 128, Target::Cap));
+        cap.uses(1_000_000);
+        assert_eq!(cap.units(), 512);
+        assert_eq!(asked(&usual, 50).units(), 50, "the kernel keeps no more apart");
+        assert_eq!(asked(&GuardSettings { overhead: Some(25), ..usual }, usize::MAX).target, Target::Overhead(0.25));
+    }
+
+    /// The decision on a limit of 160 units, after a program waited so many seconds of so many, one half for each of
+    /// two unlocks. A minute ago counts for nothing, so the shares are exact.
+    fn decided(target: Target, (waited, of): (u64, u64), met: [bool; 2], jumped: [bool; 2]) -> usize {
+        let mut cap = UnlockedLimit::new(16, 16, target);
+        cap.uses(1_000_000);
+        cap.now = 160;
+        cap.think(at(0));
+        for (met, jumped) in met.into_iter().zip(jumped) {
+            cap.unlocked(met, FaultWait { time: Duration::from_secs(waited) / 2 - AROUND, jumped });
+        }
+        cap.think(at(1000 * of));
+        cap.units()
+    }
+
+    #[test]
+    fn a_limit_changes_by_the_overhead_and_by_what_more_room_would_have_done() {
+        const GROWS: usize = 200;
+        const STAYS: usize = 160;
+        const SHRINKS: usize = 150;
+        let (none, half, all) = ([false; 2], [true, false], [true; 2]);
+        let by_cap = |waited, met, jumped| decided(Target::Cap, waited, met, jumped);
+        // Overheads of less than a tenth, and of exactly that.
+        assert_eq!(by_cap((40, 480), all, all), SHRINKS);
+        assert_eq!(by_cap((40, 440), all, all), STAYS);
+        // 15 %.
+        assert_eq!([none, half, all].map(|jumped| by_cap((60, 460), all, jumped)), [STAYS, STAYS, GROWS]);
+        // A third.
+        assert_eq!([none, half, all].map(|met| by_cap((100, 400), met, none)), [STAYS, STAYS, GROWS]);
+        // Exactly one, and more.
+        assert_eq!([(200, 400), (220, 400)].map(|waited| by_cap(waited, none, none)), [STAYS, GROWS]);
+        let of_four = [(64, 400), (72, 400), (80, 400), (84, 400)];
+        let by_overhead = of_four.map(|waited| decided(Target::Overhead(0.25), waited, none, none));
+        assert_eq!(by_overhead, [SHRINKS, STAYS, STAYS, GROWS], "19, 22, 25 and 27 %");
+        let of_five = [(196, 400), (200, 400)].map(|waited| decided(Target::Overhead(1.25), waited, none, none));
+        assert_eq!(of_five, [SHRINKS, STAYS], "96 % and exactly 100 %, four fifths of the target");
+    }
+
+    #[test]
+    fn the_limit_shrinks_only_where_the_past_and_the_present_are_cheap() {
+        let wait = |cap: &mut UnlockedLimit, time: Duration| cap.unlocked(false, on_course(time - AROUND));
+        for (past, present, units) in [(0, 10, 160), (60, 0, 160), (0, 0, 150)] {
+            let mut cap = UnlockedLimit::new(16, 16, Target::Cap);
+            cap.uses(1_000_000);
+            cap.think(at(0));
+            wait(&mut cap, Duration::from_secs(past).max(AROUND));
+            cap.think(at(120_000));
+            cap.now = 160;
+            wait(&mut cap, Duration::from_millis(present).max(AROUND));
+            cap.think(at(120_020));
+            assert_eq!(cap.units(), units, "{past} s of 120, {present} ms of 20");
+        }
     }
 
     #[test]

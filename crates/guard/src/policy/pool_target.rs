@@ -65,9 +65,8 @@ impl PoolTarget {
             return;
         }
         let unused = self.lowest.min(ready);
-        if self.target > 1 {
-            self.target = (self.target - unused.div_ceil(2).min(self.target)).max(1);
-        }
+        // One chunk stays, unless there are to be none.
+        self.target = self.target.saturating_sub(unused.div_ceil(2)).max(self.target.min(1));
         (self.lowest, self.since) = (ready, now);
     }
 }
@@ -97,7 +96,9 @@ mod tests {
         assert_eq!(pool.chunks(), 32);
         pool.tick(32, at(3)); // it ran out since the start, so nothing is too much
         assert_eq!(pool.chunks(), 32);
-        pool.tick(32, at(6));
+        pool.tick(32, at(4));
+        assert_eq!(pool.chunks(), 32, "two seconds have not passed");
+        pool.tick(32, at(5));
         assert_eq!(pool.chunks(), 16);
         (9..60).step_by(3).for_each(|second| pool.tick(pool.chunks(), at(second)));
         assert_eq!(pool.chunks(), 1, "one stays for the next burst");

@@ -463,6 +463,48 @@ mod tests {
         assert_eq!(queue.is_ghost[&BlockIndex(3)], Units::run(0, 2) | Units::run(3, 3));
     }
 
+    #[test]
+    fn what_is_far_over_is_more_than_a_quarter_over() {
+        let mut queue = with_cap(8);
+        let far: Vec<_> = (0..12).map(|block| (queue.prefetched(whole(block), at(1)), queue.is_far_over()).1).collect();
+        assert_eq!(far.iter().position(|&far| far), Some(10), "the eleventh unit: {far:?}");
+    }
+
+    #[test]
+    fn as_many_ghosts_are_kept_as_units_may_be_open() {
+        let mut queue = with_cap(2);
+        (1..=5).for_each(|block| queue.unlocked(whole(block), at(block), None));
+        let mut ghosts = Vec::new();
+        while queue.due(at(9)).is_some() {
+            let mut of: Vec<_> = queue.is_ghost.keys().map(|block| block.0).collect();
+            of.sort_unstable();
+            ghosts.push(of);
+        }
+        assert_eq!(ghosts, [vec![1], vec![1, 2], vec![2, 3]]);
+    }
+
+    #[test]
+    fn all_that_was_refused_at_once_is_tried_again() {
+        let mut queue = with_cap(1);
+        (1..=4).for_each(|block| queue.unlocked(whole(block), at(block), None));
+        let refused: Vec<_> = std::iter::from_fn(|| queue.due(at(9))).collect();
+        refused.iter().for_each(|&unlocked| queue.refused(unlocked, at(9)));
+        let mut again: Vec<_> = std::iter::from_fn(|| queue.due(at(10_009))).map(|unlocked| unlocked.block.0).collect();
+        again.sort_unstable();
+        assert_eq!(again, [1, 2, 3]);
+    }
+
+    #[test]
+    fn interrupts_count_where_an_overhead_was_named() {
+        let mut queue = UnlockedQueue::new(UnlockedLimit::new(4, 4, Target::Overhead(0.2)), None);
+        queue.uses(1000);
+        for period in 0..200 {
+            queue.interrupted(Duration::from_millis(10));
+            assert_eq!(queue.due(at(20_000 * period)), None);
+        }
+        assert!(queue.grown() > 10, "half of the time: {}", queue.grown());
+    }
+
     proptest! {
         #[test]
         fn after_the_due_ones_are_locked_no_more_than_the_cap_is_open_and_no_ghost_is_kept_beyond_it(

@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
-        assert_eq!("test=mats+".parse::<FrameSettings>().unwrap().lifetime, FrameSettings::LIFETIME);
+        let day = Duration::from_secs(86_400);
+        assert_eq!("test=mats+".parse::<FrameSettings>().unwrap().lifetime, day);
         let refused = |text: &str| text.parse::<FrameSettings>().unwrap_err();
         assert_eq!(refused("spare=1"), GuardSettingsError::Malformed("spare=1".to_owned()));
         assert_eq!(refused("test=march c"), GuardSettingsError::Malformed("march c".to_owned()));

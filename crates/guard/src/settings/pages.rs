@@ -234,6 +234,10 @@ mod tests {
             assert_eq!(bad.parse::<GuardSettings>(), Err(GuardSettingsError::Unit), "{bad}");
         }
         assert_eq!("cap=4096".parse::<GuardSettings>(), Err(GuardSettingsError::Cap));
+        // Two blocks of one unit each, and a block of 64 units.
+        for good in ["block=16,unit=16,cap=131072", "block=64,unit=1,cap=524288"] {
+            assert!(good.parse::<GuardSettings>().is_ok(), "{good}");
+        }
         for bad in ["codes", "codes=md5", "engine=steam", "cap=-1", "on-error=maybe", "speed=9"] {
             assert_eq!(bad.parse::<GuardSettings>(), Err(GuardSettingsError::Malformed(bad.to_owned())));
         }

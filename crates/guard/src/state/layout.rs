@@ -237,6 +237,7 @@ mod tests {
         assert_eq!(layout.span(BlockIndex(1)), span(512, 512));
         assert_eq!(layout.block_of(PageIndex(511)), Some(BlockIndex(0)));
         assert_eq!(layout.block_of(PageIndex(1024)), None);
+        assert_eq!([31, 32, 65].map(|units| layout.blocks_of(units)), [0, 1, 2], "of 32 units each");
         let bad = [
             (4, 0, 1),
             (4, 3, 1),
@@ -250,6 +251,12 @@ mod tests {
         ];
         assert!(bad.iter().all(|&(mib, block, unit)| Layout::new(Bytes::from_mib(mib), block, unit).is_none()));
         assert!(Layout::new(Bytes::new(1 << 49), 512, 512).is_none());
+    }
+
+    #[test]
+    fn a_span_has_bytes_of_whole_pages() {
+        let three = span(5, 3);
+        assert_eq!((three.offset(), three.end(), three.bytes()), (20_480, PageIndex(8), Bytes::new(12_288)));
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl GuardBlock {
     /// Whether the program continues in this block where it was last.
     #[must_use]
     pub const fn goes_on_at(&self, unit: u32) -> bool {
-        matches!(self.grain, Grain::Units { next, .. } if next == unit && unit > 0)
+        matches!(self.grain, Grain::Units { next, .. } if next == unit)
     }
 
     /// The units of the last unlocked run, if this unit is one of them; otherwise none.
@@ -168,5 +168,31 @@ impl BlockTable {
         let pieces = self.pieces.iter().zip(0..).filter(|(piece, _)| piece.get().is_some());
         let blocks = pieces.flat_map(|(_, number)| (number * PIECE..(number + 1) * PIECE).map(BlockIndex));
         blocks.filter(|block| block.0 < self.layout.blocks())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rampart_memory::Bytes;
+
+    #[test]
+    fn the_last_run_of_a_block_is_known_from_each_of_its_units_on() {
+        let mut block = GuardBlock::new();
+        assert!((0..8).all(|unit| !block.goes_on_at(unit) && block.last_run_from(unit).is_empty()), "it is whole");
+        block.grain = Grain::Units { next: 6, run: 2, at: 0 };
+        let runs = [3, 4, 5, 6].map(|unit| block.last_run_from(unit));
+        assert_eq!(runs, [Units::NONE, Units::run(4, 2), Units::run(5, 1), Units::NONE]);
+        assert_eq!([5, 6, 7].map(|unit| block.goes_on_at(unit)), [false, true, false]);
+    }
+
+    /// A huge range costs only what is used of it.
+    #[test]
+    fn known_blocks_are_those_of_the_pieces_in_use_and_none_beyond_the_range() {
+        let table = BlockTable::new(Layout::new(Bytes::from_mib(2 * 9000), 512, 16).unwrap());
+        assert_eq!(table.known().count(), 0);
+        [8192, 5].into_iter().for_each(|block| drop(table.lock(BlockIndex(block))));
+        let known: Vec<_> = table.known().map(|block| block.0).collect();
+        assert_eq!(known, (0..4096).chain(8192..9000).collect::<Vec<_>>());
     }
 }

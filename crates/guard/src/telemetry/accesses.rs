@@ -54,7 +54,7 @@ impl UnlockAccess {
             Touch::Write => 1,
             Touch::Prefetch => 2,
         };
-        [self.at.micros(), self.page.0 << 16 | touch << 12 | u64::from(self.pages)]
+        [self.at.micros(), (self.page.0 << 16) + (touch << 12) + u64::from(self.pages)]
     }
 
     /// As [`UnlockAccess::to_words`] wrote it; `None` if the words are no access.
@@ -144,6 +144,13 @@ mod tests {
         taken.clear();
         buffer.note(access(9, 9));
         assert_eq!((buffer.take(&mut taken), taken), (0, vec![access(9, 9)]));
+    }
+
+    #[test]
+    fn it_is_time_to_write_when_a_quarter_is_in_use() {
+        let buffer = Buffer::new(8);
+        let filling: Vec<_> = (0..3).map(|page| (buffer.note(access(page, page)), buffer.is_filling()).1).collect();
+        assert_eq!(filling, [false, true, true]);
     }
 
     #[test]

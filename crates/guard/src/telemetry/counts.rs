@@ -335,12 +335,15 @@ mod tests {
         assert_eq!(Snapshot::from_bytes(&bytes[1..]), None);
         assert_eq!(counts.snapshot().plus(&counts.snapshot()).get(Counter::Injected), 14);
         assert_eq!(Snapshot::from_words(counts.snapshot().words().iter().copied()), Some(counts.snapshot()));
+        let raised = [2, 3, 4].map(|known| counts.snapshot().at_least(Counter::Faults, known));
+        assert_eq!(raised.map(|counts| counts.get(Counter::Faults)), [3, 3, 4]);
+        assert!(raised.iter().all(|counts| counts.get(Counter::Injected) == 7), "the others stay");
     }
 
     #[test]
     fn a_program_that_loses_a_fifth_of_its_time_would_have_taken_a_quarter_less() {
         let counts = GuardCounts::default();
-        assert_eq!(counts.snapshot().overhead(), None);
+        assert_eq!((counts.snapshot().overhead(), counts.snapshot().locked_share()), (None, None));
         counts.set(Counter::Micros, 1000);
         counts.set(Counter::ServeNanos, 150_000);
         counts.set(Counter::InterruptNanos, 50_000);

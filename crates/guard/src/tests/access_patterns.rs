@@ -287,3 +287,21 @@ fn a_sweep_that_is_too_fast_for_the_keeper_shares_the_work_with_it() {
         seen.overhead()
     );
 }
+
+/// What an engine need not have.
+#[test]
+fn an_engine_of_the_least_watches_no_writes_and_loses_no_page() {
+    let counts = GuardCounts::default();
+    let world = Simulated::new(8, settings(2), &counts);
+    let (engine, page) = (world.guard.engine(), PageIndex(7 * BLOCK));
+    assert!(!engine.settle_watched(page) && !engine.was_given_back(page));
+    assert_eq!(engine.most_unlocked(), usize::MAX);
+    let is_there = |page: PageIndex| engine.there.lock().unwrap()[usize::try_from(page.0).unwrap()];
+    assert!(is_there(page) && !is_there(PageIndex(0)));
+    assert!(!world.guard.inject_loss(PageIndex(0)));
+    assert_eq!(counts.get(Counter::Injected), 0);
+    engine.zero(PageSpan::of_page(page));
+    assert!(!is_there(page), "its next touch is a fault");
+    engine.looked_at.lock().unwrap()[0] = PageData::from_seed(3);
+    assert!(engine.read(PageIndex(0)) == PageData::from_seed(3));
+}

@@ -31,6 +31,12 @@ pub struct FakeEngine {
     pub stuck: Mutex<BTreeMap<u64, (usize, u32)>>,
     /// Frames whose pages moved away, and which were tested.
     pub tested_frames: Mutex<Vec<u64>>,
+    /// The first page and the number of pages for which threads were woken, in order.
+    pub woken: Mutex<Vec<(u64, u64)>>,
+    /// The same of what was left to the program.
+    pub left: Mutex<Vec<(u64, u64)>>,
+    /// The time of the test of the frames for first uses; `None`: there are none.
+    pub supplies: Mutex<Option<Timestamp>>,
 }
 
 /// The second frames of pages.
@@ -50,6 +56,9 @@ impl FakeEngine {
             frames: Mutex::new((0x1000..).take(pages).collect()),
             stuck: Mutex::default(),
             tested_frames: Mutex::default(),
+            woken: Mutex::default(),
+            left: Mutex::default(),
+            supplies: Mutex::default(),
         }
     }
 
@@ -158,6 +167,16 @@ impl GuardEngine for FakeEngine {
         Ok(FrameHistory::Untested)
     }
 
+    fn supply(&self, span: PageSpan) -> FrameHistory {
+        let Some(tested) = *self.supplies.lock().unwrap() else { return FrameHistory::Same };
+        self.fill(span).map_or(FrameHistory::Same, |_| FrameHistory::Tested(tested))
+    }
+
+    fn leave(&self, span: PageSpan) -> Result<(), EngineRefusal> {
+        self.left.lock().unwrap().push((span.first.0, span.count.get()));
+        Ok(())
+    }
+
     fn re_place(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         let Some(tested) = *self.tested.lock().unwrap() else { return Ok(FrameHistory::Same) };
         if *self.refuses.lock().unwrap() {
@@ -179,7 +198,9 @@ impl GuardEngine for FakeEngine {
         self.allow_writes(span);
     }
 
-    fn wake(&self, _: PageSpan) {}
+    fn wake(&self, span: PageSpan) {
+        self.woken.lock().unwrap().push((span.first.0, span.count.get()));
+    }
 
     fn most_unlocked(&self) -> usize {
         self.most_open

@@ -1,8 +1,11 @@
 //! The guard over a test's fake memory.
 
 mod access_patterns;
+mod entry_points;
 mod fake_clock;
 mod fake_engine;
+mod frames;
+mod parts_of_blocks;
 mod stuck_cells;
 mod time;
 

@@ -78,3 +78,30 @@ fn what_a_program_waits_for_is_overhead_also_before_it_may_write() {
     let after = world.guard.sample(at(33_000)).counts;
     assert_eq!(after.overhead(), Some(0.1), "3 of 33 ms");
 }
+
+/// Two programs that wait an eighth of their time: one jumps, the other goes on in each of its blocks in turn. No
+/// stream is seen in either.
+#[test]
+fn a_program_that_jumps_gets_more_room_and_one_that_goes_on_in_its_blocks_does_not() {
+    for jumps in [true, false] {
+        let (counts, reported) = (GuardCounts::default(), Reported::default());
+        let mut world = World::new(in_units(), &counts, &reported);
+        (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+        world.keep();
+        for round in 0..300 {
+            // At first it uses whole blocks, to which it returns by jumps.
+            world.clock.tick_by(Duration::from_micros(if round < 8 { 1 } else { 30 }));
+            for block in 0..8 {
+                let unit = if jumps { (5 * round + 3 * block) % 8 } else { round % 8 };
+                let page = 8 * block + unit;
+                world.guard.prefetcher().clone_from(&Prefetcher::new(world.guard.layout(), 0));
+                if world.guard.engine().read(page).is_none() {
+                    assert_eq!(world.fault(page), FaultOutcome::GoesOn);
+                    world.time += 1000;
+                }
+                world.keep();
+            }
+        }
+        assert_eq!(counts.get(Counter::LimitRaised) > 0, jumps, "{} faults", counts.get(Counter::Faults));
+    }
+}

@@ -142,7 +142,9 @@ impl GuardEngine for MinorEngine {
 impl ProcessEngine for MinorEngine {
     fn replace_lost(&self, address: usize) -> Option<(PageIndex, Option<Frame>)> {
         let page = self.range.find_behind(address)?;
-        let frame = self.pagemap.as_ref().and_then(|pagemap| numbers::frame_of_lost(pagemap, self.range.behind(page)));
+        let behind = self.range.behind(page);
+        let roots = Roots::default();
+        let frame = self.pagemap.as_ref().and_then(|pagemap| numbers::frame_of_lost(pagemap, behind, &roots));
         self.range.replace_lost(page).ok()?;
         self.lost.note(page, frame);
         Some((PageIndex(page), frame))

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "pages of a vault are raw memory")]
 
+use std::env;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use rampart_linux::{Block, Error, PageKind, Pagemap, Roots, Window};
 use rampart_memory::{Bytes, Frame, PAGE_BYTES};
 
 use crate::convert::{as_vault, not_moved, one, refused};
+use crate::frames::injected::InjectedFrames;
 use crate::frames::known_bad::KnownBadPages;
 use crate::frames::numbers;
 use crate::frames::pool::TestedFramePool;
@@ -242,7 +244,7 @@ impl ProcessEngine for VaultEngine {
     fn replace_lost(&self, address: usize) -> Option<(PageIndex, Option<Frame>)> {
         let (_, page) = self.vault.find(address).filter(|(side, _)| *side == Side::Vault)?;
         let (page, place) = (PageIndex(page), self.vault.address(Side::Vault, page));
-        let frame = self.pagemap.as_ref().and_then(|pagemap| numbers::frame_of_lost(pagemap, place));
+        let frame = self.pagemap.as_ref().and_then(|pagemap| numbers::frame_of_lost(pagemap, place, &Roots::default()));
         let mut zeros = self.known.claim(one(page).bytes(), PageKind::Base).ok()?;
         self.vault.discard(Side::Vault, one(page)).ok()?;
         self.vault.give(Side::Vault, one(page), &mut zeros, 0).ok()?;
@@ -356,7 +358,8 @@ impl GuardedMemory for MovedMemory {
         shared: &'static Published,
         known: &'static KnownBadPages,
     ) -> Result<Option<&'static TestedFramePool>, String> {
-        let pool = TestedFramePool::from_environment(&self.0, shared, known)?;
+        let asked = (env::var(TestedFramePool::SETTINGS).ok(), env::var(InjectedFrames::FAULTS).ok());
+        let pool = TestedFramePool::asked_for(asked, &self.0, shared, known)?;
         Ok(pool.map(|pool| &*Box::leak(Box::new(pool))))
     }
 

@@ -146,7 +146,7 @@ impl GuardEngine for ProtectEngine {
 
     /// For a page that the hardware lost, its old frame.
     fn frame(&self, page: PageIndex) -> Option<Frame> {
-        let lost = || numbers::frame_of_lost(self.pagemap.as_ref()?, self.range.address(page.0));
+        let lost = || numbers::frame_of_lost(self.pagemap.as_ref()?, self.range.address(page.0), &Roots::default());
         self.frame_below(page).and_then(numbers::own).or_else(lost)
     }
 }

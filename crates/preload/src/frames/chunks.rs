@@ -102,3 +102,39 @@ impl Chunks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rampart_linux::PageKind;
+    use rampart_memory::Bytes;
+
+    use super::*;
+
+    /// A chunk whose frames have names from `first` on.
+    fn chunk(first: u64) -> Chunk {
+        let block = Block::claim(Bytes::from_mib(2), PageKind::Base).unwrap();
+        let names = (first..first + CHUNK_PAGES).collect();
+        Chunk { block, names, next: 0, tested: Timestamp::default(), frames: Vec::new() }
+    }
+
+    #[test]
+    fn no_more_chunks_are_kept_than_the_target_and_a_used_one_comes_next() {
+        let mut chunks = Chunks::new(PoolTarget::new(1, Timestamp::default()));
+        assert!(chunks.is_short());
+        chunks.add(chunk(0));
+        assert!(!chunks.is_short(), "there are as many as there should be");
+        chunks.add(chunk(1000));
+        assert_eq!((chunks.count(), chunks.empty.len()), (1, 1), "one too many goes back to the kernel");
+        let mut used = chunks.take().unwrap();
+        used.next = 500;
+        assert_eq!(used.next_names(), (500..512).collect::<Vec<_>>());
+        chunks.put_back(used);
+        assert_eq!(chunks.count(), 1, "in part");
+        assert_eq!(chunks.take().map(|chunk| chunk.left()), Some(12));
+        let mut whole = chunk(2000);
+        whole.next = CHUNK_PAGES;
+        assert!(whole.next_names().is_empty());
+        chunks.put_back(whole);
+        assert_eq!((chunks.count(), chunks.empty.len()), (0, 2));
+    }
+}

@@ -7,7 +7,6 @@
 //! Only tests see these faults: the program's reads and writes go to the memory itself.
 
 use std::collections::HashMap;
-use std::env;
 
 use rampart_linux::vault::VaultSpan;
 use rampart_memory::fault::{Campaign, InjectionSpec, PlacedFault};
@@ -26,11 +25,13 @@ pub struct InjectedFrames {
 }
 
 impl InjectedFrames {
-    /// The faults that `RAMPART_GUARD_FAULTS` requests.
-    pub fn from_environment() -> Result<Option<Self>, String> {
-        let Ok(text) = env::var("RAMPART_GUARD_FAULTS") else { return Ok(None) };
-        let spec: InjectionSpec = text.parse().map_err(|error| format!("RAMPART_GUARD_FAULTS: {error}"))?;
-        Self::new(&spec).map(Some)
+    /// The variable that requests faults.
+    pub const FAULTS: &str = "RAMPART_GUARD_FAULTS";
+
+    /// The faults that this text of [`InjectedFrames::FAULTS`] requests.
+    pub fn asked_for(text: &str) -> Result<Self, String> {
+        let spec: InjectionSpec = text.parse().map_err(|error| format!("{}: {error}", Self::FAULTS))?;
+        Self::new(&spec)
     }
 
     pub fn new(spec: &InjectionSpec) -> Result<Self, String> {
@@ -39,9 +40,9 @@ impl InjectedFrames {
         Ok(Self { campaign, next: 0, homes: HashMap::new() })
     }
 
-    /// The seed of intermittent faults.
-    pub fn seed(&self) -> u64 {
-        self.campaign.spec().seed()
+    /// The seed of a frame's intermittent faults: each frame has its own.
+    pub fn seed(&self, name: u64) -> u64 {
+        self.campaign.spec().seed() ^ name
     }
 
     /// Names for frames that were never tested.
@@ -79,6 +80,7 @@ impl InjectedFrames {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_frame_keeps_its_faults_wherever_it_goes() {
@@ -87,6 +89,8 @@ mod tests {
         let of = |injected: &InjectedFrames, names: &[u64]| -> Vec<_> {
             names.iter().map(|&name| injected.faults(name, None)).collect()
         };
+        let seeds: BTreeSet<_> = names.iter().map(|&name| injected.seed(name)).collect();
+        assert!(seeds.len() == 100 && injected.seed(0) == 3, "{seeds:?}");
         let faults = of(&injected, &names);
         assert!(faults.iter().any(|faults| !faults.is_empty()) && faults.iter().any(Vec::is_empty));
         let span = VaultSpan::new(7, 100).unwrap();

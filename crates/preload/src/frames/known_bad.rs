@@ -63,6 +63,25 @@ impl KnownBadPages {
         known.refresh().map(|()| known)
     }
 
+    /// An empty list where the kernel shows no frame, for a test: nothing is retired.
+    #[cfg(test)]
+    pub fn begin_hidden(counts: &'static GuardCounts) -> Result<Self, String> {
+        Self::begin(None, counts).map(|known| Self { pagemap: None, held_retirer: None, ..known })
+    }
+
+    /// These frames on a kernel that says where pages are and which frames are retired, for a test.
+    #[cfg(test)]
+    pub fn of(kernel: &super::fake_frames::FakeFrames, frames: &[u64]) -> Self {
+        let frames = frames.iter().filter_map(|&frame| Frame::new(frame)).collect();
+        Self {
+            pagemap: Some(kernel.pagemap()),
+            retirer: Retirer::new(&kernel.roots()),
+            held_retirer: None,
+            list: RwLock::new(List { frames, written: None }),
+            ..Self::begin(None, Box::leak(Box::default())).expect("an empty list")
+        }
+    }
+
     /// Reads the list again if it was replaced.
     ///
     /// # Errors
@@ -168,4 +187,126 @@ fn hold(block: Block, pages: &[u64]) -> Vec<Block> {
         let _ = page.pin_by(Pinning::Locked);
     }
     held
+}
+
+#[cfg(test)]
+mod tests {
+    use rampart_linux::retire::RetireRefusal;
+    use rampart_memory::FRAME_BYTES;
+    use rustix::io::Errno;
+
+    use super::*;
+    use crate::frames::fake_frames::{FakeFrames, without_right};
+
+    fn frame(number: u64) -> Frame {
+        Frame::new(number).unwrap()
+    }
+
+    fn begin(folder: Option<&Path>) -> Result<KnownBadPages, String> {
+        KnownBadPages::begin(folder, Box::leak(Box::default()))
+    }
+
+    /// A block of this many pages on frames from 10 on.
+    fn on_frames(kernel: &FakeFrames, pages: u64) -> Block {
+        let block = Block::claim(Bytes::new(pages * FRAME_BYTES), PageKind::Base).unwrap();
+        (0..pages).for_each(|page| kernel.put(block.base(), page, 10 + page));
+        block
+    }
+
+    #[test]
+    fn a_list_that_is_not_there_is_empty_and_one_that_cannot_be_read_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let known = begin(Some(folder.path())).unwrap();
+        assert!(known.is_empty());
+        let path = folder.path().join(BadFrames::FILE);
+        fs::write(&path, "7\n").unwrap();
+        known.refresh().unwrap();
+        assert_eq!(known.among(&[None, Some(frame(7))]), [1]);
+        fs::remove_file(&path).unwrap();
+        known.refresh().unwrap();
+        assert_eq!(known.among(&[Some(frame(7))]), [0], "the old list stays");
+        fs::write(&path, "seven").unwrap();
+        // The old one's time may be the same by a coarse clock.
+        fs::File::options().write(true).open(&path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        assert!(known.refresh().unwrap_err().contains(BadFrames::FILE));
+        assert_eq!(known.among(&[Some(frame(7))]), [0]);
+        // A file in place of the folder.
+        let refused = begin(Some(&path)).err().expect("nothing is in a file");
+        assert!(refused.contains(BadFrames::FILE), "{refused}");
+    }
+
+    #[test]
+    fn nothing_is_compared_without_a_list_or_without_frame_numbers() {
+        let kernel = FakeFrames::new();
+        let seven = |_: &Pagemap, frames: &mut Vec<_>| {
+            frames.extend([Some(frame(6)), Some(frame(7))]);
+            Ok(())
+        };
+        let known = KnownBadPages::of(&kernel, &[7]);
+        assert_eq!((known.is_empty(), known.below(seven)), (false, vec![1]));
+        let hidden = KnownBadPages { pagemap: None, ..KnownBadPages::of(&kernel, &[7]) };
+        assert_eq!((hidden.is_empty(), hidden.below(seven)), (true, vec![]));
+        let empty = KnownBadPages::of(&kernel, &[]);
+        assert!(empty.is_empty() && empty.below(|_, _| panic!("there is nothing to compare with")).is_empty());
+    }
+
+    #[test]
+    fn only_a_mark_of_the_kernel_says_that_a_frame_is_retired() {
+        let outcomes = [
+            RetireOutcome::Retired(RetireEvidence::Marked),
+            RetireOutcome::Retired(RetireEvidence::Said),
+            RetireOutcome::Refused(RetireRefusal::NotMarked),
+            RetireOutcome::Refused(RetireRefusal::Kernel(Errno::BUSY)),
+        ];
+        assert_eq!(outcomes.map(|outcome| is_marked(&outcome)), [true, false, false, false]);
+    }
+
+    #[test]
+    fn of_the_pages_that_are_kept_those_whose_frames_failed_are_retired_where_the_kernel_does_that() {
+        let kernel = FakeFrames::new();
+        let known = KnownBadPages::of(&kernel, &[]);
+        let failed = BTreeSet::from([frame(12), frame(13)]);
+        // The kernel retires frame 12, and would retire 11, which did not fail.
+        [11, 12].into_iter().for_each(|number| kernel.mark(frame(number)));
+        let block = on_frames(&kernel, 5);
+        let held = without_right(|| known.keep(block, &[1, 2, 3], &failed));
+        let frames: Vec<_> = held.iter().map(|page| known.frame(page)).collect();
+        assert_eq!(frames, [Some(frame(11)), Some(frame(13))]);
+        let hidden = KnownBadPages { pagemap: None, ..KnownBadPages::of(&kernel, &[]) };
+        assert!(!hidden.retire(&mut on_frames(&kernel, 3)), "nobody knows which frame");
+    }
+
+    #[test]
+    fn the_frame_of_a_locked_page_counts_as_retired_if_the_kernel_marks_it() {
+        let kernel = FakeFrames::new();
+        let known = KnownBadPages::of(&kernel, &[]);
+        let range = SharedRange::prepare(Bytes::from_mib(2), PageKind::Base).unwrap();
+        // The page has left both by now, so this kernel is not asked.
+        kernel.put(range.behind(3), 0, 20);
+        kernel.mark(frame(21));
+        assert_eq!([21, 22].map(|number| known.retire_shared(frame(number), &range, 3)), [true, false]);
+        let hidden = KnownBadPages { pagemap: None, ..KnownBadPages::of(&kernel, &[]) };
+        assert!(!hidden.retire_shared(frame(21), &range, 3));
+    }
+
+    #[test]
+    fn a_held_frame_counts_as_retired_if_the_kernel_takes_it_and_marks_it() {
+        let kernel = FakeFrames::new();
+        let Some((marked, other)) = kernel.held(30).zip(kernel.held(31)) else { return };
+        kernel.mark(frame(30));
+        let roots = kernel.roots();
+        let file = roots.sys("devices/system/memory/hard_offline_page");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::create_dir_all(roots.proc("sys/vm")).unwrap();
+        fs::write(&file, "").unwrap();
+        fs::write(roots.proc("sys/vm/memory_failure_recovery"), "1\n").unwrap();
+        let known = KnownBadPages::of(&kernel, &[]);
+        assert!(!known.retire_held(&marked), "without the kernel's file");
+        let by = HeldFrameRetirer::open(&roots, &known.retirer);
+        assert!(by.is_some());
+        let known = KnownBadPages { held_retirer: by, ..known };
+        assert!(known.retire_held(&marked));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "0x1e000", "its address");
+        assert!(!known.retire_held(&other));
+    }
 }

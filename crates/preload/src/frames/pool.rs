@@ -17,7 +17,6 @@
 #![allow(unsafe_code, reason = "copies pages between addresses")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::Thread;
@@ -69,16 +68,22 @@ pub enum TesterStep {
 }
 
 impl TestedFramePool {
-    /// A pool with the settings of `RAMPART_GUARD_FRAMES`; `None` without them.
-    pub fn from_environment(
+    /// The variable with the settings of a pool.
+    pub const SETTINGS: &str = "RAMPART_GUARD_FRAMES";
+
+    /// A pool with these settings, of [`TestedFramePool::SETTINGS`], and the faults of [`InjectedFrames::FAULTS`];
+    /// `None` without settings.
+    pub fn asked_for(
+        (settings, faults): (Option<String>, Option<String>),
         vault: &'static Vault,
         shared: &'static Published,
         known: &'static KnownBadPages,
     ) -> Result<Option<Self>, String> {
-        let Ok(text) = env::var("RAMPART_GUARD_FRAMES") else { return Ok(None) };
-        let mut settings: FrameSettings = text.parse().map_err(|error| format!("RAMPART_GUARD_FRAMES: {error}"))?;
+        let Some(text) = settings else { return Ok(None) };
+        let mut settings: FrameSettings = text.parse().map_err(|error| format!("{}: {error}", Self::SETTINGS))?;
         settings.spare = settings.spare.min(room());
-        Ok(Some(Self::new(vault, shared, known, settings, InjectedFrames::from_environment()?)))
+        let injected = faults.map(|faults| InjectedFrames::asked_for(&faults)).transpose()?;
+        Ok(Some(Self::new(vault, shared, known, settings, injected)))
     }
 
     fn new(
@@ -289,15 +294,13 @@ impl TestedFramePool {
         let pages: u64 = blocks.iter().map(Block::pages).sum();
         self.counts().add(Counter::Tested, pages);
         self.counts().add_time(Counter::TestNanos, began.elapsed());
-        let (mut first, mut all_good) = (0, true);
-        for ((mut block, names), frames) in blocks.into_iter().zip(names).zip(before) {
-            let pages = block.pages();
-            let mut failed: BTreeMap<u64, Why> = pages_of(&mut bad, first + pages)
-                .map(|(page, seen)| (page - first, Why::Failed(MapOrigin::Real, seen.into())))
-                .collect();
+        let mut all_good = true;
+        let bad = by_block(bad, blocks.iter().map(Block::pages));
+        for (((mut block, names), frames), bad) in blocks.into_iter().zip(names).zip(before).zip(bad) {
+            let mut failed: BTreeMap<u64, Why> =
+                bad.into_iter().map(|(page, seen)| (page, Why::Failed(MapOrigin::Real, seen.into()))).collect();
             self.emulate(&mut block, &names, &frames, at, &mut failed);
             failed.extend(self.known.among(&frames).into_iter().map(|page| (page, Why::Known)));
-            first += pages;
             if !failed.is_empty() {
                 all_good = false;
                 self.retire(block, &frames, &failed);
@@ -320,8 +323,8 @@ impl TestedFramePool {
         failed: &mut BTreeMap<u64, Why>,
     ) {
         for (page, &name) in (0..).zip(names) {
-            let frame = usize::try_from(page).ok().and_then(|page| *frames.get(page)?);
-            let injected = self.with_injected(|injected| (injected.faults(name, frame), injected.seed() ^ name));
+            let frame = frame_at(frames, page);
+            let injected = self.with_injected(|injected| (injected.faults(name, frame), injected.seed(name)));
             let Some((faults, seed)) = injected.filter(|(faults, _)| !faults.is_empty()) else { continue };
             if let Some(seen) = self.test.run_emulated(block, page, (faults, seed), at) {
                 failed.entry(page).or_insert(Why::Failed(MapOrigin::Emulated, seen.into()));
@@ -337,31 +340,45 @@ impl TestedFramePool {
 
     /// Reports the frames that failed, keeps their pages and those of known bad frames, and gives the others back.
     fn retire(&self, block: Block, frames: &[Option<Frame>], bad: &BTreeMap<u64, Why>) {
-        let mut really_failed = BTreeSet::new();
         for (&page, why) in bad {
-            let frame = usize::try_from(page).ok().and_then(|page| *frames.get(page)?);
+            let frame = frame_at(frames, page);
             match why {
                 Why::Known => self.counts().add(Counter::Avoided, 1),
                 // In this order: the process may end at any moment, and counted frames have been reported.
                 Why::Failed(origin, seen) => {
                     self.shared.failed(frame, *origin, seen);
                     self.counts().add(Counter::Retired, 1);
-                    really_failed.extend(frame.filter(|_| *origin == MapOrigin::Real));
                 }
             }
         }
         let pages: Vec<u64> = bad.keys().copied().collect();
-        let kept = self.known.keep(block, &pages, &really_failed);
+        let kept = self.known.keep(block, &pages, &really_failed(frames, bad));
         self.chunks().retired.extend(kept);
     }
 }
 
-/// The most memory that may be ready: a part of the process' address limit, and of the rest of its control group.
+/// The most memory that may be ready here.
 fn room() -> Bytes {
-    let addresses = getrlimit(Resource::As).current.map_or(u64::MAX, |limit| limit / 64);
     let group = MemoryState::read(&Roots::default()).ok().and_then(|state| state.cgroup);
-    let group = group.map_or(u64::MAX, |group| group.headroom().get() / 16);
-    Bytes::new(addresses.min(group))
+    room_within(getrlimit(Resource::As).current, group.map(|group| group.headroom()))
+}
+
+/// A part of the process' address limit, and of the rest of its control group; without either there is no limit.
+fn room_within(addresses: Option<u64>, group: Option<Bytes>) -> Bytes {
+    let addresses = addresses.map(|limit| Bytes::new(limit / 64));
+    let group = group.map(|rest| Bytes::new(rest.get() / 16));
+    addresses.into_iter().chain(group).min().unwrap_or(Bytes::new(u64::MAX))
+}
+
+/// The frame of a page of a block, if the kernel shows it.
+fn frame_at(frames: &[Option<Frame>], page: u64) -> Option<Frame> {
+    usize::try_from(page).ok().and_then(|page| *frames.get(page)?)
+}
+
+/// The frames that failed a test themselves: an emulated fault is none of the memory's.
+fn really_failed(frames: &[Option<Frame>], bad: &BTreeMap<u64, Why>) -> BTreeSet<Frame> {
+    let is_real = |why: &Why| matches!(why, Why::Failed(MapOrigin::Real, _));
+    bad.iter().filter(|(_, why)| is_real(why)).filter_map(|(&page, _)| frame_at(frames, page)).collect()
 }
 
 /// Why a frame must not be used.
@@ -373,10 +390,17 @@ enum Why {
     Known,
 }
 
-/// Removes the first pages of a map, up to `end`.
-fn pages_of<V>(map: &mut BTreeMap<u64, V>, end: u64) -> impl Iterator<Item = (u64, V)> {
-    let rest = map.split_off(&end);
-    std::mem::replace(map, rest).into_iter()
+/// What was found in pages, counted through blocks of so many pages, for each block, whose pages count from 0.
+fn by_block<V>(mut found: BTreeMap<u64, V>, pages: impl Iterator<Item = u64>) -> Vec<BTreeMap<u64, V>> {
+    let mut first = 0;
+    let of_block = |pages: u64| {
+        let rest = found.split_off(&(first + pages));
+        let of_block =
+            std::mem::replace(&mut found, rest).into_iter().map(|(page, seen)| (page - first, seen)).collect();
+        first += pages;
+        of_block
+    };
+    pages.map(of_block).collect()
 }
 
 /// Removes memory from a list until it makes up a chunk.

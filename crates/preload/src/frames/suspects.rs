@@ -339,18 +339,4 @@ fn difference(content: &PageData, found: &[u8; PAGE_BYTES], at: Timestamp) -> Op
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_that_changed_is_told_by_its_first_wrong_line() {
-        let content = PageData::from_seed(3);
-        let mut found: [u8; PAGE_BYTES] = content.to_bytes().try_into().unwrap();
-        assert_eq!(difference(&content, &found, Timestamp::default()), None);
-        found[5 * 64 + 9] ^= 4;
-        found[900] ^= 1;
-        let seen = difference(&content, &found, Timestamp::default()).unwrap();
-        assert_eq!((seen.line, seen.expected), (5, content.lines[5]));
-        assert_eq!(seen.found.0[1] ^ seen.expected.0[1], 4 << 8);
-    }
-}
+mod tests;

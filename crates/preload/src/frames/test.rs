@@ -195,3 +195,34 @@ impl Watch for Failing<'_> {
         ControlFlow::Continue(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rampart_linux::PageKind;
+    use rampart_memory::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn good_memory_passes_and_holds_zeros_afterwards_in_one_block_as_in_many() {
+        let test = FrameTest::new(&"test=mats+".parse().unwrap());
+        for count in [1, 3] {
+            let claim = |_| Block::claim(Bytes::new(4 * FRAME_BYTES), PageKind::Base).unwrap();
+            let mut blocks: Vec<_> = (0..count).map(claim).collect();
+            let pages: Vec<_> = blocks.iter().flat_map(addresses).collect();
+            assert_eq!(pages.len(), 4 * count);
+            // SAFETY: the pages are the blocks', which are ours alone.
+            pages.iter().for_each(|page| unsafe { page.cast::<[u8; PAGE_BYTES]>().write([7; PAGE_BYTES]) });
+            assert!(test.run(&mut blocks, Timestamp::default()).is_empty());
+            // SAFETY: as above.
+            assert!(pages.iter().all(|page| unsafe { page.cast::<[u8; PAGE_BYTES]>().read() } == ZEROS));
+        }
+    }
+
+    #[test]
+    fn work_that_gives_way_is_done_once() {
+        let mut times = 0;
+        giving_way(&mut || times += 1);
+        assert_eq!(times, 1);
+    }
+}

@@ -71,6 +71,12 @@ impl Published {
         Self { counts, events, accesses, folder, user: geteuid(), alone, checkpoint, addresses: OnceLock::new() }
     }
 
+    /// Writes events to this file, for a test.
+    #[cfg(test)]
+    pub fn to_file(events: File) -> Self {
+        Self { events: Some(events.into()), ..Self::new() }
+    }
+
     /// From now on pages are reported with their addresses.
     pub fn set_addresses(&self, addresses: Addresses) {
         let _ = self.addresses.set(addresses);

@@ -103,6 +103,7 @@ mod tests {
     fn a_block_that_is_gathered_again_breaks_up_its_group() {
         let mut rounds = BlockRounds::default();
         gathered(&mut rounds, 0..16);
+        assert_eq!(rounds.comes_to(BlockIndex(0)).collect::<Vec<_>>(), next_of(0..8), "beside the second group");
         gathered(&mut rounds, 3..4);
         assert_eq!(rounds.comes_to(BlockIndex(0)).count(), 0);
         assert_eq!(rounds.comes_to(BlockIndex(8)).collect::<Vec<_>>(), next_of(8..16));

@@ -93,7 +93,7 @@ impl Prefetcher {
         stream.used = self.faults;
         match (stream.confirmed, stream.sequential) {
             (0, _) => AccessPattern::Unknown,
-            (_, true) => AccessPattern::Sequential { up: stream.step > 0 },
+            (_, true) => AccessPattern::Sequential { up: stream.step.is_positive() },
             (_, false) => AccessPattern::Strided,
         }
     }
@@ -143,7 +143,7 @@ impl Prefetcher {
         let page = i64::try_from(page.0).expect("a range has fewer pages");
         self.streams.iter().any(|stream| {
             let (distance, step) = ((page - stream.at) * stream.step.signum(), stream.step.abs());
-            stream.used > 0 && (1..=stream.ahead * step + step / 2).contains(&distance)
+            (1..=stream.ahead * step + step / 2).contains(&distance)
         })
     }
 
@@ -168,7 +168,7 @@ impl Prefetcher {
             stream.goes_on(at, steps, now);
             if stream.sequential {
                 // From edge to edge, wherever in its first block it began.
-                let up = stream.step > 0;
+                let up = stream.step.is_positive();
                 stream.at = if up { at - at % block } else { at - at % block + block - 1 };
                 stream.step = if up { block } else { -block };
             }
@@ -179,7 +179,7 @@ impl Prefetcher {
         let nearest = (0..STREAMS).filter(|&i| near(&self.streams[i])).min_by_key(|&i| (at - self.streams[i].at).abs());
         if let Some(index) = nearest {
             let stream = &mut self.streams[index];
-            *stream = Stream { at, step: at - stream.at, used: stream.used, ..Stream::default() };
+            *stream = Stream { at, step: at - stream.at, ..Stream::default() };
             return index;
         }
         let oldest = (0..STREAMS).min_by_key(|&i| self.streams[i].used).expect("there are streams");
@@ -192,10 +192,10 @@ impl Stream {
     /// The number of its steps to a position, if it is on the stream. Prefetched memory may not be there yet, or not
     /// any more.
     fn steps_to(&self, at: i64, block: i64, unit: i64) -> Option<Steps> {
-        if self.used == 0 || at == self.at {
+        if self.used == 0 {
             return None;
         }
-        let distance = (at - self.at) * if self.step < 0 { -1 } else { 1 };
+        let distance = (at - self.at) * self.step.signum();
         let step = self.step.abs().max(1);
         let count = if self.sequential { distance / step } else { (distance + step / 2) / step };
         let off = if self.sequential { block } else { unit };
@@ -369,9 +369,11 @@ mod tests {
     #[test]
     fn two_streams_that_interleave_are_told_apart() {
         // [Fiala15, fig. 4.6]: FT's pattern has several fronts.
-        let both = was_sequential(0..500).zip(was_sequential(2000..2500)).flat_map(|(one, other)| [one, other]);
-        let seen = run(both, 8);
-        assert!(seen.faults <= 6 && seen.unused <= 2 * 9 * 32, "{seen:?}");
+        for first in [0, 500] {
+            let fronts = was_sequential(first..first + 500).zip(was_sequential(2000..2500));
+            let seen = run(fronts.flat_map(|(one, other)| [one, other]), 8);
+            assert!(seen.faults <= 6 && seen.unused <= 2 * 9 * 32, "{seen:?}");
+        }
     }
 
     #[test]
@@ -403,6 +405,129 @@ mod tests {
             }
         }
         assert_eq!(requested.len(), 99 + 4 - 1);
+    }
+
+    /// The access patterns of faults on these pages, each so long after the previous one; nothing is unlocked ahead.
+    fn patterns<const N: usize>(pages: [u64; N], pause: u64) -> [AccessPattern; N] {
+        let (mut prefetcher, mut micros) = (Prefetcher::new(layout(), 0), 0);
+        pages.map(|page| {
+            micros += pause;
+            let pattern = prefetcher.fault(PageIndex(page), Timestamp::from_micros(micros));
+            prefetcher.goes_on(Timestamp::from_micros(micros));
+            pattern
+        })
+    }
+
+    #[test]
+    fn a_stream_goes_on_by_its_step_or_nearly_so_and_everything_else_is_a_jump() {
+        use AccessPattern::{Sequential, Strided, Unknown};
+        let from = 1000 * BLOCK;
+        let after = |last| patterns([from, from + 2000, from + last], 2)[2];
+        assert_eq!([3985, 4000, 4015].map(after), [Strided; 3], "less than a unit beside it");
+        assert_eq!([3984, 4016].map(after), [Unknown; 2], "a unit beside it");
+        assert_eq!(patterns([from, 3000 * BLOCK, 3500 * BLOCK], 2), [Unknown; 3], "a jump is no stream");
+        assert_eq!(patterns([3, 6, 7].map(|block| block * BLOCK), 2), [Unknown; 3], "the first fault is of no stream");
+        assert_eq!(patterns([5, 5, 5], 2), [Unknown; 3], "the same page again is none");
+        // The nearest stream is taken for the one that turned: that at 120.
+        let turned = [100, 120, 113, 106].map(|block| block * BLOCK);
+        assert_eq!(patterns(turned, 2), [Unknown, Unknown, Unknown, Strided]);
+        // Four pages in a microsecond are as fast as can be.
+        let up = [1000, 1001, 1002].map(|block| block * BLOCK);
+        assert_eq!([127, 128].map(|pause| patterns(up, pause)[2]), [Strided, Sequential { up: true }]);
+        let down = [1002, 1001, 1000].map(|block| block * BLOCK);
+        assert_eq!(patterns(down, 128)[2], Sequential { up: false });
+    }
+
+    /// The requests after each of these faults.
+    fn requests(
+        prefetcher: &mut Prefetcher,
+        pages: impl IntoIterator<Item = u64>,
+        pause: u64,
+    ) -> Vec<Vec<PrefetchRequest>> {
+        let mut micros = 0;
+        let mut requests = |page: u64| {
+            micros += pause;
+            prefetcher.fault(PageIndex(page), Timestamp::from_micros(micros));
+            let next = prefetcher.served(PageIndex(page + 1), 96).collect();
+            prefetcher.goes_on(Timestamp::from_micros(micros));
+            next
+        };
+        pages.into_iter().map(&mut requests).collect()
+    }
+
+    #[test]
+    fn a_stream_is_followed_twice_as_far_as_it_has_gone_on() {
+        let blocks = |from: u64| (from..from + 5).map(|block| block * BLOCK);
+        let counts: Vec<_> =
+            requests(&mut Prefetcher::new(layout(), 16), blocks(100), 300).iter().map(Vec::len).collect();
+        // Up to 2, 4 and 6 blocks ahead of the fault, of which one was passed each time.
+        assert_eq!(counts, [0, 0, 2, 3, 3]);
+    }
+
+    #[test]
+    fn nothing_is_requested_beyond_the_range() {
+        let pages = 4096 * BLOCK;
+        let up: Vec<_> = (4080..4096).map(|block| block * BLOCK).collect();
+        let down: Vec<_> = (0..16).rev().map(|block| block * BLOCK + 7).collect();
+        for (sweep, expected) in [(up, 4083..4096), (down, 0..13)] {
+            let next = requests(&mut Prefetcher::new(layout(), 4), sweep, 300).concat();
+            let blocks: Vec<_> = next
+                .iter()
+                .map(|request| match request.part() {
+                    BlockPart::Block(block) => block.0,
+                    part => panic!("{part:?} of a sweep"),
+                })
+                .collect();
+            let once: BTreeSet<_> = blocks.iter().copied().collect();
+            assert_eq!((once.len(), once), (blocks.len(), expected.collect()));
+        }
+        for (stride, first) in [(1024_i64, pages - 5 * 1024), (-1024, 4 * 1024)] {
+            let steps = (0..4).map(|step| first.checked_add_signed(step * stride).unwrap());
+            let next = requests(&mut Prefetcher::new(layout(), 4), steps, 2);
+            let last = PageIndex(first.checked_add_signed(4 * stride).unwrap());
+            let [verify, unlock] = [PrefetchRequest::Verify, PrefetchRequest::Unlock];
+            let before_it = PageIndex(last.0.checked_add_signed(-stride).unwrap());
+            let expected = [verify(BlockPart::UnitOf(before_it)), unlock(BlockPart::UnitOf(last))];
+            assert_eq!(next, [vec![], vec![], expected.to_vec(), vec![]], "by {stride}");
+            let rest = requests(&mut Prefetcher::new(layout(), 1), [first, first, first], 2);
+            assert_eq!(rest, [[]; 3], "of no stream");
+        }
+        // The last step of a stride is not verified for a fault that shows how far it has come: nothing follows it.
+        let steps = [pages - 4 * 1024, pages - 3 * 1024, pages - 2 * 1024];
+        let next = requests(&mut Prefetcher::new(layout(), 4), steps, 2);
+        assert_eq!(next[2], [PrefetchRequest::Unlock(BlockPart::UnitOf(PageIndex(pages - 1024)))]);
+    }
+
+    #[test]
+    fn a_step_to_the_end_of_what_was_unlocked_is_one_of_a_stream() {
+        let mut prefetcher = Prefetcher::new(layout(), 4);
+        let from = 1000 * BLOCK;
+        prefetcher.fault(PageIndex(from), Timestamp::from_micros(1));
+        assert_eq!(prefetcher.served(PageIndex(from + 16), 96).count(), 0);
+        prefetcher.goes_on(Timestamp::from_micros(1));
+        assert_eq!(prefetcher.fault(PageIndex(from + 16), Timestamp::from_micros(2)), AccessPattern::Strided);
+        let next: Vec<_> = prefetcher.served(PageIndex(from + 32), 96).map(PrefetchRequest::part).collect();
+        assert_eq!(next, [32, 48].map(|page| BlockPart::UnitOf(PageIndex(from + page))));
+        let bounds = [16, 17, 56, 57].map(|page| prefetcher.is_ahead(PageIndex(from + page)));
+        assert_eq!(bounds, [false, true, true, false], "two steps and a half");
+    }
+
+    #[test]
+    fn a_stride_that_becomes_slow_has_not_passed_the_blocks_between() {
+        let mut prefetcher = Prefetcher::new(layout(), 4);
+        let mut micros = 0;
+        for (step, pause) in [2, 2, 2, 2, 2000, 2000, 2000, 2000, 2000, 2000].into_iter().enumerate() {
+            micros += pause;
+            let page = PageIndex((1000 + 3 * step as u64) * BLOCK);
+            let pattern = prefetcher.fault(page, Timestamp::from_micros(micros));
+            prefetcher.goes_on(Timestamp::from_micros(micros));
+            let is_sequential = matches!(pattern, AccessPattern::Sequential { .. });
+            assert_eq!(prefetcher.passed().count(), 0, "{step}");
+            if is_sequential {
+                return;
+            }
+        }
+        panic!("it is slow enough to be sequential");
     }
 
     #[test]

@@ -1,19 +1,19 @@
 //! A pool over a vault, with no thread but the test's.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use rampart_guard::BadFrames;
 use rampart_linux::PageKind;
 use rampart_linux::userfaultfd::Reach;
 use rampart_linux::vault::{Tracking, VaultOptions, VaultSpan};
+use rampart_memory::LineData;
 use rampart_skips::{Feature, granted};
 
 use super::*;
+use crate::frames::fake_frames::FakeFrames;
 
 /// A vault of so many MiB; `None` where the kernel has none: then the test is skipped.
 fn vault(kind: PageKind, mib: u64) -> Option<&'static Vault> {
@@ -192,37 +192,10 @@ fn a_frame_that_is_known_to_be_bad_is_never_used() {
     }
 }
 
-/// A page map in which a test says where each page is.
-struct MovingPages {
-    folder: tempfile::TempDir,
-    entries: File,
-}
-
-impl MovingPages {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("self")).unwrap();
-        let entries = File::create_new(folder.path().join("self/pagemap")).unwrap();
-        // As long as the addresses of a process, and without a single entry.
-        entries.set_len((1 << 48) / FRAME_BYTES * 8).unwrap();
-        Self { folder, entries }
-    }
-
-    fn pagemap(&self) -> Pagemap {
-        Pagemap::open(&Roots::new(self.folder.path(), "/sys")).unwrap()
-    }
-
-    /// Puts a page of the block that begins here into a frame: bit 63 of an entry says that it has one.
-    fn put(&self, block: NonNull<u8>, page: u64, frame: u64) {
-        let at = (block.addr().get() as u64 / FRAME_BYTES + page) * 8;
-        self.entries.write_all_at(&(1 << 63 | frame).to_ne_bytes(), at).unwrap();
-    }
-}
-
 #[test]
 fn memory_that_moved_during_its_test_waits_for_another() {
     let Some(vault) = vault(PageKind::Base, 4) else { return };
-    let pages = MovingPages::new();
+    let pages = FakeFrames::new();
     let pool = TestedFramePool { pagemap: Some(pages.pagemap()), ..pool(vault, None) };
     let claim = || Block::claim(Bytes::from_mib(2), PageKind::Base).unwrap();
     let (stays, moves) = (claim(), claim());
@@ -245,7 +218,7 @@ fn memory_that_moved_during_its_test_waits_for_another() {
 #[test]
 fn memory_that_moved_after_its_test_is_neither_given_away_nor_put_below_a_page() {
     let Some(vault) = vault(PageKind::Base, 4) else { return };
-    let pages = MovingPages::new();
+    let pages = FakeFrames::new();
     let pool = TestedFramePool { pagemap: Some(pages.pagemap()), ..pool(vault, None) };
     let (new, kept) = (span(0, 16), span(16, 16));
     vault.populate(kept).unwrap();
@@ -269,4 +242,135 @@ fn memory_that_moved_after_its_test_is_neither_given_away_nor_put_below_a_page()
     let moved = ready();
     assert_eq!(pool.re_place(kept), Ok(FrameHistory::Same));
     assert!(is_waiting(moved));
+}
+
+#[test]
+fn a_bad_page_is_found_in_its_block() {
+    let found = BTreeMap::from([(0, 'a'), (15, 'b'), (16, 'c'), (20, 'd'), (49, 'e')]);
+    let by_block = by_block(found, [16, 4, 16, 16].into_iter());
+    let expected = [
+        BTreeMap::from([(0, 'a'), (15, 'b')]),
+        BTreeMap::from([(0, 'c')]),
+        BTreeMap::from([(0, 'd')]),
+        BTreeMap::from([(13, 'e')]),
+    ];
+    assert_eq!(by_block, expected);
+}
+
+#[test]
+fn only_a_frame_that_failed_itself_is_to_be_retired() {
+    let seen = Evidence {
+        at: Timestamp::default(),
+        line: 0,
+        expected: LineData::default(),
+        found: LineData::default(),
+        reread: LineData::default(),
+        test: String::new(),
+        element: 0,
+        background: String::new(),
+    };
+    let failed = |origin| Why::Failed(origin, seen.clone().into());
+    let bad = BTreeMap::from([
+        (0, failed(MapOrigin::Real)),
+        (1, failed(MapOrigin::Emulated)),
+        (2, Why::Known),
+        (3, failed(MapOrigin::Real)),
+    ]);
+    let frames = [Frame::new(10), Frame::new(11), Frame::new(12), None];
+    assert_eq!(really_failed(&frames, &bad), BTreeSet::from([Frame::new(10).unwrap()]));
+}
+
+#[test]
+fn little_is_ready_where_there_are_few_addresses_or_the_group_has_little_left() {
+    let room = |addresses, group: Option<u64>| room_within(addresses, group.map(Bytes::from_mib));
+    assert_eq!(room(Some(640 << 20), None), Bytes::from_mib(10));
+    assert_eq!(room(None, Some(320)), Bytes::from_mib(20));
+    assert_eq!(room(Some(640 << 20), Some(320)), Bytes::from_mib(10));
+    assert_eq!(room(Some(6400 << 20), Some(320)), Bytes::from_mib(20));
+    assert_eq!(room(None, None), Bytes::new(u64::MAX), "as much as was asked for");
+    assert!(super::room() > Bytes::new(0));
+}
+
+#[test]
+fn what_waits_is_tested_a_chunk_at_a_time_the_last_first() {
+    let raw = |pages: u64| {
+        let block = Block::claim(Bytes::new(pages * FRAME_BYTES), PageKind::Base).unwrap();
+        Raw { block, names: Vec::new() }
+    };
+    let pages = |batch: &[Raw]| batch.iter().map(|raw| raw.block.pages()).collect::<Vec<_>>();
+    let mut waiting: Vec<_> = [16; 40].into_iter().map(raw).collect();
+    assert_eq!(pages(&next_batch(&mut waiting)), [16; 32]);
+    assert_eq!(pages(&next_batch(&mut waiting)), [16; 8]);
+    assert!(next_batch(&mut waiting).is_empty());
+    let mut waiting: Vec<_> = [16, 500, 12].into_iter().map(raw).collect();
+    assert_eq!((pages(&next_batch(&mut waiting)), pages(&waiting)), (vec![500, 12], vec![16]));
+}
+
+#[test]
+fn the_tester_is_woken_when_the_pool_runs_short() {
+    let Some(vault) = vault(PageKind::Base, 4) else { return };
+    let pool = pool(vault, None);
+    let (woken, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let tester = scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                thread::park();
+                woken.store(true, Ordering::Relaxed);
+            }
+        });
+        pool.set_tester(tester.thread().clone());
+        assert!(matches!(pool.supply(span(0, 16)), FrameHistory::Tested(_)));
+        // Ten seconds at most.
+        for _ in 0..10_000 {
+            if woken.load(Ordering::Relaxed) {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        let was_woken = woken.load(Ordering::Relaxed);
+        done.store(true, Ordering::Relaxed);
+        tester.thread().unpark();
+        assert!(was_woken);
+    });
+}
+
+#[test]
+fn a_pool_is_made_as_it_was_asked_for() {
+    let Some(vault) = vault(PageKind::Base, 4) else { return };
+    let shared: &'static Published = Box::leak(Box::new(Published::new()));
+    let asked = |settings: Option<&str>, faults: Option<&str>| {
+        let asked = (settings.map(str::to_owned), faults.map(str::to_owned));
+        TestedFramePool::asked_for(asked, vault, shared, known_frames(shared, []))
+    };
+    assert!(matches!(asked(None, Some("stuck-at:9")), Ok(None)));
+    let pool = asked(Some("untested=wait,spare=0,test=mats+"), Some("stuck-at:9,seed=4")).unwrap().unwrap();
+    assert_eq!((pool.settings().untested, pool.settings().spare), (Untested::Wait, Bytes::new(0)));
+    assert_eq!(pool.with_injected(|injected| injected.seed(0)), Some(4));
+    assert!(asked(Some("test=mats+"), None).unwrap().unwrap().injected.is_none());
+    let refused = [(Some("test=sorted"), None), (Some("test=mats+"), Some("rust:9"))]
+        .map(|(settings, faults)| asked(settings, faults).err().expect("they make no sense"));
+    assert!(refused[0].starts_with("RAMPART_GUARD_FRAMES: ") && refused[1].starts_with("RAMPART_GUARD_FAULTS: "));
+}
+
+#[test]
+fn each_re_placement_takes_the_next_pages_of_a_chunk() {
+    let Some(vault) = vault(PageKind::Base, 4) else { return };
+    let pool = pool(vault, None);
+    vault.populate(span(0, 48)).unwrap();
+    lock_all(vault, span(0, 48));
+    for pages in [0, 16, 32].map(|first| span(first, 16)) {
+        let is_done = (0..50).any(|_| {
+            work(&pool);
+            let re_placed = pool.re_place(pages);
+            if re_placed.is_err() {
+                // Another test has forked.
+                vault.unshare(Side::Vault, pages).unwrap();
+            }
+            matches!(re_placed, Ok(FrameHistory::Tested(_)))
+        });
+        assert!(is_done);
+        let chunk = pool.chunks().take().expect("most of it is left");
+        assert!(chunk.next >= 16 && chunk.left() == CHUNK_PAGES - chunk.next, "{}", chunk.next);
+        pool.chunks().put_back(chunk);
+    }
 }
