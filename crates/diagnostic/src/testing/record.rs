@@ -186,7 +186,10 @@ pub(crate) mod tests {
         recorder.keep(&[fact(2)]);
         recorder.keep(&[fact(3)]);
         let lines = observer.take_lines();
-        assert!(lines.len() == 1 && lines[0].starts_with("warning: ") && lines[0].contains("stay in memory"), "{lines:?}");
+        assert!(
+            lines.len() == 1 && lines[0].starts_with("warning: ") && lines[0].contains("stay in memory"),
+            "{lines:?}"
+        );
         recorder.tried -= RETRY;
         recorder.retry();
         assert_eq!(observer.take_lines(), [""; 0], "it is known");
