@@ -533,7 +533,7 @@ mod tests {
 
     #[test]
     fn a_claim_of_a_later_pass_that_is_refused_is_tried_again_in_it() {
-        let mut schedule = BlockSchedule::new(Goal::Exactly(MIB(128)), MIB(64), Some(2));
+        let mut schedule = BlockSchedule::new(Goal::Exactly(MIB(192)), MIB(64), Some(2));
         assert_eq!(claim(&mut schedule, 64), Some((0, MIB(64))));
         schedule.hold(0, Duration::ZERO);
         let late = 20 * SECOND;
@@ -541,7 +541,7 @@ mod tests {
         assert_eq!(schedule.next(Advice::Claim(MIB(64)), late), Next::Claim { index: 1, bytes: MIB(64) });
         assert_eq!(schedule.next(Advice::Keep, late), Next::Wait, "another claim is on its way");
         schedule.refused(1, MIB(64), late);
-        assert_eq!(schedule.next(Advice::Claim(MIB(64)), 2 * late), Next::Claim { index: 1, bytes: MIB(64) });
+        assert_eq!(schedule.next(Advice::Claim(MIB(64)), 2 * late), Next::Claim { index: 2, bytes: MIB(64) });
     }
 
     #[test]
