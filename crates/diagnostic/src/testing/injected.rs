@@ -121,7 +121,7 @@ mod tests {
         }
         let tally = |of: &[PlacedFault]| injected.tally(|fault| of.contains(fault));
         let expected = InjectedTally { injected: 4, guaranteed: 3, found: 3, missed: vec![faults[3].to_string()] };
-        assert_eq!(tally(&[faults[0].clone(), faults[2].clone(), faults[3].clone()]), expected);
-        assert_eq!(tally(&[faults[0].clone()]), InjectedTally { injected: 4, guaranteed: 1, found: 3, missed: vec![] });
+        assert_eq!(tally(&[faults[0], faults[2], faults[3]]), expected);
+        assert_eq!(tally(&[faults[0]]), InjectedTally { injected: 4, guaranteed: 1, found: 3, missed: vec![] });
     }
 }
