@@ -79,8 +79,11 @@ impl Replenish for Once {
     }
 }
 
+/// The requests that a policy saw, in frames per second, and the speeds.
+type Asked = Arc<Mutex<Vec<(f64, f64)>>>;
+
 /// Decides for so many threads, and keeps what it was asked.
-struct Threads(u32, Arc<Mutex<Vec<(f64, f64)>>>);
+struct Threads(u32, Asked);
 
 impl Policy for Threads {
     fn decide(&mut self, seen: &PolicyInput<'_>) -> TestConfig {
@@ -108,7 +111,7 @@ fn settings() -> ControlSettings {
 
 /// A controller with one tester on each node that tests 7 frames a second; the first list requests `first` blocks, the
 /// others none.
-fn controller(source: Source, threads: u32, first: u64) -> (Diagnostic<Source>, Arc<Mutex<Vec<(f64, f64)>>>) {
+fn controller(source: Source, threads: u32, first: u64) -> (Diagnostic<Source>, Asked) {
     let asked = Arc::new(Mutex::default());
     let policy = Box::new(Threads(threads, Arc::clone(&asked)));
     let mut requests = [first, 0, 0].into_iter();

@@ -198,7 +198,8 @@ fn the_frames_of_a_block_follow_from_its_number() {
         zones: BlockZones::In("Normal".to_owned()),
         node: None,
     };
-    let blocks = vec![block(0, HotplugState::Online), block(2, HotplugState::Offline), block(5, HotplugState::Online)];
+    let (on, off) = (HotplugState::Online, HotplugState::Offline);
+    let blocks = vec![block(0, on), block(2, off), block(5, on)];
     let blocks = MemoryBlocks { size: Bytes::from_mib(1), blocks };
     assert_eq!(online(&blocks), [range(0, 256), range(5 * 256, 256)]);
 }
