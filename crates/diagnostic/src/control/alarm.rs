@@ -43,4 +43,10 @@ mod tests {
         assert!(!alarm.raised(0, PERIOD, 10_000.0));
         assert!(!alarm.raised(200, PERIOD, 10_000.0), "a growth from nothing that can be tested");
     }
+
+    #[test]
+    fn demand_that_is_just_tested_raises_no_alarm() {
+        assert!(!Alarm::new(4.0).raised(250, PERIOD, 10_000.0));
+        assert!(Alarm::new(4.0).raised(251, PERIOD, 10_000.0));
+    }
 }

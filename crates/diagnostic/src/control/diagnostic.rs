@@ -310,3 +310,6 @@ impl<S: FrameSource> Diagnostic<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -178,4 +178,12 @@ mod tests {
         assert_eq!(of(1, 8, 3), [8, 5, 2, 1]);
         assert_eq!(of(5, 5, 1), [5]);
     }
+
+    #[test]
+    fn one_fidelity_alone_and_an_epoch_of_one_reading_are_accepted() {
+        let good = ControlSettings::rahman16();
+        let limits = PolicyLimits { max_fidelity: good.limits.min_fidelity, ..good.limits };
+        assert!(ControlSettings { limits, emergency: None, ..good }.checked().is_ok());
+        assert!(ControlSettings { epoch: good.monitoring, ..good }.checked().is_ok());
+    }
 }

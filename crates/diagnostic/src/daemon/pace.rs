@@ -132,4 +132,12 @@ mod tests {
         (0..9).for_each(|tick| pace.measure(at(5), Duration::from_millis(tick), 2));
         assert_eq!(pace.share(SHARES(), Urgency::Needs(0.0)).get(), 0.05);
     }
+
+    #[test]
+    fn the_time_of_programs_is_measured_five_times_a_second() {
+        let mut pace = DaemonPace::new(at(100), Duration::ZERO);
+        assert!(!pace.is_due(at(299)) && pace.is_due(at(300)));
+        pace.measure(at(300), Duration::ZERO, 2);
+        assert!(!pace.is_due(at(400)));
+    }
 }

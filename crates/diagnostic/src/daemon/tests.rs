@@ -10,16 +10,21 @@ use rampart_memory::{
     BlockOrder, BlockVerdict, Bytes, FrameDemand, FrameRange, FrameSource, FreeList, RePlacementCounts, TestLifetime,
 };
 
+use super::suspicion::SuspicionWatch;
 use super::tester::Job;
 use super::*;
 use crate::control::{PolicyLimits, Work};
+use crate::machine::fake::FakeMachine;
 use crate::machine::moving_pages::MovingPages;
 use crate::machine::reserve::SMALLEST_CLAIM;
 use crate::sources::free_memory::{Ages, PoolNews};
 use crate::sources::step::{Step, StepMemory};
 use crate::testing::bad_frame::BadFrame;
+use crate::testing::findings::MismatchLocation;
+use crate::testing::observed::Observed;
 use crate::testing::observer::TestProgress;
 use crate::testing::publishing::lock;
+use crate::testing::record::tests::Disk;
 
 /// Steps that wait for their test, and the verdict on each.
 struct FewSteps<'a> {
@@ -33,6 +38,8 @@ struct FewSteps<'a> {
     missing: Bytes,
     /// When programs will need it all: after so many looks of the daemon while some is out. `None`: never.
     needed_after: Option<u32>,
+    /// What there is to tell.
+    news: Vec<PoolNews>,
 }
 
 impl<'a> FewSteps<'a> {
@@ -43,7 +50,8 @@ impl<'a> FewSteps<'a> {
         now: Timestamp,
     ) -> Self {
         let (asked, ages) = (AtomicU64::new(0), Ages::new(now));
-        Self { waiting, verdicts, let_go, asked, ages, out: Bytes::ZERO, missing: Bytes::ZERO, needed_after: None }
+        let (out, missing) = (Bytes::ZERO, Bytes::ZERO);
+        Self { waiting, verdicts, let_go, asked, ages, out, missing, needed_after: None, news: Vec::new() }
     }
 }
 
@@ -118,7 +126,7 @@ impl DaemonSource for FewSteps<'_> {
     }
 
     fn take_news(&mut self) -> Vec<PoolNews> {
-        Vec::new()
+        std::mem::take(&mut self.news)
     }
 
     fn rebound(&mut self, _: TestLifetime, _: Timestamp) {}
@@ -282,4 +290,309 @@ fn a_frame_that_its_page_left_during_the_test_does_not_count_as_tested_and_neith
     assert_eq!(tested, stayed);
     let sums = lock(&shared.sums);
     assert_eq!((sums.frames, sums.moved), (count - 1, 1));
+}
+
+/// Keeps all that it is told.
+#[derive(Default)]
+struct Told {
+    of_tests: Observed,
+    events: Mutex<Vec<String>>,
+    states: Mutex<Vec<DaemonState>>,
+    settings: Mutex<Option<DaemonSettings>>,
+}
+
+impl Told {
+    /// The names of the events since the last call, as users see them.
+    fn take_events(&self) -> Vec<String> {
+        std::mem::take(&mut self.events.lock().unwrap())
+    }
+}
+
+impl TestObserver for Told {
+    fn said(&self, text: &str) {
+        self.of_tests.said(text);
+    }
+    fn warned(&self, text: &str) {
+        self.of_tests.warned(text);
+    }
+    fn bad_frame(&self, bad: &BadFrame) {
+        self.of_tests.bad_frame(bad);
+    }
+    fn progress(&self, _: &TestProgress) {}
+}
+
+impl Observer for Told {
+    fn happened(&self, _: Timestamp, event: &DaemonEvent) {
+        let event = serde_json::to_value(event).unwrap();
+        self.events.lock().unwrap().push(event["event"].as_str().unwrap().to_owned());
+    }
+    fn state(&self, state: &DaemonState) {
+        self.states.lock().unwrap().push(state.clone());
+    }
+    fn reload(&self) -> Option<DaemonSettings> {
+        self.settings.lock().unwrap().take()
+    }
+}
+
+/// A daemon on a fake machine with little memory, whose source has only news.
+struct Fixture {
+    fake: FakeMachine,
+    disk: Disk,
+    told: Told,
+    request: WatchRequest,
+    news: Vec<PoolNews>,
+}
+
+impl Fixture {
+    fn new(request: WatchRequest) -> Self {
+        let fake = FakeMachine::new();
+        fake.set_free(Bytes::from_mib(48));
+        Self { fake, disk: Disk::new(), told: Told::default(), request, news: Vec::new() }
+    }
+
+    fn with<T>(&self, then: impl FnOnce(&DaemonContext<'_>) -> T) -> T {
+        let (machine, clock) = (self.fake.machine(), SteadyClock::default());
+        let prepared = WatchPreparation::new(&self.request, &machine, WatchReach::FreeMemory, BTreeSet::new()).unwrap();
+        let (verdicts, let_go) = (Mutex::default(), AtomicBool::new(false));
+        let start = self.request.start(clock.now());
+        let recorder = TestRecorder::begin(self.disk.open(), start, &*machine.clock, &self.told);
+        let mut source = FewSteps::new(VecDeque::new(), &verdicts, &let_go, clock.now());
+        source.news.clone_from(&self.news);
+        let diagnostic = controller(&self.request, &prepared, Box::new(source), clock.now());
+        then(&DaemonContext::new(&self.request, &machine, &prepared, &self.told, &clock, recorder, diagnostic))
+    }
+
+    /// Begins to test a block whose pages are in frames from 1000 on.
+    fn job(&self, shared: &DaemonContext<'_>) -> Job {
+        let block = Block::claim(SMALLEST_CLAIM, PageKind::Huge).unwrap();
+        self.fake.place(&block, 1000);
+        Job::begin(shared, Work { block: step(shared.machine, block), fidelity: Fidelity::MIN }).unwrap()
+    }
+}
+
+fn plain() -> WatchRequest {
+    WatchRequest { inject: None, ..request() }
+}
+
+fn frame(number: u64) -> Frame {
+    Frame::new(number).unwrap()
+}
+
+fn find(shared: &DaemonContext<'_>, number: u64) {
+    lock(&shared.published.findings).uncorrected(MismatchLocation::Frame(frame(number)), shared.clock.now());
+}
+
+fn is_about(seen: f64, expected: f64) -> bool {
+    (seen - expected).abs() <= 1e-9 * expected.abs()
+}
+
+#[test]
+fn testers_rest_for_the_rest_of_their_share_and_their_speed_is_an_average() {
+    let mut request = plain();
+    request.settings.shares.beside_programs = Share::new(0.25).unwrap();
+    Fixture::new(request).with(|shared| {
+        assert!(is_about(shared.share(), 0.25));
+        assert_eq!(shared.rest_after(Duration::from_secs(3)), Duration::from_secs(9));
+        shared.set_share(Share::new(0.5).unwrap());
+        assert!(is_about(shared.share(), 0.5));
+        let (one, two) = (Fidelity::MIN, Fidelity::new(2).unwrap());
+        let speed = shared.prepared.bandwidth(shared.request).at_fidelity_1;
+        let plan = shared.request.plan(one);
+        assert!(is_about(speed, shared.prepared.limit.of(plan.reads(), plan.writes()) / 4096.0));
+        assert!(is_about(shared.share_needed(3.0 * speed, two, 4), 1.5));
+        shared.took(Bytes::from_mib(2), two, Duration::from_secs(4));
+        let speed = speed + 0.2 * (256.0 - speed);
+        assert!(is_about(shared.share_needed(7.0, one, 1), 7.0 / speed));
+        assert_eq!([shared.next_region(), shared.next_region(), shared.next_region()], [0, 1, 2]);
+    });
+}
+
+#[test]
+fn a_bad_frame_is_told_as_an_event_too_and_emulated_ones_are_counted_apart() {
+    let fixture = Fixture::new(plain());
+    fixture.with(|shared| {
+        find(shared, 7);
+        shared.publish_if_due();
+        assert_eq!((shared.bad_frames(), fixture.told.take_events()), ((1, 0), vec!["bad_frame".to_owned()]));
+        find(shared, 8);
+        shared.publish();
+        assert_eq!((shared.bad_frames(), fixture.told.take_events().len()), ((2, 0), 1));
+        assert_eq!(fixture.told.of_tests.bad.lock().unwrap().len(), 2);
+    });
+    let injected = Fixture::new(WatchRequest { inject: Some("stuck-at@0x3eb".parse().unwrap()), ..request() });
+    injected.with(|shared| {
+        let mut job = injected.job(shared);
+        assert!(!job.test(shared).goes_on());
+        let (_, verdict) = job.judge(shared);
+        assert_eq!((verdict, shared.bad_frames()), (BlockVerdict::Failed(vec![frame(1003)]), (0, 1)));
+        assert!(lock(&shared.sums).missed.is_empty());
+    });
+}
+
+#[test]
+fn a_step_rests_before_its_delayed_read_and_what_is_left_out_is_counted() {
+    let fixture = Fixture::new(WatchRequest { retention: Duration::from_hours(1), ..plain() });
+    fixture.with(|shared| {
+        for skips in [true, false] {
+            let mut job = fixture.job(shared);
+            assert!(!job.is_tested() && job.test(shared).goes_on() && job.is_tested());
+            if !skips {
+                assert!(!job.test(shared).goes_on());
+            }
+            assert_eq!(job.judge(shared).1, BlockVerdict::Good);
+            assert_eq!(lock(&shared.sums).not_read_late, 512, "of the first only");
+        }
+        let sums = lock(&shared.sums);
+        let plan = shared.request.plan(Fidelity::MIN);
+        assert_eq!((sums.frames, sums.moved), (1024, 0));
+        let once = (plan.reads() + plan.writes()) as u64 * SMALLEST_CLAIM.get();
+        assert!(sums.traffic > once && sums.traffic <= 2 * once, "{} {once}", sums.traffic);
+        assert!(sums.busy > Duration::ZERO && sums.hold.is_some());
+    });
+}
+
+#[test]
+fn a_step_whose_test_is_stopped_counts_for_nothing() {
+    let fixture = Fixture::new(plain());
+    fixture.with(|shared| {
+        let mut job = fixture.job(shared);
+        shared.interruption.set_needed_back(true);
+        assert!(!job.test(shared).goes_on() && !job.is_tested());
+        assert_eq!(job.judge(shared).1, BlockVerdict::NotTested);
+        shared.interruption.halt();
+        let mut job = fixture.job(shared);
+        assert!(!job.test(shared).goes_on());
+        find(shared, 1003);
+        let (step, verdict) = job.judge(shared);
+        assert_eq!((verdict, step.frames[3]), (BlockVerdict::NotTested, Some(frame(1003))));
+        let sums = lock(&shared.sums);
+        assert_eq!((sums.frames, sums.not_read_late), (0, 0));
+    });
+}
+
+#[test]
+fn a_turn_of_the_loop_hands_on_news_settings_and_the_needs_of_programs() {
+    let mut fixture = Fixture::new(WatchRequest { duration: Some(Duration::from_hours(1)), ..plain() });
+    let took = Duration::from_secs(5);
+    fixture.news = vec![PoolNews::SweepBegan, PoolNews::SweepEnded(took), PoolNews::Pressure(SMALLEST_CLAIM)];
+    fixture.fake.set_used(Bytes::from_mib(7));
+    let mut changed = fixture.request.settings;
+    changed.control.limits.max_cores = 3;
+    *fixture.told.settings.lock().unwrap() = Some(changed);
+    fixture.with(|shared| {
+        let mut watcher = DaemonLoop::new(shared, shared.clock.now());
+        assert_eq!((watcher.time_is_up(), watcher.max_cores()), (false, 1));
+        {
+            let mut sums = lock(&shared.sums);
+            (sums.frames, sums.traffic, sums.busy) = (600, 3000, Duration::from_secs(12));
+        }
+        watcher.tick();
+        assert_eq!((watcher.time_is_up(), watcher.max_cores()), (false, 3));
+        let events = fixture.told.take_events();
+        assert_eq!(events, ["reloaded", "sweep_began", "sweep_ended", "config_changed", "pressure"]);
+        let state = fixture.told.states.lock().unwrap()[0].clone();
+        assert_eq!((state.sweeps, state.pressure, state.tested, state.overdue), (1, 1, 600, true));
+        assert_eq!((state.frames.total, state.own), (FakeMachine::TOTAL.frames(), Some(Bytes::from_mib(7))));
+        assert!(state.last_test.is_some() && !shared.interruption.takes_back());
+        // Over the same time: 600 frames, 3000 bytes and 12 s.
+        let (rate, cost) = (state.test_rate, state.cost);
+        assert!(rate > 0.0 && is_about(cost.memory_traffic, 5.0 * rate));
+        #[expect(clippy::cast_precision_loss, reason = "a few CPUs")]
+        let cpus = shared.machine.cpus().len() as f64;
+        assert!(is_about(cost.cpu * cpus, rate / 50.0));
+        assert!(is_about(cost.slowdown, 1.0 + cost.memory_traffic / shared.prepared.limit.read));
+
+        fixture.fake.set_used(Bytes::from_mib(3));
+        watcher.tick();
+        assert_eq!(fixture.told.take_events(), [""; 0], "nothing is new");
+        assert_eq!(fixture.told.states.lock().unwrap().len(), 1, "one a second");
+        let summary = watcher.end();
+        assert_eq!((summary.state.test_rate, summary.state.last_test), (0.0, state.last_test));
+        assert_eq!(summary.state.own, Some(Bytes::from_mib(7)), "the most");
+        assert_eq!(fixture.told.take_events(), ["stopped"]);
+    });
+    let over = Fixture::new(WatchRequest { duration: Some(Duration::ZERO), ..plain() });
+    over.with(|shared| assert!(DaemonLoop::new(shared, shared.clock.now()).time_is_up()));
+    let endless = Fixture::new(WatchRequest { duration: None, ..plain() });
+    endless.with(|shared| assert!(!DaemonLoop::new(shared, shared.clock.now()).time_is_up()));
+}
+
+#[test]
+fn a_run_is_incomplete_until_a_sweep_has_ended() {
+    let fixture = Fixture::new(plain());
+    fixture.with(|shared| {
+        let state = DaemonLoop::new(shared, shared.clock.now()).end().state;
+        let ended = |tested, sweeps| {
+            let at = state.started.after(Duration::from_secs(4));
+            keep::summarize(shared, DaemonState { tested, sweeps, at, ..state.clone() })
+        };
+        assert_eq!(ended(0, 3).incomplete.as_deref(), Some("no memory was tested"));
+        let first = ended(512, 0);
+        assert_eq!(first.incomplete.as_deref(), Some("stopped in the first sweep, with 2 MiB tested"));
+        let whole = ended(512, 1);
+        assert_eq!((whole.incomplete, whole.verdict), (None, crate::testing::verdict::TestVerdict::Pass));
+        let end = fixture.disk.open().history(1).unwrap()[0].end.clone().unwrap();
+        assert_eq!((end.frames_tested, end.bytes_per_second), (512, 512 * 1024));
+        find(shared, 7);
+        shared.publish();
+        assert_eq!(known_bad(&fixture.disk.open(), &fixture.told), [frame(7)]);
+    });
+}
+
+#[test]
+fn a_suspect_node_is_tested_anew_and_is_none_after_a_sweep() {
+    let fixture = Fixture::new(WatchRequest { node: Some("n7".to_owned()), ..plain() });
+    fixture.with(|shared| {
+        let (now, mut watch) = (shared.clock.now(), SuspicionWatch::new());
+        let error = |node: &str| rampart_memory::ReplicaError {
+            at: now,
+            job: now,
+            node: Some(node.to_owned()),
+            rank: None,
+            replica: None,
+            wrong_replica: None,
+            what: "message".to_owned(),
+            peer: None,
+            tag: None,
+            bytes: None,
+            first_difference: None,
+            origin: rampart_memory::ReplicaErrorOrigin::Real,
+        };
+        fixture.disk.open().keep_replica_errors(&[error("n8"), error("n8")]).unwrap();
+        let later = |seconds| now.after(Duration::from_secs(seconds));
+        watch.poll(shared, later(1));
+        assert!(!watch.is_urgent(), "it is another one");
+        fixture.disk.open().keep_replica_errors(&[error("n7"), error("n7")]).unwrap();
+        watch.poll(shared, later(1));
+        assert!(!watch.is_urgent(), "the store was read a moment ago");
+        watch.poll(shared, later(3600));
+        assert!(watch.is_urgent());
+        watch.sweep_began(later(3601));
+        watch.sweep_ended(shared);
+        assert!(!watch.is_urgent());
+        assert_eq!(fixture.told.take_events(), ["node_suspected", "node_tested"]);
+        watch.poll(shared, later(7200));
+        assert!(!watch.is_urgent());
+    });
+}
+
+#[test]
+fn each_cpu_has_a_tester_and_too_short_a_lifetime_is_said() {
+    let fixture = Fixture::new(WatchRequest { retention: Duration::from_nanos(1), ..plain() });
+    fixture.with(|shared| {
+        let (request, prepared) = (shared.request, shared.prepared);
+        assert_eq!(prepared.testers.len(), shared.machine.cpus().len());
+        assert!(prepared.testers.iter().all(|(_, cpus)| !cpus.is_empty()));
+        assert_eq!(request.plan(Fidelity::MIN).rests(), 1);
+        assert_eq!(plain().plan(Fidelity::MIN).rests(), 0);
+        let text = prepared.describe(request);
+        assert!(text.starts_with("watching    each frame in reach once in"), "{text}");
+        assert!(text.contains("on at most 1 CPU, 100 % of each"), "{text}");
+        assert_eq!(prepared.shortage(request), None);
+        let mut short = request.clone();
+        short.settings.control.lifetime =
+            TestLifetime::new(Duration::from_millis(2), Duration::from_millis(1)).unwrap();
+        let warning = prepared.shortage(&short).expect("memory takes longer");
+        assert!(warning.starts_with("a lifetime of 2ms is too short to test 24 MiB: set at least"), "{warning}");
+    });
 }

@@ -1,6 +1,8 @@
 //! The machine under test: the diagnostic's only interface to Linux.
 
 #[cfg(test)]
+pub(crate) mod fake;
+#[cfg(test)]
 pub(crate) mod moving_pages;
 pub mod pins;
 pub mod reach;

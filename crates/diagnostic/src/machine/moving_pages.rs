@@ -10,10 +10,10 @@ use rampart_memory::FRAME_BYTES;
 use super::MachineUnderTest;
 
 /// Bit 63 of an entry of `/proc/self/pagemap`: the page has a frame.
-const PRESENT: u64 = 1 << 63;
+pub const PRESENT: u64 = 1 << 63;
 
 /// User addresses of x86-64 and aarch64 with four levels of page tables.
-const ADDRESSES: u64 = 1 << 48;
+pub const ADDRESSES: u64 = 1 << 48;
 
 /// The file that says in which frame each page is.
 pub struct MovingPages {

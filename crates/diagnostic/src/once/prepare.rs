@@ -81,3 +81,27 @@ fn choose_block(scope: Bytes, testers: usize) -> Bytes {
     let block = Bytes::new(share).min(LARGEST_BLOCK).round_down(SMALLEST_CLAIM);
     block.max(SMALLEST_CLAIM)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: fn(u64) -> Bytes = Bytes::from_mib;
+
+    #[test]
+    fn an_amount_that_is_named_must_be_there_and_else_all_that_can_be_claimed_is_tested() {
+        assert_eq!(choose_goal(None, MIB(2)).unwrap(), Goal::Free(MIB(2)));
+        assert!(matches!(choose_goal(None, Bytes::new(MIB(2).get() - 4096)), Err(Error::NothingFree)));
+        assert_eq!(choose_goal(Some(Bytes::new(MIB(9).get() + 4096)), MIB(8)).unwrap(), Goal::Exactly(MIB(8)));
+        let refusal = choose_goal(Some(MIB(10)), MIB(8));
+        assert!(matches!(refusal, Err(Error::TooMuchMemory { requested, claimable }) if requested > claimable));
+    }
+
+    #[test]
+    fn each_tester_gets_two_blocks_at_least_and_none_above_64_mib() {
+        assert_eq!(choose_block(MIB(1000), 2), MIB(64));
+        assert_eq!(choose_block(MIB(100), 2), MIB(24));
+        assert_eq!(choose_block(MIB(100), 5), MIB(10));
+        assert_eq!(choose_block(MIB(6), 8), MIB(2));
+    }
+}

@@ -511,6 +511,62 @@ mod tests {
         assert_eq!(schedule.give_back(MIB(999), |_| MIB(64)), [2], "block 3 is under test");
     }
 
+    #[test]
+    fn memory_that_a_claim_is_about_to_take_is_not_promised_twice() {
+        let mut schedule = BlockSchedule::<u64>::new(Goal::Exactly(MIB(192)), MIB(64), Some(2));
+        assert_eq!(schedule.passes(), Some(2));
+        let next = |schedule: &mut BlockSchedule<u64>, free| schedule.next(Advice::Claim(MIB(free)), Duration::ZERO);
+        assert_eq!(next(&mut schedule, 127), Next::Claim { index: 0, bytes: MIB(64) });
+        assert_eq!(next(&mut schedule, 127), Next::Wait);
+        assert_eq!(next(&mut schedule, 128), Next::Claim { index: 1, bytes: MIB(64) });
+        assert_eq!((schedule.mapped(), schedule.granted()), (MIB(128), MIB(128)));
+        assert_eq!(next(&mut schedule, 191), Next::Wait, "both are still on their way");
+    }
+
+    #[test]
+    fn while_a_block_is_under_test_the_first_pass_waits_for_memory() {
+        let mut schedule = BlockSchedule::new(Goal::Exactly(MIB(128)), MIB(64), Some(1));
+        assert_eq!(claim(&mut schedule, 64), Some((0, MIB(64))));
+        assert_eq!(schedule.next(Advice::Keep, 20 * SECOND), Next::Wait, "its test takes long");
+        assert_eq!(schedule.next(Advice::Claim(MIB(64)), 21 * SECOND), Next::Claim { index: 1, bytes: MIB(64) });
+    }
+
+    #[test]
+    fn a_claim_of_a_later_pass_that_is_refused_is_tried_again_in_it() {
+        let mut schedule = BlockSchedule::new(Goal::Exactly(MIB(192)), MIB(64), Some(2));
+        assert_eq!(claim(&mut schedule, 64), Some((0, MIB(64))));
+        schedule.hold(0, Duration::ZERO);
+        let late = 20 * SECOND;
+        assert_eq!(schedule.next(Advice::Keep, late), Next::Again(0), "the second pass begins");
+        assert_eq!(schedule.next(Advice::Claim(MIB(64)), late), Next::Claim { index: 1, bytes: MIB(64) });
+        assert_eq!(schedule.next(Advice::Keep, late), Next::Wait, "another claim is on its way");
+        schedule.refused(1, MIB(64), late);
+        assert_eq!(schedule.next(Advice::Claim(MIB(64)), 2 * late), Next::Claim { index: 2, bytes: MIB(64) });
+    }
+
+    #[test]
+    fn a_block_to_test_again_is_tested_in_the_same_pass() {
+        let mut schedule = BlockSchedule::new(Goal::Exactly(MIB(64)), MIB(64), Some(1));
+        assert_eq!(claim(&mut schedule, 64), Some((0, MIB(64))));
+        schedule.again(0);
+        assert_eq!(schedule.next(Advice::Keep, Duration::ZERO), Next::Again(0));
+        schedule.hold(0, Duration::ZERO);
+        assert_eq!(schedule.next(Advice::Keep, Duration::ZERO), Next::Finished);
+    }
+
+    #[test]
+    fn no_more_is_given_back_than_is_needed_and_the_rest_is_there_at_the_end() {
+        let mut schedule = BlockSchedule::new(Goal::Exactly(MIB(320)), MIB(64), None);
+        (0..5).for_each(|index| assert_eq!(claim(&mut schedule, 500), Some((index, MIB(64)))));
+        (0..3).for_each(|index| schedule.hold(index, Duration::ZERO));
+        schedule.again(3);
+        schedule.rest(4, false, Duration::ZERO, SECOND);
+        assert_eq!(schedule.give_back(MIB(128), |_| MIB(64)), [0, 1]);
+        schedule.stop();
+        assert_eq!(schedule.next(Advice::Keep, SECOND), Next::Finished);
+        assert_eq!(schedule.take_all(), [2, 3, 4]);
+    }
+
     proptest! {
         /// However free memory changes, each pass ends, no part of the request is claimed twice, and none is forgotten.
         #[test]

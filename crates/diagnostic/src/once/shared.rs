@@ -44,7 +44,7 @@ pub struct HeldBlock {
     pub retries: u32,
     /// Whether it was tested completely.
     pub tested: bool,
-    /// Whether its delayed read is done.
+    /// Whether its delayed read is done, or none is due.
     pub read_late: bool,
     /// Its tested pages whose frames are unknown.
     pub unknown: u64,
@@ -183,8 +183,7 @@ impl<'a> TestContext<'a> {
         // A tester that waits for a resting block calls this often and need not read the machine's memory state.
         let outlook = if self.schedule().has_unclaimed() { self.machine.outlook().ok() } else { None };
         let claimable = outlook.map_or(Bytes::ZERO, |seen| lock(&self.reserve).still_claimable(&seen));
-        let advice = if claimable > Bytes::ZERO { Advice::Claim(claimable) } else { Advice::Keep };
-        self.schedule().next(advice, self.elapsed())
+        self.schedule().next(Advice::Claim(claimable), self.elapsed())
     }
 
     /// Returns the memory reserve's advice; [`Advice::Keep`] if the machine's memory state cannot be read.
@@ -388,5 +387,25 @@ mod tests {
         sums.unknown_held -= 512;
         sums.add_tested(1, &block);
         assert_eq!(sums.tested(), 1024, "it may be in the frames of the block that was given back");
+    }
+
+    #[test]
+    fn the_rate_is_that_of_all_testers_together() {
+        let sums = TestSums { bytes: 600, busy: Duration::from_secs(4), ..TestSums::default() };
+        assert_eq!((sums.rate(2) - 300.0).abs(), 0.0);
+        assert_eq!(TestSums { bytes: 600, ..TestSums::default() }.rate(2).abs(), 0.0);
+    }
+
+    #[test]
+    fn what_was_tested_in_this_pass_counts_every_page_once() {
+        let mut sums = TestSums::default();
+        let same = [1, 2, 3].map(|number| Frame::new(number).unwrap()).to_vec();
+        let seen = Compared { same, unknown: 4, moved: 2, unreadable: 5 };
+        sums.add_tested(1, &seen);
+        assert_eq!(sums.in_pass, (1, 14 * 4096));
+        sums.add_tested(1, &seen);
+        assert_eq!(sums.in_pass, (1, 28 * 4096));
+        sums.add_tested(2, &seen);
+        assert_eq!(sums.in_pass, (2, 14 * 4096));
     }
 }

@@ -210,3 +210,23 @@ fn emulation(spec: String, sums: &TestSums) -> Emulation {
         missed,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rampart_march::{AddressSequence, Fidelity};
+
+    #[test]
+    fn the_limit_of_a_test_is_that_of_its_reads_and_writes_one_after_another() {
+        let plan =
+            Plan::new("{⇕(w0); ⇕(r0,w1); ⇕(r1)}".parse().unwrap(), Fidelity::MIN, &[AddressSequence::Sequential], 1);
+        assert!(limits(&[], &plan).is_none());
+        let measured = [Limit { write: 1e9, read: 3e9 }, Limit { write: 2e9, read: 5e9 }];
+        let limits = limits(&measured, &plan).unwrap();
+        assert_eq!((limits.write, limits.read), (3e9, 8e9));
+        #[expect(clippy::cast_precision_loss, reason = "a few operations")]
+        let seconds = plan.writes() as f64 / 3e9 + plan.reads() as f64 / 8e9;
+        assert!((limits.of_this_test * seconds - 1.0).abs() < 1e-9);
+        assert_eq!(coverage(&plan).len(), plan_coverage(&plan).len());
+    }
+}

@@ -167,7 +167,7 @@ fn go_on(shared: &TestContext<'_>, mut held: HeldBlock, plan: &Plan) {
         return shared.schedule().rest(held, tested, now, now + shared.request.retention);
     }
     held.stage = 0;
-    held.read_late = plan.rests() > 0;
+    held.read_late = true;
     held.emulator = None;
     held.frames = Vec::new();
     if !held.injected.is_empty() {
@@ -183,7 +183,8 @@ fn faults_to_inject(shared: &TestContext<'_>, index: u64, block: &Block, frames:
     let Some(campaign) = &shared.prepared.campaign else { return InjectedFaults::default() };
     let mut faults = campaign.in_region(index);
     faults.extend(campaign.in_frames(frames));
-    faults.retain(|fault| fault.lines().iter().all(|line| line.0 < lines(block.bytes())));
+    let within = 0..lines(block.bytes());
+    faults.retain(|fault| fault.lines().iter().all(|line| within.contains(&line.0)));
     InjectedFaults::new(faults)
 }
 
@@ -300,100 +301,4 @@ impl Watch for TesterWatch<'_, '_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::num::NonZero;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use rampart_linux::SystemClock;
-    use rampart_march::{AddressSequence, Fidelity};
-    use rampart_memory::{Clock, Timestamp};
-    use rampart_store::Store;
-
-    use super::*;
-    use crate::machine::moving_pages::MovingPages;
-    use crate::once::prepare::TestPreparation;
-    use crate::once::{TestObserver, TestProgress, TestRequest, TestSource};
-    use crate::testing::bad_frame::BadFrame;
-    use crate::testing::record::TestRecorder;
-
-    /// Reads the time, as each mismatch does: then a page moves to a frame where it never was.
-    struct MovingClock {
-        pages: Arc<MovingPages>,
-        /// The address of the page; 0: none yet.
-        moves: Arc<AtomicU64>,
-        next: AtomicU64,
-    }
-
-    impl Clock for MovingClock {
-        fn now(&self) -> Timestamp {
-            let address = self.moves.load(Ordering::Relaxed);
-            if address != 0 {
-                self.pages.put(address, self.next.fetch_add(1, Ordering::Relaxed));
-            }
-            SystemClock.now()
-        }
-    }
-
-    struct Silent;
-
-    impl TestObserver for Silent {
-        fn said(&self, _: &str) {}
-        fn warned(&self, _: &str) {}
-        fn bad_frame(&self, _: &BadFrame) {}
-        fn progress(&self, _: &TestProgress) {}
-    }
-
-    fn request() -> TestRequest {
-        TestRequest {
-            memory: Some(Bytes::from_mib(2)),
-            name: None,
-            march: "{⇕(w0); ⇕(r0,w1); ⇕(r1)}".parse().unwrap(),
-            fidelity: Fidelity::MIN,
-            sequences: vec![AddressSequence::Sequential],
-            threads: NonZero::new(1),
-            duration: None,
-            passes: NonZero::new(1),
-            delay: Duration::ZERO,
-            retention: Duration::ZERO,
-            engine: None,
-            method: None,
-            inject: Some("stuck-at:20,seed=1".parse().unwrap()),
-            seed: 1,
-            source: TestSource::FreeMemory,
-        }
-    }
-
-    #[test]
-    fn frames_that_a_page_leaves_or_comes_to_during_each_test_never_count_as_tested() {
-        let (pages, moves) = (Arc::new(MovingPages::new()), Arc::new(AtomicU64::new(0)));
-        let mut machine = pages.machine();
-        let clock = MovingClock { pages: Arc::clone(&pages), moves: Arc::clone(&moves), next: AtomicU64::new(5000) };
-        machine.clock = Box::new(clock);
-        let request = request();
-        let prepared = TestPreparation::new(&request, &machine).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("r.db"), machine.clock.now()).unwrap().store;
-        let recorder = TestRecorder::begin(store, request.start(machine.clock.now()), &*machine.clock, &Silent);
-        let shared = TestContext::new(&request, &machine, &prepared, BTreeSet::new(), recorder, &Silent);
-
-        let Next::Claim { index, bytes } = shared.next() else { panic!("there is memory") };
-        let mut held = claim(&shared, index, bytes).expect("a block");
-        let count = held.block.pages();
-        pages.place(&held.block, 1000);
-        moves.store(held.block.base().addr().get() as u64 + 7 * 4096, Ordering::Relaxed);
-        let mut tests = 1;
-        test(&shared, held);
-        while let Next::Again(again) = shared.next() {
-            held = again;
-            tests += 1;
-            test(&shared, held);
-        }
-        assert_eq!(tests, 1 + RETRIES, "it is tested again as long as that may help");
-        let sums = lock(&shared.sums);
-        let frame = |number| Frame::new(number).unwrap();
-        let counted = (1000..1000 + count).filter(|&number| sums.frames.contains(frame(number))).count() as u64;
-        assert_eq!((sums.frames.len(), counted, sums.moved), (count - 1, count - 1, 1));
-        assert!(!sums.frames.contains(frame(1007)));
-    }
-}
+mod tests;

@@ -77,4 +77,21 @@ mod tests {
         assert_eq!(ZoneExtent::of(&blocks, &tested), [extent(true, 2, 4), extent(false, 1, 2)]);
         assert_eq!(blocks.offline(), Bytes::from_mib(1));
     }
+
+    #[test]
+    fn a_frame_is_in_the_block_of_its_number() {
+        let block = |number, zone: &str| MemoryBlock {
+            number: HotplugBlock(number),
+            state: HotplugState::Online,
+            zones: BlockZones::In(zone.to_owned()),
+            node: None,
+        };
+        let blocks = MemoryBlocks { size: Bytes::from_mib(1), blocks: vec![block(5, "Movable"), block(9, "Normal")] };
+        let mut tested = FrameSet::default();
+        for number in [5 * 256, 6 * 256 - 1, 6 * 256, 9 * 256 + 7, 0] {
+            tested.insert(Frame::new(number).unwrap());
+        }
+        let counts: Vec<_> = ZoneExtent::of(&blocks, &tested).iter().map(|zone| zone.tested.frames()).collect();
+        assert_eq!(counts, [2, 1]);
+    }
 }

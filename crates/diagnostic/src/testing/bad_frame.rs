@@ -61,3 +61,35 @@ impl BadFrame {
         Self { frame: None, page: known.address, address: None, ..known }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rampart_memory::LineData;
+
+    #[test]
+    fn it_names_the_lines_that_failed_and_the_bits_that_were_wrong() {
+        let now = Timestamp::from_micros(1);
+        let (frame, zero) = (Frame::new(9).unwrap(), LineData::ZERO);
+        let wrong = |bit| Evidence {
+            at: now,
+            line: 3,
+            expected: zero,
+            found: zero.with_bit(LineBit::new(bit).unwrap(), true),
+            reread: zero,
+            test: String::new(),
+            element: 0,
+            background: String::new(),
+        };
+        let failed = FailedFrame {
+            lines: 1 << 3 | 1 << 63,
+            evidence: vec![wrong(5), wrong(511)],
+            ..FailedFrame::condemned(frame, now)
+        };
+        let bad = BadFrame::of_frame(MapOrigin::Real, &failed);
+        assert_eq!((bad.lines, bad.bits), (vec![3, 63], vec![5, 511]));
+        assert_eq!((bad.frame, bad.address, bad.page), (Some(frame), Some(9 << 12), None));
+        let bad = BadFrame::of_page(MapOrigin::Real, &failed);
+        assert_eq!((bad.frame, bad.address, bad.page), (None, None, Some(9 << 12)));
+    }
+}

@@ -209,4 +209,23 @@ mod tests {
         assert!(news.facts.is_empty());
         assert_eq!((news.unreported[0].frame, news.unreported[0].page), (None, Some(9 * 4096)));
     }
+
+    #[test]
+    fn an_uncorrected_error_is_told_once_and_adds_nothing_to_a_bad_frame() {
+        let (frame, page) = (Frame::new(9).unwrap(), Frame::new(20).unwrap());
+        let now = Timestamp::from_micros(7);
+        let mut findings = Findings::default();
+        assert_eq!((findings.count(), findings.has_unreported()), (0, false));
+        for location in [MismatchLocation::Frame(frame), MismatchLocation::Page(page)] {
+            findings.uncorrected(location, now);
+            findings.uncorrected(location, Timestamp::from_micros(8));
+        }
+        assert_eq!((findings.count(), findings.has_unreported()), (2, true));
+        let news = findings.take_news();
+        assert_eq!(news.facts, [(MapOrigin::Real, FailedFrame::uncorrected(frame, now))]);
+        let told: Vec<_> = news.unreported.iter().map(|bad| (bad.frame, bad.page, bad.last_seen)).collect();
+        assert_eq!(told, [(Some(frame), None, now), (None, Some(20 * 4096), now)]);
+        findings.record(MapOrigin::Emulated, MismatchLocation::Frame(frame), evidence());
+        assert_eq!(findings.count(), 3);
+    }
 }

@@ -105,4 +105,23 @@ mod tests {
             "one bit is explained, the other is not"
         );
     }
+
+    #[test]
+    fn a_guaranteed_fault_that_was_not_found_is_missed() {
+        let fault = |line| {
+            let cell = FaultCell { line: RegionLine(line), bit: LineBit::new(9).unwrap() };
+            PlacedFault::permanent(FaultKind::StuckAt { cell, value: true })
+        };
+        let faults = [1, 2, 3, 4].map(fault);
+        let mut injected = InjectedFaults::new(faults.to_vec());
+        assert!(!injected.is_empty() && InjectedFaults::new(Vec::new()).is_empty());
+        let wrong = LineBits(LineData::ZERO.with_bit(LineBit::new(9).unwrap(), true));
+        for line in [1, 2, 3] {
+            injected.saw(RegionLine(line), &wrong);
+        }
+        let tally = |of: &[PlacedFault]| injected.tally(|fault| of.contains(fault));
+        let expected = InjectedTally { injected: 4, guaranteed: 3, found: 3, missed: vec![faults[3].to_string()] };
+        assert_eq!(tally(&[faults[0], faults[2], faults[3]]), expected);
+        assert_eq!(tally(&[faults[0]]), InjectedTally { injected: 4, guaranteed: 1, found: 3, missed: vec![] });
+    }
 }

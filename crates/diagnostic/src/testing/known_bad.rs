@@ -70,30 +70,14 @@ fn shortfall(known: &KnownBadFrames) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::bad_frame::BadFrame;
-    use crate::testing::observer::TestProgress;
+    use crate::testing::observed::Observed;
     use rampart_linux::Roots;
     use rampart_memory::Timestamp;
     use rampart_memory::fault_map::FailedFrame;
     use std::fs;
-    use std::sync::Mutex;
 
     const NOW: Timestamp = Timestamp::from_micros(1);
     const POISONED: u64 = 1 << 19;
-
-    #[derive(Default)]
-    struct Lines(Mutex<Vec<String>>);
-
-    impl TestObserver for Lines {
-        fn said(&self, text: &str) {
-            self.0.lock().unwrap().push(text.to_owned());
-        }
-        fn warned(&self, text: &str) {
-            self.0.lock().unwrap().push(format!("warning: {text}"));
-        }
-        fn bad_frame(&self, _: &BadFrame) {}
-        fn progress(&self, _: &TestProgress) {}
-    }
 
     fn frame(number: u64) -> Frame {
         Frame::new(number).unwrap()
@@ -127,7 +111,7 @@ mod tests {
     #[test]
     fn a_known_bad_frame_in_use_is_retired_before_anything_is_tested() {
         let (_folder, machine, mut store) = machine(false);
-        let lines = Lines::default();
+        let lines = Observed::default();
         // 6 is retired, which is not visible here: retiring it again does no harm.
         let known = retire(&machine, &mut store, &lines);
         assert_eq!(known.tried, [(frame(3), Retirement::Offlined), (frame(6), Retirement::Offlined)]);
@@ -136,17 +120,17 @@ mod tests {
         let kept = store.failures(MapOrigin::Real).unwrap();
         assert_eq!(kept.get(frame(3)).unwrap().retirement, Retirement::Offlined);
         assert_eq!(kept.get(frame(4)).unwrap().retirement, Retirement::Pending, "reserved at boot: nothing to do");
-        assert_eq!(*lines.0.lock().unwrap(), ["known bad   2 frames of the map were in use and are retired again"]);
+        assert_eq!(lines.take_lines(), ["known bad   2 frames of the map were in use and are retired again"]);
     }
 
     #[test]
     fn one_that_the_kernel_does_not_retire_stays_excluded_and_is_said() {
         let (_folder, machine, mut store) = machine(true);
-        let lines = Lines::default();
+        let lines = Observed::default();
         let known = retire(&machine, &mut store, &lines);
         assert_eq!(known.in_use, BTreeSet::from([frame(3)]));
         assert_eq!(asked(&machine), "0x3000", "the retired and the reserved ones are left alone");
-        let lines = lines.0.lock().unwrap();
+        let lines = lines.take_lines();
         assert!(
             lines.len() == 1 && lines[0].contains("NOT retired: 1 frames") && lines[0].contains("0x3"),
             "{lines:?}"

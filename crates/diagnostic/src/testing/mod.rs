@@ -7,6 +7,8 @@ pub mod injected;
 pub mod interruption;
 pub mod known_bad;
 pub mod mismatch;
+#[cfg(test)]
+pub mod observed;
 pub mod observer;
 pub mod prepare;
 pub mod publishing;

@@ -52,3 +52,25 @@ pub trait TestObserver: Sync {
     /// Receives the progress; called often.
     fn progress(&self, seen: &TestProgress);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_remains_is_the_rest_of_this_pass_and_all_later_ones() {
+        let seen = TestProgress {
+            pass: 2,
+            passes: Some(4),
+            done_in_pass: Bytes::new(30),
+            total_in_pass: Bytes::new(100),
+            elapsed: Duration::ZERO,
+            deadline: None,
+            bytes_per_second: 5.0,
+            bad_frames: 0,
+        };
+        assert_eq!(seen.remaining(), Some(Duration::from_secs((70 + 2 * 100) / 5)));
+        assert_eq!(TestProgress { passes: None, ..seen }.remaining(), None, "it goes on until it is stopped");
+        assert_eq!(TestProgress { bytes_per_second: 0.0, ..seen }.remaining(), None, "the rate is not known");
+    }
+}

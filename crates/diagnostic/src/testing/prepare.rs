@@ -103,4 +103,23 @@ mod tests {
         assert!(none.contains("flush behind: 43 %") && none.contains("non-temporal: 43 %"), "{none}");
         assert!(!named.contains('\n') && !none.contains('\n'));
     }
+
+    #[test]
+    fn half_of_the_cpus_test_and_never_more_than_there_are() {
+        let cpus = [0, 2, 5].map(CpuNumber);
+        let chosen = |count| choose_cpus(NonZero::new(count), &cpus);
+        assert_eq!(chosen(0).unwrap(), cpus[..2]);
+        assert_eq!(chosen(1).unwrap(), cpus[..1]);
+        assert_eq!(chosen(3).unwrap(), cpus);
+        assert!(matches!(chosen(4), Err(Error::TooManyThreads { requested: 4, allowed: 3 })));
+    }
+
+    #[test]
+    fn that_nobody_knows_whether_a_cache_was_read_is_a_warning() {
+        let warned = |verdict| {
+            warning(&BypassCheck { method: Method::NonTemporal, verdict, cached: 0.0, cache_ticks: 1, dram_ticks: 1 })
+        };
+        assert!(warned(BypassVerdict::Unclear).is_some_and(|text| text.contains("cannot be measured")));
+        assert_eq!(warned(BypassVerdict::ReachesDram), None);
+    }
 }

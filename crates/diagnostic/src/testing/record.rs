@@ -91,3 +91,162 @@ impl<'a> TestRecorder<'a> {
         self.writer.pending()
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::testing::observed::Observed;
+    use rampart_memory::{Frame, FrameRange, ReplicaError, ReplicaErrorOrigin};
+    use rampart_store::TestEnding;
+    use std::fs;
+    use std::path::PathBuf;
+
+    const NOW: Timestamp = Timestamp::from_micros(1);
+
+    struct Still;
+
+    impl Clock for Still {
+        fn now(&self) -> Timestamp {
+            NOW
+        }
+    }
+
+    /// A store in a folder that can be made to take no facts.
+    pub struct Disk {
+        folder: tempfile::TempDir,
+    }
+
+    impl Disk {
+        pub fn new() -> Self {
+            Self { folder: tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap() }
+        }
+
+        pub fn open(&self) -> Store {
+            Store::open(&self.folder.path().join("r.db"), NOW).unwrap().store
+        }
+
+        pub fn recorder<'a>(&self, observer: &'a Observed) -> TestRecorder<'a> {
+            let start = TestStart {
+                at: NOW,
+                notation: "{⇕(w0)}".to_owned(),
+                fidelity: 1,
+                sequences: Vec::new(),
+                requested: None,
+                injected: None,
+            };
+            TestRecorder::begin(self.open(), start, &Still, observer)
+        }
+
+        /// SQLite needs a file where this folder is.
+        fn obstacle(&self) -> PathBuf {
+            self.folder.path().join("r.db-journal")
+        }
+
+        pub fn refuse(&self) {
+            fs::create_dir(self.obstacle()).unwrap();
+        }
+
+        pub fn accept(&self) {
+            fs::remove_dir(self.obstacle()).unwrap();
+        }
+
+        pub fn failures(&self) -> Vec<Frame> {
+            self.open().failures(MapOrigin::Real).unwrap().iter().map(|failed| failed.frame).collect()
+        }
+    }
+
+    fn frame(number: u64) -> Frame {
+        Frame::new(number).unwrap()
+    }
+
+    fn fact(number: u64) -> (MapOrigin, FailedFrame) {
+        (MapOrigin::Real, FailedFrame::condemned(frame(number), NOW))
+    }
+
+    fn end() -> TestEnd {
+        TestEnd {
+            at: NOW,
+            outcome: TestEnding::Fail,
+            shortfall: None,
+            frames_tested: 0,
+            bad_frames: 0,
+            emulated_frames: 0,
+            bytes_per_second: 0,
+        }
+    }
+
+    #[test]
+    fn trouble_with_the_store_is_told_when_it_begins_and_when_it_ends_and_costs_no_fact() {
+        let (disk, observer) = (Disk::new(), Observed::default());
+        let mut recorder = disk.recorder(&observer);
+        recorder.keep(&[fact(1)]);
+        assert_eq!((observer.take_lines(), disk.failures()), (vec![], vec![frame(1)]));
+
+        disk.refuse();
+        recorder.keep(&[fact(2)]);
+        recorder.keep(&[fact(3)]);
+        let lines = observer.take_lines();
+        assert!(
+            lines.len() == 1 && lines[0].starts_with("warning: ") && lines[0].contains("stay in memory"),
+            "{lines:?}"
+        );
+        recorder.tried -= RETRY;
+        recorder.retry();
+        assert_eq!(observer.take_lines(), [""; 0], "it is known");
+
+        disk.accept();
+        recorder.retry();
+        assert_eq!(disk.failures(), [frame(1)], "it was tried less than a second ago");
+        recorder.tried -= RETRY;
+        recorder.retry();
+        assert_eq!(observer.take_lines(), ["store       all facts are written now"]);
+        assert_eq!(disk.failures(), [frame(1), frame(2), frame(3)]);
+        let tried = recorder.tried - RETRY;
+        recorder.tried = tried;
+        recorder.retry();
+        assert_eq!(recorder.tried, tried, "nothing waits");
+        assert_eq!((recorder.finish(end()), observer.take_lines()), (0, vec![]));
+        assert_eq!(disk.open().history(1).unwrap()[0].end, Some(end()));
+    }
+
+    #[test]
+    fn what_is_not_written_at_the_end_is_counted() {
+        let (disk, observer) = (Disk::new(), Observed::default());
+        let mut recorder = disk.recorder(&observer);
+        disk.refuse();
+        recorder.keep(&[fact(2)]);
+        assert_eq!(recorder.finish(end()), 2, "the frame, and the end");
+    }
+
+    #[test]
+    fn ages_and_tests_of_suspect_nodes_are_written() {
+        let (disk, observer) = (Disk::new(), Observed::default());
+        let error = ReplicaError {
+            at: NOW,
+            job: NOW,
+            node: Some("n7".to_owned()),
+            rank: None,
+            replica: None,
+            wrong_replica: None,
+            what: "message".to_owned(),
+            peer: None,
+            tag: None,
+            bytes: None,
+            first_difference: None,
+            origin: ReplicaErrorOrigin::Real,
+        };
+        let mut recorder = disk.recorder(&observer);
+        disk.open().keep_replica_errors(&[error.clone(), error]).unwrap();
+        let moment = Timestamp::from_micros;
+        let suspects = |recorder: &mut TestRecorder<'_>| -> Vec<String> {
+            recorder.suspect_nodes(moment(6)).into_iter().map(|suspect| suspect.node).collect()
+        };
+        assert_eq!(suspects(&mut recorder), ["n7"]);
+        recorder.keep_node_test("n7", moment(7));
+        assert_eq!(suspects(&mut recorder), [""; 0]);
+        let age = Age { frames: FrameRange::new(frame(8), 4).unwrap(), tested: moment(5) };
+        recorder.keep_ages(&[age]);
+        assert_eq!(disk.open().ages().unwrap(), [age]);
+        assert_eq!(observer.take_lines(), [""; 0]);
+    }
+}

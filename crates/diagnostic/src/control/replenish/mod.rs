@@ -65,4 +65,10 @@ mod tests {
         let blocks: Vec<u64> = (0..8).map(|_| steady.blocks(FrameDemand::default())).collect();
         assert_eq!(blocks, [0, 0, 0, 1, 0, 0, 0, 1]);
     }
+
+    #[test]
+    fn on_demand_tests_nothing_ahead() {
+        let demand = FrameDemand { allocated_untested: 900, ..FrameDemand::default() };
+        assert_eq!(Nothing.blocks(demand), 0);
+    }
 }

@@ -62,8 +62,7 @@ impl RateMachine {
         match self.state {
             Least | Resting if a >= th => Doubling,
             Least if a > 0 => Least,
-            Least | Resting if a == 0 => Resting,
-            Resting => Resting,
+            Least | Resting => Resting,
             Doubling | Steady | Halving if a >= th => Steady,
             Halving if a == 0 => Least,
             _ => Halving,

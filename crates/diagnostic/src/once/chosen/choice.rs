@@ -73,7 +73,7 @@ fn parts_of(ranges: &[FrameRange], first: u64, end: u64) -> Vec<(u64, u64)> {
         return vec![(first, end)];
     }
     let cut = |range: &FrameRange| (range.start().number().max(first), (range.last().number() + 1).min(end));
-    let mut parts: Vec<_> = ranges.iter().map(cut).filter(|(from, to)| from < to).collect();
+    let mut parts: Vec<_> = ranges.iter().map(cut).filter(|(from, to)| !(from..to).is_empty()).collect();
     parts.sort_unstable();
     let mut apart: Vec<(u64, u64)> = Vec::new();
     for (from, to) in parts {
@@ -199,5 +199,21 @@ mod tests {
         use FrameClass::{Anonymous, Free};
         let classes = [Free, Free, Anonymous, Free, Anonymous];
         assert_eq!(free_runs(range(7, 5), &classes), [range(7, 2), range(10, 1)]);
+    }
+
+    #[test]
+    fn parts_of_one_block_that_do_not_touch_stay_apart() {
+        let ranges = vec![range(40, 5), range(10, 5), range(15, 5), range(0, 10)];
+        let choice = FrameChoice { ranges, ..FrameChoice::default() };
+        assert_eq!(choice.online(&blocks()), [range(0, 20), range(40, 5)]);
+    }
+
+    #[test]
+    fn the_free_lists_of_the_nodes_that_are_named_are_tested() {
+        let nodes = |nodes: &[u32]| {
+            let nodes = nodes.iter().copied().map(Node).collect();
+            FrameChoice { nodes, ..FrameChoice::default() }.nodes_of(&blocks())
+        };
+        assert_eq!((nodes(&[]), nodes(&[1, 7])), (vec![Node(0), Node(1)], vec![Node(1)]));
     }
 }

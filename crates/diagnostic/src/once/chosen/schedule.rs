@@ -301,6 +301,7 @@ mod tests {
     #[test]
     fn passes_repeat_all_pieces() {
         let mut schedule = FrameSchedule::new(&[range(0, 512)], true, Some(2));
+        assert_eq!(schedule.passes(), Some(2));
         for pass in 1..=2 {
             assert_eq!((claim(&mut schedule, START).frames, schedule.pass()), (range(0, 512), pass));
             schedule.tested(START);
@@ -308,6 +309,21 @@ mod tests {
             assert_eq!(next, if pass == 1 { NextPiece::Wait } else { NextPiece::Finished });
         }
         assert_eq!(FrameSchedule::new(&[], true, None).next(START), NextPiece::Finished, "nothing is tested once");
+    }
+
+    #[test]
+    fn the_smallest_piece_is_cut_to_single_frames_of_which_none_is_cut_further() {
+        let mut schedule = FrameSchedule::new(&[range(64, 32)], true, Some(1));
+        let piece = claim(&mut schedule, START);
+        schedule.refused(piece, &ClaimRefusal::NotMemory, &[], START);
+        let mut frames = BTreeSet::new();
+        while let NextPiece::Claim(piece) = schedule.next(START) {
+            assert_eq!(piece.frames.count(), 1);
+            assert!(frames.insert(piece.frames.start().number()), "once");
+            schedule.refused(piece, &ClaimRefusal::NotMemory, &[], START);
+        }
+        assert!(frames.into_iter().eq(64..96));
+        assert_eq!(schedule.next(START), NextPiece::Finished);
     }
 
     proptest! {

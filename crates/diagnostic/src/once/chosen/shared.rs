@@ -208,3 +208,23 @@ impl ChosenSums {
         self.in_pass.1 += frames.bytes().get();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_counts_in_its_pass_and_each_of_its_frames_once() {
+        let mut sums = ChosenSums::default();
+        let piece = FrameRange::new(Frame::new(8).unwrap(), 4).unwrap();
+        assert_eq!(sums.rate(2).abs(), 0.0, "nothing was tested");
+        for (pass, in_pass) in [(1, 4), (1, 8), (2, 4)] {
+            sums.add_tested(pass, piece);
+            assert_eq!(sums.in_pass, (pass, in_pass * 4096));
+        }
+        assert_eq!((sums.frames.len(), sums.bytes), (4, 12 * 4096));
+        assert!(sums.frames.contains(Frame::new(8).unwrap()) && sums.frames.contains(Frame::new(11).unwrap()));
+        sums.busy = Duration::from_secs(4);
+        assert_eq!((sums.rate(2) - 6.0 * 4096.0).abs(), 0.0);
+    }
+}

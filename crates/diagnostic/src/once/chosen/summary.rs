@@ -131,4 +131,12 @@ mod tests {
         let nothing = Extent { tested: mib(0), request: mib(0), named: false, machine: mib(4000) };
         assert!(shortfall(&nothing, None).is_some(), "a test of nothing is no test");
     }
+
+    #[test]
+    fn the_use_of_a_frame_says_why_it_was_not_tested() {
+        assert!(why(FrameClass::Free, true).starts_with("free now"));
+        assert!(why(FrameClass::File, true).starts_with("in use, not moved: files"));
+        assert_eq!(why(FrameClass::Anonymous, false), "in use: memory of programs");
+        assert!(why(FrameClass::Slab, true).starts_with("in use: objects of the kernel"));
+    }
 }

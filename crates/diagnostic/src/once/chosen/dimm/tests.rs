@@ -187,3 +187,19 @@ fn the_files_of_the_kernel_say_where_a_dimm_is() {
     let (x, y) = (find("X").unwrap(), find("Y").unwrap());
     assert_eq!((x.ranges, y.ranges), (vec![range(0, 1 << 15)], vec![range(1 << 15, 1 << 15)]));
 }
+
+#[test]
+fn the_frames_of_a_block_follow_from_its_number() {
+    use rampart_linux::{BlockZones, MemoryBlock};
+    use rampart_memory::HotplugBlock;
+    let block = |number, state| MemoryBlock {
+        number: HotplugBlock(number),
+        state,
+        zones: BlockZones::In("Normal".to_owned()),
+        node: None,
+    };
+    let (on, off) = (HotplugState::Online, HotplugState::Offline);
+    let blocks = vec![block(0, on), block(2, off), block(5, on)];
+    let blocks = MemoryBlocks { size: Bytes::from_mib(1), blocks };
+    assert_eq!(online(&blocks), [range(0, 256), range(5 * 256, 256)]);
+}
