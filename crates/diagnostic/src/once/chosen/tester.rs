@@ -30,8 +30,7 @@ pub fn work(shared: &ChosenContext<'_>, on: CpuNumber) {
     let mut resting: VecDeque<ClaimedPiece> = VecDeque::new();
     let mut measured = false;
     while !shared.interruption.halted() {
-        if resting.front().is_some_and(|piece| piece.ready <= shared.elapsed()) {
-            let piece = resting.pop_front().expect("a first piece");
+        if let Some(piece) = resting.pop_front_if(|piece| piece.ready <= shared.elapsed()) {
             go_on(shared, piece, &mut resting);
             continue;
         }
