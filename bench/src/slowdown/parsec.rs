@@ -29,7 +29,7 @@ struct Parsec {
     name: &'static str,
     input: fn() -> Vec<u8>,
     arguments: fn(threads: &str, input: &str) -> Vec<String>,
-    /// What [Rahman16] says of it with four threads.
+    /// What [Rahman16, 4.2.7] says of it with four threads.
     published: &'static str,
 }
 
