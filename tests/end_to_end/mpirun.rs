@@ -456,7 +456,7 @@ fn an_error_spreads_step_by_step_through_a_stencil() {
         assert_eq!(document["injections"][0]["step"], 3, "{document}");
         for page in ["spread.html", "job.html"] {
             let page = std::fs::read_to_string(job.rampart.folder().join(page)).unwrap();
-            assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{page}");
+            assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "{page}");
             assert!(page.matches("<svg").count() >= 3 && !page.contains("<script"), "{page}");
         }
     }

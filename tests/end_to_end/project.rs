@@ -224,7 +224,7 @@ fn figure_3_1_is_repeated_with_each_statement_and_table_beside_ours() {
     );
     assert_eq!(fs::read_to_string(csv).unwrap().lines().count(), 1 + 3 * 97);
     let html = fs::read_to_string(html).unwrap();
-    assert_eq!((html.matches("<svg").count(), html.matches("class=bad").count()), (1, 19 - agreeing), "{html}");
+    assert_eq!((html.matches("<svg").count(), html.matches("class=\"bad\"").count()), (1, 19 - agreeing), "{html}");
     for expected in ["3 replicas (3x)", "\nA\n", "\nB\n", "\nC\n", "hours to completion"] {
         assert!(html.contains(expected), "{expected}: {html}");
     }

@@ -20,7 +20,7 @@ pub fn document(title: &str, body: &Markup) -> String {
             body { main { (body) } }
         }
     };
-    page.into_string()
+    page.into_string() + "\n"
 }
 
 /// A row of numbers, each with what it is.
