@@ -24,7 +24,7 @@ const FETCH: &str = "tests/qemu/compiler";
 /// A target folder of its own: if two compilers shared one, each would rebuild what the other had built.
 const FOLDER: &str = "target/aarch64";
 
-/// The crates whose code depends on the processor. The rest takes C libraries, which take minutes to compile.
+/// The crates whose code depends on the processor. The others need C libraries that take minutes to compile.
 const CHECKED: [&str; 4] = ["rampart-codes", "rampart-linux", "rampart-march", "rampart-preload"];
 
 /// Faults of the hardware in memory under test, and below a guarded program with each engine.

@@ -3,7 +3,7 @@
 //! **Problem.** A test passes though the code reads beyond a block or after its release. **Idea.** The compiler can
 //! check each access; the unit tests of each crate with unsafe code run so. **Why not Miri.** It would check the rules
 //! of references too, but it cannot follow most system calls, and there is none for every toolchain: the sanitizer is
-//! part of the compiler. It is unstable, so the compiler is told to take unstable options.
+//! part of the compiler. It is unstable, so `RUSTC_BOOTSTRAP` allows unstable options.
 
 use std::path::Path;
 

@@ -34,8 +34,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let options = arguments.get(1..).unwrap_or_default();
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let rampart = soak::build_rampart()?;
-    println!("slowdown by `rampart watch --lifetime {lifetime} {}`: medians of {ROUNDS} rounds", options.join(" "));
-    println!("{:<22}{:>8}{:>18}{:>14}{:>18}{:>12}", "program", "wall", "95 %", "user+system", "95 %", "testing");
+    print_heads(lifetime, options, ROUNDS);
     let watch = Watch::start(&rampart, folder.path(), lifetime, options)?;
     let reclaimed = reclaimed_pages()?;
     let mut medians = Vec::new();
@@ -53,6 +52,11 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     println!("reclaimed by the kernel meanwhile: {} pages", reclaimed_pages()? - reclaimed);
     watch.stop()?;
     coverage(&rampart, folder.path(), lifetime, options)
+}
+
+fn print_heads(lifetime: &str, options: &[String], rounds: usize) {
+    println!("slowdown by `rampart watch --lifetime {lifetime} {}`: medians of {rounds} rounds", options.join(" "));
+    println!("{:<22}{:>8}{:>18}{:>14}{:>18}{:>12}", "program", "wall", "95 %", "user+system", "95 %", "testing");
 }
 
 fn summary(what: &str, values: impl Iterator<Item = f64> + Clone) {

@@ -15,7 +15,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::programs::quiet;
-use super::{Program, Watch, compare};
+use super::{Program, Watch, compare, print_heads};
 use crate::soak;
 
 /// Rounds per program and number of threads.
@@ -71,8 +71,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let options = arguments.get(2..).unwrap_or_default();
     let own = tempfile::tempdir().map_err(|error| error.to_string())?;
     let rampart = soak::build_rampart()?;
-    println!("slowdown by `rampart watch --lifetime {lifetime} {}`: medians of {ROUNDS} rounds", options.join(" "));
-    println!("{:<22}{:>8}{:>18}{:>14}{:>18}{:>12}", "program", "wall", "95 %", "user+system", "95 %", "testing");
+    print_heads(lifetime, options, ROUNDS);
     let watch = Watch::start(&rampart, own.path(), lifetime, options)?;
     for program in &PROGRAMS {
         for threads in THREADS {

@@ -64,6 +64,27 @@ pub struct ReplicaError {
     pub origin: ReplicaErrorOrigin,
 }
 
+impl ReplicaError {
+    /// A real one of which no more is known.
+    #[must_use]
+    pub fn unplaced(at: Timestamp, job: Timestamp, what: &str) -> Self {
+        Self {
+            at,
+            job,
+            node: None,
+            rank: None,
+            replica: None,
+            wrong_replica: None,
+            what: what.to_owned(),
+            peer: None,
+            tag: None,
+            bytes: None,
+            first_difference: None,
+            origin: ReplicaErrorOrigin::Real,
+        }
+    }
+}
+
 /// A node that erred twice or more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SuspectNode {
@@ -120,18 +141,12 @@ mod tests {
 
     fn error(at: Timestamp, node: &str, origin: ReplicaErrorOrigin) -> ReplicaError {
         ReplicaError {
-            at,
-            job: at,
             node: Some(node.to_owned()),
             rank: Some(0),
             replica: Some(0),
             wrong_replica: Some(1),
-            what: "message".to_owned(),
-            peer: None,
-            tag: None,
-            bytes: None,
-            first_difference: None,
             origin,
+            ..ReplicaError::unplaced(at, at, "message")
         }
     }
 

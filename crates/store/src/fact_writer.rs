@@ -201,8 +201,8 @@ impl FactWriter {
 mod tests {
     use super::*;
     use crate::TestEnding;
+    use rampart_memory::ReplicaError;
     use rampart_memory::fault_map::Retirement;
-    use rampart_memory::{ReplicaError, ReplicaErrorOrigin};
 
     const NOW: Timestamp = Timestamp::from_micros(1);
 
@@ -291,20 +291,8 @@ mod tests {
         let (mut writer, _) = writer(&folder);
         writer.store.as_ref().unwrap().limit_pages(u32::MAX);
         let moment = Timestamp::from_micros;
-        let error = ReplicaError {
-            at: moment(5),
-            job: moment(4),
-            node: Some("n7".to_owned()),
-            rank: None,
-            replica: None,
-            wrong_replica: None,
-            what: "message".to_owned(),
-            peer: None,
-            tag: None,
-            bytes: None,
-            first_difference: None,
-            origin: ReplicaErrorOrigin::Real,
-        };
+        let error =
+            ReplicaError { node: Some("n7".to_owned()), ..ReplicaError::unplaced(moment(5), moment(4), "message") };
         Store::open(&folder.path().join("r.db"), NOW)
             .unwrap()
             .store

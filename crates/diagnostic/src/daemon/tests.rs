@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicU64;
 use rampart_linux::{Block, PageKind};
 use rampart_march::named;
 use rampart_memory::{
-    BlockOrder, BlockVerdict, Bytes, FrameDemand, FrameRange, FrameSource, FreeList, RePlacementCounts, TestLifetime,
+    BlockOrder, BlockVerdict, Bytes, FrameDemand, FrameRange, FrameSource, FreeList, RePlacementCounts, ReplicaError,
+    TestLifetime,
 };
 
 use super::suspicion::SuspicionWatch;
@@ -292,7 +293,7 @@ fn a_frame_that_its_page_left_during_the_test_does_not_count_as_tested_and_neith
     assert_eq!((sums.frames, sums.moved), (count - 1, 1));
 }
 
-/// Keeps all that it is told.
+/// An observer that records every call.
 #[derive(Default)]
 struct Told {
     of_tests: Observed,
@@ -544,20 +545,8 @@ fn a_suspect_node_is_tested_anew_and_is_none_after_a_sweep() {
     let fixture = Fixture::new(WatchRequest { node: Some("n7".to_owned()), ..plain() });
     fixture.with(|shared| {
         let (now, mut watch) = (shared.clock.now(), SuspicionWatch::new());
-        let error = |node: &str| rampart_memory::ReplicaError {
-            at: now,
-            job: now,
-            node: Some(node.to_owned()),
-            rank: None,
-            replica: None,
-            wrong_replica: None,
-            what: "message".to_owned(),
-            peer: None,
-            tag: None,
-            bytes: None,
-            first_difference: None,
-            origin: rampart_memory::ReplicaErrorOrigin::Real,
-        };
+        let error =
+            |node: &str| ReplicaError { node: Some(node.to_owned()), ..ReplicaError::unplaced(now, now, "message") };
         fixture.disk.open().keep_replica_errors(&[error("n8"), error("n8")]).unwrap();
         let later = |seconds| now.after(Duration::from_secs(seconds));
         watch.poll(shared, later(1));

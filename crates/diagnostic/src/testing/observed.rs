@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use super::bad_frame::BadFrame;
 use super::observer::{TestObserver, TestProgress};
 
-/// Keeps all that it is told.
+/// An observer that records every call.
 #[derive(Default)]
 pub struct Observed {
     /// Messages, and warnings after the word `warning: `.

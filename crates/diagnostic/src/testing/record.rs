@@ -96,7 +96,7 @@ impl<'a> TestRecorder<'a> {
 pub(crate) mod tests {
     use super::*;
     use crate::testing::observed::Observed;
-    use rampart_memory::{Frame, FrameRange, ReplicaError, ReplicaErrorOrigin};
+    use rampart_memory::{Frame, FrameRange, ReplicaError};
     use rampart_store::TestEnding;
     use std::fs;
     use std::path::PathBuf;
@@ -221,20 +221,7 @@ pub(crate) mod tests {
     #[test]
     fn ages_and_tests_of_suspect_nodes_are_written() {
         let (disk, observer) = (Disk::new(), Observed::default());
-        let error = ReplicaError {
-            at: NOW,
-            job: NOW,
-            node: Some("n7".to_owned()),
-            rank: None,
-            replica: None,
-            wrong_replica: None,
-            what: "message".to_owned(),
-            peer: None,
-            tag: None,
-            bytes: None,
-            first_difference: None,
-            origin: ReplicaErrorOrigin::Real,
-        };
+        let error = ReplicaError { node: Some("n7".to_owned()), ..ReplicaError::unplaced(NOW, NOW, "message") };
         let mut recorder = disk.recorder(&observer);
         disk.open().keep_replica_errors(&[error.clone(), error]).unwrap();
         let moment = Timestamp::from_micros;

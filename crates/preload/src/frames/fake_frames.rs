@@ -58,9 +58,7 @@ impl FakeFrames {
     pub fn mark(&self, frame: Frame) {
         self.flags.write_all_at(&POISONED.to_ne_bytes(), frame.number() * 8).unwrap();
     }
-}
 
-impl FakeFrames {
     /// A page of zeros that has just left this frame; `None` where this kernel has no such ranges.
     pub fn held(&self, frame: u64) -> Option<HeldFrame> {
         let range = SharedRange::prepare(Bytes::from_mib(2), PageKind::Base).unwrap();

@@ -97,7 +97,7 @@ fn frames_that_a_page_leaves_or_comes_to_during_each_test_never_count_as_tested(
 const MIB: fn(u64) -> Bytes = Bytes::from_mib;
 const PAGES: u64 = 512;
 
-/// A fake machine, a store, and what the observer was told.
+/// A fake machine, a store, and an observer that records every call.
 struct Session {
     fake: FakeMachine,
     disk: Disk,

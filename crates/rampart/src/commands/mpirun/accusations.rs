@@ -77,18 +77,9 @@ impl Accusations {
 fn errors_of(report: &JobReport, flip: Option<&Injection>, job: Timestamp, at: Timestamp) -> Vec<ReplicaError> {
     let teams = Teams { report, flip };
     let new = |what: &str, wrong_replica: Option<u32>| ReplicaError {
-        at,
-        job,
-        node: None,
-        rank: None,
-        replica: None,
         wrong_replica,
-        what: what.to_owned(),
-        peer: None,
-        tag: None,
-        bytes: None,
-        first_difference: None,
         origin: teams.origin(wrong_replica),
+        ..ReplicaError::unplaced(at, job, what)
     };
     let mut seen = BTreeSet::new();
     let mut errors = Vec::new();

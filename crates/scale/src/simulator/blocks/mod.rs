@@ -84,9 +84,12 @@ impl Blocks {
                 let known = meetings.iter().find(|(of, _)| *of == part.meeting).map(|(_, takes)| *takes);
                 let meeting = match known {
                     Some(takes) => takes,
-                    None => meeting_time(&part, copies, network)?,
+                    None => {
+                        let takes = meeting_time(&part, copies, network)?;
+                        meetings.push((part.meeting, takes));
+                        takes
+                    }
                 };
-                meetings.push((part.meeting, meeting));
                 Ok(Stretch { steps, takes, meeting })
             })
             .collect();
