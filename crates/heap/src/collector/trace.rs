@@ -1,0 +1,201 @@
+//! Finding the live objects, and moving them on the way.
+
+use super::{Collection, TraceCounts};
+use crate::geometry::{BlockIndex, LineSize, ObjectRef};
+use crate::object::{CollectorWord, Mark, ObjectModel};
+use crate::region::Region;
+use crate::space::blocks::{BlockState, Evacuation};
+use crate::space::allocator::LocalAllocator;
+use crate::space::{Source, Space};
+
+/// A collection under way.
+pub(crate) struct Tracer<'a, M> {
+    region: &'a Region,
+    model: &'a M,
+    space: &'a mut Space,
+    kind: Collection,
+    mark: Mark,
+    /// Live objects whose references are not followed yet.
+    pending: Vec<ObjectRef>,
+    /// Where objects are moved; `None` once there is no room.
+    copies: Option<LocalAllocator>,
+    counts: TraceCounts,
+}
+
+/// What is live, at the end of a collection.
+pub struct Survivors<'a, M> {
+    region: &'a Region,
+    kind: Collection,
+    mark: Mark,
+    model: std::marker::PhantomData<&'a M>,
+}
+
+impl<'a, M: ObjectModel> Tracer<'a, M> {
+    /// Begins a collection.
+    pub fn begin(region: &'a Region, model: &'a M, space: &'a mut Space, kind: Collection) -> Self {
+        if kind == Collection::Full {
+            space.lines.begin_full_collection();
+            choose_candidates(space);
+        }
+        let (mark, copies) = (space.lines.live(), Some(LocalAllocator::default()));
+        Self { region, model, space, kind, mark, pending: Vec::new(), copies, counts: TraceCounts::default() }
+    }
+
+    /// The new value of a reference.
+    #[inline]
+    pub fn trace_value(&mut self, value: u32) -> u32 {
+        M::referent(value).map_or(value, |object| self.trace(object).offset())
+    }
+
+    /// Looks at an old object that was changed.
+    pub fn trace_remembered(&mut self, object: ObjectRef) {
+        self.set_word(object, self.word(object).unlogged());
+        self.follow(object);
+    }
+
+    /// Follows references until nothing is left.
+    pub fn trace_all(&mut self) {
+        while let Some(object) = self.pending.pop() {
+            self.follow(object);
+        }
+    }
+
+    fn follow(&mut self, object: ObjectRef) {
+        let (region, model) = (self.region, self.model);
+        model.visit_slots(region, object, &mut |slot| {
+            let value = region.read(slot);
+            let traced = self.trace_value(value);
+            if traced != value {
+                region.write(slot, traced);
+            }
+        });
+    }
+
+    /// Marks an object, or moves it; returns where it is.
+    #[inline]
+    fn trace(&mut self, object: ObjectRef) -> ObjectRef {
+        let word = self.word(object);
+        if word.is_forwarded() {
+            return forwarded_to::<M>(self.region, object);
+        }
+        let is_known = match self.kind {
+            Collection::Nursery => !word.is_young(),
+            Collection::Full => word.is_marked(self.mark),
+        };
+        if is_known {
+            return object;
+        }
+        if self.space.large.contains(object) {
+            self.keep(object, word);
+            return object;
+        }
+        let bytes = self.model.size(self.region, object);
+        if let Some(moved) = self.evacuate(object, word, bytes) {
+            return moved;
+        }
+        self.space.lines.mark(object.offset(), bytes);
+        self.keep(object, word);
+        object
+    }
+
+    #[inline]
+    fn keep(&mut self, object: ObjectRef, word: CollectorWord) {
+        self.set_word(object, word.marked(self.mark));
+        self.pending.push(object);
+        self.counts.marked += 1;
+    }
+
+    /// Moves an object if it is to move and there is room.
+    #[inline]
+    fn evacuate(&mut self, object: ObjectRef, word: CollectorWord, bytes: u32) -> Option<ObjectRef> {
+        let moves = match self.kind {
+            Collection::Nursery => true,
+            Collection::Full => self.space.blocks.get(object.block()).evacuation != Evacuation::Stays,
+        };
+        if !moves || word.is_pinned() {
+            return None;
+        }
+        let source = match self.kind {
+            Collection::Nursery => Source::Nursery,
+            Collection::Full => Source::Full,
+        };
+        let place = self.copies.as_mut()?.allocate(self.space, bytes, source);
+        let Some(moved) = place.and_then(ObjectRef::new) else {
+            self.copies = None;
+            return None;
+        };
+        self.region.copy(object.offset(), moved.offset(), bytes);
+        self.set_word(moved, word.marked(self.mark));
+        self.space.lines.mark(moved.offset(), bytes);
+        self.set_word(object, word.forwarded());
+        self.region.write(object.offset() + M::FORWARD_WORD, moved.offset());
+        self.pending.push(moved);
+        self.counts.moved += 1;
+        self.counts.moved_bytes += u64::from(bytes);
+        Some(moved)
+    }
+
+    /// What is live.
+    pub fn survivors(&self) -> Survivors<'a, M> {
+        Survivors { region: self.region, kind: self.kind, mark: self.mark, model: std::marker::PhantomData }
+    }
+
+    /// Frees what is not live.
+    pub fn end(self) -> TraceCounts {
+        let survivors = self.survivors();
+        let all = self.kind == Collection::Full;
+        let pages = self.space.large.sweep(all, |object| survivors.at(object).is_some());
+        pages.into_iter().for_each(|page| self.space.pools.give_back(page));
+        self.space.sweep_blocks(all);
+        self.counts
+    }
+
+    fn word(&self, object: ObjectRef) -> CollectorWord {
+        CollectorWord(self.region.read(object.offset() + M::COLLECTOR_WORD))
+    }
+
+    fn set_word(&self, object: ObjectRef, word: CollectorWord) {
+        self.region.write(object.offset() + M::COLLECTOR_WORD, word.0);
+    }
+}
+
+fn forwarded_to<M: ObjectModel>(region: &Region, object: ObjectRef) -> ObjectRef {
+    ObjectRef::new(region.read(object.offset() + M::FORWARD_WORD)).expect("a moved object has a place")
+}
+
+impl<M: ObjectModel> Survivors<'_, M> {
+    /// Where an object is now that was there before the collection; `None` if it is gone.
+    pub fn at(&self, object: ObjectRef) -> Option<ObjectRef> {
+        let word = CollectorWord(self.region.read(object.offset() + M::COLLECTOR_WORD));
+        if word.is_forwarded() {
+            return Some(forwarded_to::<M>(self.region, object));
+        }
+        let is_live = match self.kind {
+            Collection::Nursery => !word.is_young(),
+            Collection::Full => word.is_marked(self.mark),
+        };
+        is_live.then_some(object)
+    }
+}
+
+/// Chooses the blocks whose objects move: those with most holes, as long as what is live in them fits the free pages
+/// and the holes of the others.
+fn choose_candidates(space: &mut Space) {
+    let size = space.lines.size();
+    let mut fragmented: Vec<BlockIndex> = space.recyclable.clone();
+    fragmented.retain(|block| space.blocks.get(*block).state == BlockState::Recyclable);
+    fragmented.sort_by_key(|block| std::cmp::Reverse(space.blocks.get(*block).census.holes));
+    let mut room = space.pools.available() as u64 * size.per_page() as u64;
+    let mut chosen = 0;
+    for block in &fragmented {
+        let census = space.blocks.get(*block).census;
+        if census.holes < 2 || u64::from(census.live) > room {
+            break;
+        }
+        room -= u64::from(census.live);
+        chosen += 1;
+        space.blocks.get_mut(*block).evacuation = Evacuation::Opportunistic;
+    }
+    let _: (LineSize, usize) = (size, chosen);
+    space.recyclable.retain(|block| space.blocks.get(*block).evacuation == Evacuation::Stays);
+}

@@ -1,0 +1,23 @@
+//! What can go wrong with a heap.
+
+use rustix::io::Errno;
+
+/// An error of the heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
+pub enum Error {
+    /// a heap of {0} bytes cannot be had: give at most 4 GiB
+    TooLarge(u64),
+    /// a heap of {given} bytes is too small: give at least {least}
+    TooSmall {
+        /// What was asked for.
+        given: u64,
+        /// The least.
+        least: u64,
+    },
+    /// 4 GiB of address space are not to be had ({0}): raise the limit (`ulimit -v`)
+    NoAddressSpace(Errno),
+    /// the memory of the heap is not to be had ({0})
+    NoMemory(Errno),
+    /// out of memory: no room for {0} bytes after a full collection
+    OutOfMemory(u64),
+}

@@ -1,0 +1,112 @@
+//! Sizes and places in the heap: an object is named by its offset into one region of 4 GiB.
+
+use std::num::NonZeroU32;
+
+use rampart_memory::{FRAME_BYTES, LINE_BYTES};
+
+/// The size of a block [Gao13, 4.1].
+pub const BLOCK_BYTES: u32 = 32 << 10;
+
+/// The size of a page.
+pub const PAGE: u32 = FRAME_BYTES as u32;
+
+/// How many pages a block has.
+pub const BLOCK_PAGES: usize = (BLOCK_BYTES / PAGE) as usize;
+
+/// All objects begin at multiples of this, and all sizes are multiples of it.
+pub const ALIGN: u32 = 8;
+
+/// An object, by the offset of its first byte in the region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectRef(NonZeroU32);
+
+/// A block, by its number from the start of the region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockIndex(u32);
+
+/// The size of the lines in which the heap keeps account, which are one line of the memory or several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LineSize {
+    /// 64 B, as the memory has them.
+    L64,
+    /// 128 B.
+    L128,
+    /// 256 B: the best without failures, and with clustered ones [Gao13, 6.3].
+    #[default]
+    L256,
+}
+
+impl ObjectRef {
+    /// The object at an offset; `None` for 0, which is no object.
+    #[must_use]
+    pub const fn new(offset: u32) -> Option<Self> {
+        match NonZeroU32::new(offset) {
+            Some(offset) => Some(Self(offset)),
+            None => None,
+        }
+    }
+
+    /// The offset of its first byte.
+    #[must_use]
+    pub const fn offset(self) -> u32 {
+        self.0.get()
+    }
+
+    /// The block that it lies in, if it is none of the large objects.
+    pub(crate) const fn block(self) -> BlockIndex {
+        BlockIndex(self.offset() / BLOCK_BYTES)
+    }
+}
+
+impl BlockIndex {
+    pub(crate) fn new(number: usize) -> Self {
+        Self(u32::try_from(number).expect("fewer blocks than bytes"))
+    }
+
+    /// The number, from 0.
+    #[must_use]
+    pub const fn number(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The offset of its first byte.
+    #[must_use]
+    pub const fn start(self) -> u32 {
+        self.0 * BLOCK_BYTES
+    }
+}
+
+impl LineSize {
+    /// All sizes, ascending.
+    pub const ALL: [Self; 3] = [Self::L64, Self::L128, Self::L256];
+
+    /// The size in bytes.
+    #[must_use]
+    pub const fn bytes(self) -> u32 {
+        1 << self.shift()
+    }
+
+    /// The binary logarithm of the size.
+    pub(crate) const fn shift(self) -> u32 {
+        match self {
+            Self::L64 => 6,
+            Self::L128 => 7,
+            Self::L256 => 8,
+        }
+    }
+
+    /// How many lines of the memory it has.
+    pub(crate) const fn memory_lines(self) -> u32 {
+        self.bytes() / LINE_BYTES as u32
+    }
+
+    /// How many of them a block has.
+    pub(crate) const fn per_block(self) -> usize {
+        (BLOCK_BYTES >> self.shift()) as usize
+    }
+
+    /// How many of them a page has.
+    pub(crate) const fn per_page(self) -> usize {
+        (PAGE >> self.shift()) as usize
+    }
+}

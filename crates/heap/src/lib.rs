@@ -1,0 +1,26 @@
+//! A garbage-collected heap on memory with failed lines.
+
+pub mod wear;
+mod collector;
+mod error;
+mod geometry;
+mod heap;
+mod native;
+mod object;
+mod pools;
+mod region;
+mod space;
+mod verify;
+
+pub use collector::{Collection, Roots, Survivors};
+pub use error::Error;
+pub use geometry::{ALIGN, BLOCK_BYTES, BlockIndex, LineSize, ObjectRef};
+pub use heap::{Heap, HeapCounts, HeapSettings};
+pub use native::{NativeModel, Shape};
+pub use object::ObjectModel;
+pub use pools::PerfectDemand;
+pub use region::Region;
+pub use space::allocator::{BumpRange, LocalAllocator};
+pub use space::blocks::BlockState;
+pub use space::lines::LineState;
+pub use verify::{LiveObjects, Violation};

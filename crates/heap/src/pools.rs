@@ -1,0 +1,272 @@
+//! The pages of a heap, by what works in them: the operating system's side [Gao13, 3.2.1] and 5.
+//!
+//! **Problem.** Large objects need whole pages, and small ones need hardly more than lines; the fewer pages are
+//! perfect, the more each of them is worth. **Idea.** Pages lie in pools, perfect and imperfect. A page is a token:
+//! address translation puts any page at any address, so large objects take perfect pages wherever these are, and blocks
+//! are put together from what is left. Who needs a perfect page when there is none borrows one of ordinary DRAM, at the
+//! price of two pages of the heap: one for its bytes and one as a penalty, until perfect pages that came to blocks have
+//! paid it back. **Why this way.** The price keeps borrowed memory from being better than memory that fails: otherwise
+//! a heap would run the faster, the more of it has failed.
+
+use crate::geometry::{BLOCK_PAGES, PAGE};
+use crate::wear::FailedLines;
+
+/// A page of the heap's own, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct PageToken(u32);
+
+/// A page that backs a part of the heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeapPage {
+    /// One of its own.
+    Own(PageToken),
+    /// A perfect one, borrowed.
+    Borrowed,
+}
+
+/// The pages of a block, from its start.
+pub(crate) type BlockPages = [HeapPage; BLOCK_PAGES];
+
+/// What a borrowed page takes from the heap: the pages that nobody may use meanwhile.
+const PRICE: usize = 2;
+
+/// The pools.
+#[derive(Debug)]
+pub(crate) struct PagePools {
+    failed: Vec<FailedLines>,
+    /// Pages that still lie side by side, as the hardware clusters their failures.
+    groups: Vec<[PageToken; BLOCK_PAGES]>,
+    perfect: Vec<PageToken>,
+    imperfect: Vec<PageToken>,
+    /// The price of borrowed pages that are not paid back.
+    withheld: Vec<[PageToken; PRICE]>,
+    /// Perfect pages with which others were paid back.
+    paid_back: Vec<PageToken>,
+    demand: PerfectDemand,
+}
+
+/// How many perfect pages were asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerfectDemand {
+    /// All requests, in pages [Gao13, fig. 9b].
+    pub requested: u64,
+    /// Of these, borrowed.
+    pub borrowed: u64,
+    /// The most pages that were borrowed at a time.
+    pub most_borrowed: u64,
+}
+
+impl PagePools {
+    /// All pages of a heap, of which these lines have failed.
+    pub fn new(failed: Vec<FailedLines>) -> Self {
+        let tokens: Vec<_> = (0..failed.len()).map(|n| PageToken(u32::try_from(n).expect("pages of 4 GiB"))).collect();
+        let (groups, rest) = tokens.as_chunks::<BLOCK_PAGES>();
+        let mut pools = Self {
+            groups: groups.iter().rev().copied().collect(),
+            perfect: Vec::new(),
+            imperfect: Vec::new(),
+            withheld: Vec::new(),
+            paid_back: Vec::new(),
+            demand: PerfectDemand::default(),
+            failed,
+        };
+        rest.iter().for_each(|token| pools.put(*token));
+        pools
+    }
+
+    /// The failed lines of a page.
+    pub fn failed(&self, page: HeapPage) -> FailedLines {
+        match page {
+            HeapPage::Own(PageToken(token)) => self.failed[token as usize],
+            HeapPage::Borrowed => FailedLines::NONE,
+        }
+    }
+
+    /// One more line of a page has failed.
+    pub fn fail(&mut self, page: HeapPage, line: u32) {
+        if let HeapPage::Own(PageToken(token)) = page {
+            let failed = &mut self.failed[token as usize];
+            *failed = failed.with(line);
+        }
+    }
+
+    /// The pages that can be taken.
+    pub const fn pages(&self) -> usize {
+        self.failed.len()
+    }
+
+    /// The pages that can be taken.
+    pub fn available(&self) -> usize {
+        self.groups.len() * BLOCK_PAGES + self.perfect.len() + self.imperfect.len()
+    }
+
+    /// The pages that are borrowed now.
+    pub fn borrowed(&self) -> usize {
+        self.withheld.len() + self.paid_back.len()
+    }
+
+    /// How many perfect pages were asked for.
+    pub const fn demand(&self) -> PerfectDemand {
+        self.demand
+    }
+
+    /// Takes pages for a block that may have failed lines. Perfect ones among them first pay for what is borrowed.
+    pub fn take_block(&mut self) -> Option<BlockPages> {
+        if self.withheld.is_empty()
+            && let Some(group) = self.groups.pop()
+        {
+            return Some(group.map(HeapPage::Own));
+        }
+        if self.available() < BLOCK_PAGES {
+            return None;
+        }
+        let mut pages = [HeapPage::Borrowed; BLOCK_PAGES];
+        for page in &mut pages {
+            *page = HeapPage::Own(self.take_relaxed()?);
+        }
+        Some(pages)
+    }
+
+    /// Takes perfect pages, and borrows what is missing; `None` if the heap cannot pay for that.
+    pub fn take_perfect(&mut self, count: usize) -> Option<Vec<HeapPage>> {
+        let mut taken = Vec::with_capacity(count);
+        for _ in 0..count {
+            let Some(page) = self.take_perfect_page() else {
+                taken.into_iter().for_each(|page| self.give_back(page));
+                return None;
+            };
+            taken.push(page);
+        }
+        self.demand.requested += count as u64;
+        self.demand.most_borrowed = self.demand.most_borrowed.max(self.borrowed() as u64);
+        Some(taken)
+    }
+
+    fn take_perfect_page(&mut self) -> Option<HeapPage> {
+        while self.perfect.is_empty() && !self.groups.is_empty() {
+            self.split_group();
+        }
+        if let Some(own) = self.perfect.pop() {
+            return Some(HeapPage::Own(own));
+        }
+        let price = self.imperfect.len().checked_sub(PRICE)?;
+        let price = self.imperfect.split_off(price);
+        self.withheld.push(price.try_into().expect("as many as the price"));
+        self.demand.borrowed += 1;
+        Some(HeapPage::Borrowed)
+    }
+
+    /// Takes a page that may have failed lines: imperfect ones first. A perfect one pays for a borrowed one.
+    fn take_relaxed(&mut self) -> Option<PageToken> {
+        loop {
+            if let Some(imperfect) = self.imperfect.pop() {
+                return Some(imperfect);
+            }
+            if self.perfect.is_empty() && !self.groups.is_empty() {
+                self.split_group();
+                continue;
+            }
+            let perfect = self.perfect.pop()?;
+            let Some(price) = self.withheld.pop() else { return Some(perfect) };
+            self.paid_back.push(perfect);
+            price.into_iter().for_each(|token| self.put(token));
+        }
+    }
+
+    fn split_group(&mut self) {
+        self.groups.pop().into_iter().flatten().for_each(|token| self.put(token));
+    }
+
+    fn put(&mut self, token: PageToken) {
+        match self.failed[token.0 as usize].is_perfect() {
+            true => self.perfect.push(token),
+            false => self.imperfect.push(token),
+        }
+    }
+
+    /// Gives a page back.
+    pub fn give_back(&mut self, page: HeapPage) {
+        match page {
+            HeapPage::Own(token) => self.put(token),
+            HeapPage::Borrowed => match (self.paid_back.pop(), self.withheld.pop()) {
+                (Some(token), price) => {
+                    self.put(token);
+                    self.withheld.extend(price);
+                }
+                (None, price) => price.into_iter().flatten().for_each(|token| self.put(token)),
+            },
+        }
+    }
+
+    /// Gives the pages of a block back.
+    pub fn give_back_block(&mut self, pages: BlockPages) {
+        let own = |page| match page {
+            HeapPage::Own(token) => Some(token),
+            HeapPage::Borrowed => None,
+        };
+        let tokens: Vec<_> = pages.into_iter().filter_map(own).collect();
+        match <[PageToken; BLOCK_PAGES]>::try_from(tokens) {
+            Ok(group) => self.groups.push(group),
+            Err(_) => pages.into_iter().for_each(|page| self.give_back(page)),
+        }
+    }
+
+    /// The bytes of its tables.
+    pub fn metadata_bytes(&self) -> u64 {
+        (self.failed.len() * (size_of::<FailedLines>() + size_of::<PageToken>())) as u64
+    }
+}
+
+const _: () = assert!(PAGE == 4096 && size_of::<PageToken>() == 4);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HALF: FailedLines = FailedLines::from_bits(u64::MAX >> 32);
+
+    /// Pools of pages of which every second is perfect.
+    fn pools(pages: usize) -> PagePools {
+        PagePools::new((0..pages).map(|page| if page % 2 == 0 { FailedLines::NONE } else { HALF }).collect())
+    }
+
+    #[test]
+    fn blocks_come_as_the_hardware_has_them_until_a_large_object_takes_perfect_pages() {
+        let mut pools = pools(32);
+        let block = pools.take_block().unwrap();
+        assert_eq!(block.map(|page| pools.failed(page).is_perfect()), [true, false].repeat(4)[..]);
+        let large = pools.take_perfect(6).unwrap();
+        assert!(large.iter().all(|page| matches!(page, HeapPage::Own(_)) && pools.failed(*page).is_perfect()));
+        let rest = [pools.take_block(), pools.take_block()].map(Option::unwrap);
+        let perfect = rest.as_flattened().iter().filter(|page| pools.failed(**page).is_perfect()).count();
+        assert_eq!((perfect, pools.available()), (4, 2), "the rest of the perfect ones waits for large objects");
+        assert_eq!(pools.demand(), PerfectDemand { requested: 6, borrowed: 0, most_borrowed: 0 });
+    }
+
+    #[test]
+    fn a_borrowed_page_costs_two_until_a_block_pays_it_back() {
+        let mut pools = pools(24);
+        let large = pools.take_perfect(14).unwrap();
+        assert_eq!((pools.borrowed(), pools.available()), (2, 24 - 12 - 2 * 2));
+        // What comes back perfect pays for it when a block takes it.
+        let (own, borrowed): (Vec<_>, Vec<_>) = large.into_iter().partition(|page| matches!(page, HeapPage::Own(_)));
+        own.into_iter().for_each(|page| pools.give_back(page));
+        let blocks = [pools.take_block(), pools.take_block()].map(Option::unwrap);
+        let perfect = blocks.as_flattened().iter().filter(|page| pools.failed(**page).is_perfect()).count();
+        // Eight imperfect ones, two perfect ones that repay two and free four imperfect ones, and four perfect ones.
+        assert_eq!((perfect, pools.available(), pools.borrowed()), (4, 6, 2));
+        borrowed.into_iter().for_each(|page| pools.give_back(page));
+        assert_eq!((pools.available(), pools.borrowed()), (8, 0));
+        blocks.into_iter().for_each(|block| pools.give_back_block(block));
+        assert_eq!(pools.available(), 24);
+    }
+
+    #[test]
+    fn nothing_is_taken_of_what_the_heap_cannot_pay_for() {
+        let mut pools = pools(16);
+        assert_eq!(pools.take_perfect(13), None, "8 perfect ones, and 8 imperfect ones for 4 more");
+        assert_eq!((pools.available(), pools.borrowed()), (16, 0));
+        assert_eq!(pools.take_perfect(12).unwrap().len(), 12);
+        assert_eq!((pools.available(), pools.take_block()), (0, None));
+    }
+}

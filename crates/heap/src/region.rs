@@ -1,0 +1,156 @@
+//! The memory of a heap: raw bytes at offsets.
+//!
+//! **Problem.** A collector reads and writes any word of any object, through references that it has just read from
+//! another; a check of each would cost more than the work. **Idea.** An offset has 32 bits, and a region reserves all
+//! of the 4 GiB that it can name, with a margin behind: no offset leads outside. What is not in use has no permissions,
+//! so a wrong offset ends the process and harms nothing. **Why this way.** All other code of the heap is safe Rust.
+
+#![expect(unsafe_code, reason = "the raw front end of the heap")]
+
+use std::ffi::c_void;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
+
+use crate::error::Error;
+use crate::geometry::PAGE;
+
+/// What 32 bits can name.
+const NAMEABLE: usize = 1 << 32;
+
+/// What lies behind, so that no access that begins at an offset ends outside: the largest copy is one of a block.
+const MARGIN: usize = 64 << 10;
+
+/// The memory of a heap.
+#[derive(Debug)]
+pub struct Region {
+    base: NonNull<u8>,
+    owner: RegionOwner,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum RegionOwner {
+    This,
+    Other,
+}
+
+// SAFETY: a region is a range of addresses, which belongs to no thread; all accesses to its words are atomic, and copies
+// and fills are called with the heap at rest or on memory that one thread owns.
+unsafe impl Send for Region {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Reserves a region of which the first `bytes`, whole pages, can be used.
+    ///
+    /// # Errors
+    /// If the process may not have that much address space.
+    pub fn reserve(bytes: u64) -> Result<Self, Error> {
+        let used = usize::try_from(bytes).ok().filter(|bytes| *bytes <= NAMEABLE).ok_or(Error::TooLarge(bytes))?;
+        let whole = NAMEABLE + MARGIN;
+        // SAFETY: a new private mapping at an address that the kernel chooses touches no memory of anybody.
+        let base = unsafe { mmap_anonymous(null_mut(), whole, ProtFlags::empty(), MapFlags::PRIVATE) };
+        let base = base.and_then(|base| NonNull::new(base.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM));
+        let region = Self { base: base.map_err(Error::NoAddressSpace)?, owner: RegionOwner::This };
+        // SAFETY: the range lies in the mapping above, which nobody uses yet.
+        let opened = unsafe {
+            mprotect(region.base.as_ptr().cast::<c_void>(), used, MprotectFlags::READ | MprotectFlags::WRITE)
+        };
+        opened.map_err(Error::NoMemory)?;
+        Ok(region)
+    }
+
+    /// A region over memory that another owner keeps.
+    ///
+    /// # Safety
+    /// From `base` on, 4 GiB and 64 KiB must be mapped, with or without permissions, for as long as the region exists;
+    /// `base` must be aligned to pages; and no Rust reference to the memory may exist while the region is used.
+    #[must_use]
+    pub const unsafe fn over(base: NonNull<u8>) -> Self {
+        Self { base, owner: RegionOwner::Other }
+    }
+
+    /// The address of offset 0.
+    #[must_use]
+    pub const fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    const fn at(&self, offset: u32) -> *mut u8 {
+        // SAFETY: the region spans all offsets.
+        unsafe { self.base.as_ptr().add(offset as usize) }
+    }
+
+    fn word(&self, offset: u32) -> &AtomicU32 {
+        debug_assert!(offset.is_multiple_of(4), "{offset:#x}");
+        // SAFETY: rounded down to a multiple of 4, the address is aligned, and lies in the region with the 4 bytes from
+        // it; all accesses to words of objects are atomic.
+        unsafe { AtomicU32::from_ptr(self.at(offset & !3).cast()) }
+    }
+
+    fn double_word(&self, offset: u32) -> &AtomicU64 {
+        debug_assert!(offset.is_multiple_of(8), "{offset:#x}");
+        // SAFETY: as for `word`, with 8 bytes.
+        unsafe { AtomicU64::from_ptr(self.at(offset & !7).cast()) }
+    }
+
+    /// Reads a word of 32 bits, at a multiple of 4.
+    #[inline]
+    #[must_use]
+    pub fn read(&self, offset: u32) -> u32 {
+        self.word(offset).load(Ordering::Relaxed)
+    }
+
+    /// Writes a word of 32 bits, at a multiple of 4.
+    #[inline]
+    pub fn write(&self, offset: u32, value: u32) {
+        self.word(offset).store(value, Ordering::Relaxed);
+    }
+
+    /// Reads a word of 64 bits, at a multiple of 8.
+    #[inline]
+    #[must_use]
+    pub fn read_double(&self, offset: u32) -> u64 {
+        self.double_word(offset).load(Ordering::Relaxed)
+    }
+
+    /// Writes a word of 64 bits, at a multiple of 8.
+    #[inline]
+    pub fn write_double(&self, offset: u32, value: u64) {
+        self.double_word(offset).store(value, Ordering::Relaxed);
+    }
+
+    /// Copies `bytes`, at most a block, from one object's memory to another's. Only this thread may use either now.
+    #[inline]
+    pub(crate) fn copy(&self, from: u32, to: u32, bytes: u32) {
+        debug_assert!((bytes as usize) < MARGIN && from.abs_diff(to) >= bytes);
+        // SAFETY: both ranges lie in the region and its margin; the callers copy between an object and fresh memory,
+        // which do not overlap, and have them to themselves.
+        unsafe { std::ptr::copy_nonoverlapping(self.at(from), self.at(to), (bytes as usize).min(MARGIN)) };
+    }
+
+    /// Fills `bytes` from an offset, which end in the region, with one value. Only this thread may use them now.
+    #[inline]
+    pub fn fill(&self, offset: u32, bytes: u32, value: u8) {
+        let bytes = (bytes as usize).min(NAMEABLE + MARGIN - offset as usize);
+        // SAFETY: the range lies in the region and its margin, and the caller has it to itself.
+        unsafe { std::ptr::write_bytes(self.at(offset), value, bytes) };
+    }
+
+    /// Gives the memory of whole pages back to the kernel. They hold zeros afterwards.
+    pub(crate) fn discard(&self, offset: u32, bytes: u32) {
+        debug_assert!(offset.is_multiple_of(PAGE) && bytes.is_multiple_of(PAGE));
+        // SAFETY: the pages lie in the region, and nothing that is used lies in them.
+        let _kept = unsafe { madvise(self.at(offset).cast::<c_void>(), bytes as usize, Advice::LinuxDontNeed) };
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        if self.owner == RegionOwner::This {
+            // SAFETY: this is the mapping that `reserve` made, and nobody has references into it.
+            let _unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), NAMEABLE + MARGIN) };
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Allocation by bumping a pointer through holes [Gao13, 4.1] and 4.2.
+//!
+//! Small objects fill hole after hole. A medium object, larger than a line, that does not fit the present hole goes to
+//! an overflow block: in the next hole there that is large enough; else in a new block; and if that has no such hole
+//! either, in a block of perfect pages. What an overflow block has left goes back to those that have holes.
+
+use super::{Source, Space};
+use crate::geometry::{ALIGN, BlockIndex};
+
+/// Memory in which objects are allocated one behind the other: offsets in the region. Compiled code may do that itself.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BumpRange {
+    /// Where the next object goes.
+    pub cursor: u32,
+    /// The end.
+    pub limit: u32,
+}
+
+/// A hole of a block, and what comes after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Hole {
+    block: BlockIndex,
+    first_line: usize,
+    next_line: usize,
+}
+
+/// The allocator of one thread.
+#[derive(Debug, Default)]
+pub struct LocalAllocator {
+    /// The present hole.
+    pub bump: BumpRange,
+    hole: Option<Hole>,
+    overflow: BumpRange,
+    overflow_hole: Option<Hole>,
+}
+
+impl BumpRange {
+    /// Takes `bytes`, a multiple of [`ALIGN`], if there are as many.
+    #[inline]
+    pub fn take(&mut self, bytes: u32) -> Option<u32> {
+        debug_assert!(bytes.is_multiple_of(ALIGN));
+        // No overflow: both are offsets, and the difference is what is left.
+        if self.limit - self.cursor < bytes {
+            return None;
+        }
+        let at = self.cursor;
+        self.cursor += bytes;
+        Some(at)
+    }
+}
+
+impl LocalAllocator {
+    /// Allocates, in what it has or will have from the space; `None` if there is no room.
+    #[inline]
+    pub(crate) fn allocate(&mut self, space: &mut Space, bytes: u32, source: Source) -> Option<u32> {
+        match self.bump.take(bytes) {
+            None => self.allocate_elsewhere(space, bytes, source),
+            at => at,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn allocate_elsewhere(&mut self, space: &mut Space, bytes: u32, source: Source) -> Option<u32> {
+        if bytes > space.lines.size().bytes() {
+            return self.allocate_overflow(space, bytes, source);
+        }
+        loop {
+            let (block, from) = match self.hole {
+                Some(hole) => (hole.block, hole.next_line),
+                None => (space.next_block(source)?, 0),
+            };
+            self.hole = space.hole(block, from, source);
+            if let Some(hole) = self.hole {
+                self.bump = space.range_of(hole);
+                return self.bump.take(bytes);
+            }
+        }
+    }
+
+    fn allocate_overflow(&mut self, space: &mut Space, bytes: u32, source: Source) -> Option<u32> {
+        if let Some(at) = self.overflow.take(bytes) {
+            return Some(at);
+        }
+        if let Some(hole) = self.overflow_hole {
+            space.leave_overflow(hole, self.overflow.cursor);
+            if let Some(at) = self.overflow_in(space, hole.block, hole.next_line, bytes, source) {
+                return Some(at);
+            }
+            space.share(hole.block);
+        }
+        (self.overflow, self.overflow_hole) = (BumpRange::default(), None);
+        if let Some(block) = space.new_block(source) {
+            if let Some(at) = self.overflow_in(space, block, 0, bytes, source) {
+                return Some(at);
+            }
+            space.share(block);
+        }
+        let perfect = space.perfect_block(source)?;
+        self.overflow_in(space, perfect, 0, bytes, source)
+    }
+
+    /// Allocates in the first hole of a block, from a line on, that is large enough.
+    fn overflow_in(
+        &mut self,
+        space: &mut Space,
+        block: BlockIndex,
+        mut from: usize,
+        bytes: u32,
+        source: Source,
+    ) -> Option<u32> {
+        loop {
+            let hole = space.hole(block, from, source)?;
+            let mut range = space.range_of(hole);
+            if let Some(at) = range.take(bytes) {
+                (self.overflow, self.overflow_hole) = (range, Some(hole));
+                return Some(at);
+            }
+            from = hole.next_line;
+        }
+    }
+
+    /// Forgets its holes: a collection is about to find out what is free.
+    pub(crate) fn retire(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl Space {
+    fn hole(&self, block: BlockIndex, from: usize, source: Source) -> Option<Hole> {
+        let hole = self.lines.next_hole(block, from, source.unavailable())?;
+        Some(Hole { block, first_line: hole.start, next_line: hole.end })
+    }
+
+    fn range_of(&self, hole: Hole) -> BumpRange {
+        let offset = |line: usize| hole.block.start() + ((line as u32) << self.lines.size().shift());
+        BumpRange { cursor: offset(hole.first_line), limit: offset(hole.next_line) }
+    }
+
+    /// Notes what was allocated of a hole whose block may go to others.
+    fn leave_overflow(&mut self, hole: Hole, cursor: u32) {
+        let used = (cursor - hole.block.start()).div_ceil(self.lines.size().bytes()) as usize;
+        self.lines.allocate(hole.block, hole.first_line..used.max(hole.first_line));
+    }
+}

@@ -1,0 +1,121 @@
+//! Whether a heap is sound: a check of every object that can be reached, and of every line.
+
+use std::collections::BTreeMap;
+
+use crate::geometry::{BLOCK_BYTES, ObjectRef, PAGE};
+use crate::heap::Heap;
+use crate::object::{CollectorWord, ObjectModel};
+use crate::space::blocks::BlockState;
+use crate::wear::FailedLines;
+
+/// What is wrong with a heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
+pub enum Violation {
+    /// the object at {0:#x} lies where no memory is
+    NotThere(u32),
+    /// the object at {0:#x} crosses the end of a block
+    CrossesBlocks(u32),
+    /// the object at {0:#x} lies on a failed line
+    OnFailedLine(u32),
+    /// the objects at {0:#x} and {1:#x} overlap
+    Overlap(u32, u32),
+    /// the object at {0:#x} was moved, and a reference to it remains
+    Moved(u32),
+    /// the old object at {0:#x} refers to a new one, and is not remembered
+    NotRemembered(u32),
+    /// the old object at {0:#x} has lines that are not marked
+    NotMarked(u32),
+    /// the failed line at {0:#x} was written
+    Written(u32),
+}
+
+/// What a sound heap holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LiveObjects {
+    /// How many objects can be reached.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl<M: ObjectModel> Heap<M> {
+    /// Checks every object that can be reached from these references. Slow: for tests, and for the stress mode.
+    ///
+    /// # Errors
+    /// What is wrong first.
+    pub fn verify(&self, roots: impl IntoIterator<Item = u32>) -> Result<LiveObjects, Violation> {
+        let mut pending: Vec<ObjectRef> = roots.into_iter().filter_map(M::referent).collect();
+        let mut seen: BTreeMap<u32, u32> = BTreeMap::new();
+        while let Some(object) = pending.pop() {
+            if seen.contains_key(&object.offset()) {
+                continue;
+            }
+            let bytes = self.verify_object(object)?;
+            seen.insert(object.offset(), bytes);
+            let mut refers_to_young = false;
+            self.model().visit_slots(self.region(), object, &mut |slot| {
+                let referent = M::referent(self.region().read(slot));
+                refers_to_young |= referent.is_some_and(|referent| self.word_of(referent).is_young());
+                pending.extend(referent);
+            });
+            if refers_to_young && self.word_of(object).is_unlogged() {
+                return Err(Violation::NotRemembered(object.offset()));
+            }
+        }
+        let mut ends = (0, 0);
+        for (&at, &bytes) in &seen {
+            if u64::from(at) < ends.1 {
+                return Err(Violation::Overlap(ends.0, at));
+            }
+            ends = (at, u64::from(at) + u64::from(bytes));
+        }
+        let bytes = seen.values().map(|bytes| u64::from(*bytes)).sum();
+        Ok(LiveObjects { objects: seen.len() as u64, bytes })
+    }
+
+    fn verify_object(&self, object: ObjectRef) -> Result<u32, Violation> {
+        let (at, space) = (object.offset(), self.space());
+        if self.word_of(object).is_forwarded() {
+            return Err(Violation::Moved(at));
+        }
+        let bytes = self.model().size(self.region(), object);
+        if space.large.contains(object) {
+            let pages = space.large.pages_of(object).ok_or(Violation::NotThere(at))?;
+            let is_perfect = pages.iter().all(|page| space.pools.failed(*page).is_perfect());
+            return match (is_perfect, u64::from(bytes) <= pages.len() as u64 * u64::from(PAGE)) {
+                (false, _) => Err(Violation::OnFailedLine(at)),
+                (true, false) => Err(Violation::NotThere(at)),
+                (true, true) => Ok(bytes),
+            };
+        }
+        if space.blocks.get(object.block()).state == BlockState::Absent {
+            return Err(Violation::NotThere(at));
+        }
+        if at % BLOCK_BYTES + bytes > BLOCK_BYTES {
+            return Err(Violation::CrossesBlocks(at));
+        }
+        if space.lines.any_failed(at, bytes) {
+            return Err(Violation::OnFailedLine(at));
+        }
+        if !self.word_of(object).is_young() && !space.lines.all_live(at, bytes) {
+            return Err(Violation::NotMarked(at));
+        }
+        Ok(bytes)
+    }
+
+    fn word_of(&self, object: ObjectRef) -> CollectorWord {
+        CollectorWord(self.region().read(object.offset() + M::COLLECTOR_WORD))
+    }
+
+    /// The failed lines of 64 B that lie in blocks, by their offsets.
+    pub fn failed_lines(&self) -> impl Iterator<Item = u32> {
+        let space = self.space();
+        let of_page = |start: u32, failed: FailedLines| failed.lines().map(move |line| start + 64 * line);
+        space.blocks.indices().flat_map(move |block| {
+            let pages = space.blocks.get(block).pages.iter().flatten().enumerate();
+            pages.flat_map(move |(number, page)| {
+                of_page(block.start() + number as u32 * PAGE, space.pools.failed(*page))
+            })
+        })
+    }
+}
