@@ -54,13 +54,18 @@ impl ObjectRef {
 
     /// The block that it lies in, if it is none of the large objects.
     pub(crate) const fn block(self) -> BlockIndex {
-        BlockIndex(self.offset() / BLOCK_BYTES)
+        BlockIndex::at(self.offset())
     }
 }
 
 impl BlockIndex {
     pub(crate) fn new(number: usize) -> Self {
         Self(u32::try_from(number).expect("fewer blocks than bytes"))
+    }
+
+    /// The block at an offset.
+    pub(crate) const fn at(offset: u32) -> Self {
+        Self(offset / BLOCK_BYTES)
     }
 
     /// The number, from 0.

@@ -1,13 +1,14 @@
 //! The heap of a runtime.
 
-use crate::collector::{Collection, Roots, Survivors, Tracer};
+use crate::collection::{Collection, Roots};
+use crate::collector::{Survivors, Tracer};
 use crate::error::Error;
 use crate::geometry::{ALIGN, BLOCK_BYTES, BLOCK_PAGES, LineSize, ObjectRef, PAGE};
 use crate::object::{CollectorWord, ObjectModel};
 use crate::pools::PerfectDemand;
 use crate::region::Region;
 use crate::space::allocator::LocalAllocator;
-use crate::space::{Source, Space};
+use crate::space::{LineFailure, Source, Space};
 use crate::wear::FailedLines;
 
 /// How a heap is run.
@@ -42,6 +43,8 @@ pub struct HeapCounts {
     pub moved: u64,
     /// The bytes of those.
     pub moved_bytes: u64,
+    /// Pages that were replaced, as objects on failed lines could not move.
+    pub replaced: u64,
     /// Old objects that were changed before a collection of young ones, and looked at by it.
     pub remembered: u64,
 }
@@ -96,7 +99,12 @@ impl<M: ObjectModel> Heap<M> {
         if given < least {
             return Err(Error::TooSmall { given, least });
         }
-        #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pages")]
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "pages"
+        )]
         let headroom = ((failed.len() as f64 * settings.headroom) as usize).max(BLOCK_PAGES);
         let settings = HeapSettings { large_above: settings.large_above.min(BLOCK_BYTES / 2), ..settings };
         let space = Space::new(failed, settings.line, headroom, end);
@@ -183,6 +191,25 @@ impl<M: ObjectModel> Heap<M> {
         self.region.write(object.offset() + M::COLLECTOR_WORD, word.0);
     }
 
+    /// A line of 64 B has failed, at an offset in the region. It is never allocated again; objects in it are moved by
+    /// the next collection, until which their memory must keep its data: it is a borrowed page meanwhile.
+    pub fn fail_line(&mut self, offset: u32, locals: &mut [&mut LocalAllocator]) -> LineFailure {
+        let failure = self.space.fail_line(offset);
+        if let LineFailure::InUse(block, due) = failure {
+            locals.iter_mut().for_each(|local| local.leave(block));
+            if due == Collection::Full {
+                self.next = Collection::Full;
+            }
+        }
+        failure
+    }
+
+    /// Whether objects lie on lines that have failed: a collection of this kind moves them.
+    pub fn vacating(&self) -> Option<Collection> {
+        let due = self.space.vacating.iter().map(|(_, due)| *due);
+        due.max_by_key(|due| *due == Collection::Full)
+    }
+
     /// What kind of collection is due when there is no room.
     pub const fn due(&self) -> Collection {
         self.next
@@ -218,6 +245,7 @@ impl<M: ObjectModel> Heap<M> {
         self.counts.marked += traced.marked;
         self.counts.moved += traced.moved;
         self.counts.moved_bytes += traced.moved_bytes;
+        self.counts.replaced += traced.replaced;
         self.next = self.next_after(kind);
     }
 

@@ -1,6 +1,6 @@
 //! A garbage-collected heap on memory with failed lines.
 
-pub mod wear;
+mod collection;
 mod collector;
 mod error;
 mod geometry;
@@ -11,8 +11,10 @@ mod pools;
 mod region;
 mod space;
 mod verify;
+pub mod wear;
 
-pub use collector::{Collection, Roots, Survivors};
+pub use collection::{Collection, Roots};
+pub use collector::Survivors;
 pub use error::Error;
 pub use geometry::{ALIGN, BLOCK_BYTES, BlockIndex, LineSize, ObjectRef};
 pub use heap::{Heap, HeapCounts, HeapSettings};
@@ -20,6 +22,7 @@ pub use native::{NativeModel, Shape};
 pub use object::ObjectModel;
 pub use pools::PerfectDemand;
 pub use region::Region;
+pub use space::LineFailure;
 pub use space::allocator::{BumpRange, LocalAllocator};
 pub use space::blocks::BlockState;
 pub use space::lines::LineState;

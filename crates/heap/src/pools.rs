@@ -24,6 +24,16 @@ pub(crate) enum HeapPage {
     Borrowed,
 }
 
+impl HeapPage {
+    /// Its number, if it is one of the heap's own.
+    pub const fn number(self) -> Option<u32> {
+        match self {
+            Self::Own(PageToken(number)) => Some(number),
+            Self::Borrowed => None,
+        }
+    }
+}
+
 /// The pages of a block, from its start.
 pub(crate) type BlockPages = [HeapPage; BLOCK_PAGES];
 
@@ -42,6 +52,8 @@ pub(crate) struct PagePools {
     withheld: Vec<[PageToken; PRICE]>,
     /// Perfect pages with which others were paid back.
     paid_back: Vec<PageToken>,
+    /// Borrowed pages for which the heap could not pay.
+    unpaid: usize,
     demand: PerfectDemand,
 }
 
@@ -67,6 +79,7 @@ impl PagePools {
             imperfect: Vec::new(),
             withheld: Vec::new(),
             paid_back: Vec::new(),
+            unpaid: 0,
             demand: PerfectDemand::default(),
             failed,
         };
@@ -102,7 +115,7 @@ impl PagePools {
 
     /// The pages that are borrowed now.
     pub fn borrowed(&self) -> usize {
-        self.withheld.len() + self.paid_back.len()
+        self.withheld.len() + self.paid_back.len() + self.unpaid
     }
 
     /// How many perfect pages were asked for.
@@ -142,18 +155,41 @@ impl PagePools {
         Some(taken)
     }
 
-    fn take_perfect_page(&mut self) -> Option<HeapPage> {
-        while self.perfect.is_empty() && !self.groups.is_empty() {
+    /// Whether there are so many perfect pages.
+    pub fn has_perfect(&mut self, count: usize) -> bool {
+        while self.perfect.len() < count && !self.groups.is_empty() {
             self.split_group();
         }
-        if let Some(own) = self.perfect.pop() {
-            return Some(HeapPage::Own(own));
+        self.perfect.len() >= count
+    }
+
+    /// Whether the next perfect page of a block pays for a borrowed one.
+    pub const fn owes(&self) -> bool {
+        !self.withheld.is_empty()
+    }
+
+    fn take_perfect_page(&mut self) -> Option<HeapPage> {
+        if self.has_perfect(1) {
+            return self.perfect.pop().map(HeapPage::Own);
         }
         let price = self.imperfect.len().checked_sub(PRICE)?;
         let price = self.imperfect.split_off(price);
         self.withheld.push(price.try_into().expect("as many as the price"));
         self.demand.borrowed += 1;
         Some(HeapPage::Borrowed)
+    }
+
+    /// A perfect page in the place of one with objects that cannot move: borrowed, whether the heap can pay or not.
+    pub fn replace(&mut self, page: HeapPage) -> HeapPage {
+        let perfect = self.take_perfect_page().unwrap_or_else(|| {
+            self.unpaid += 1;
+            self.demand.borrowed += 1;
+            HeapPage::Borrowed
+        });
+        self.give_back(page);
+        self.demand.requested += 1;
+        self.demand.most_borrowed = self.demand.most_borrowed.max(self.borrowed() as u64);
+        perfect
     }
 
     /// Takes a page that may have failed lines: imperfect ones first. A perfect one pays for a borrowed one.
@@ -188,26 +224,11 @@ impl PagePools {
     pub fn give_back(&mut self, page: HeapPage) {
         match page {
             HeapPage::Own(token) => self.put(token),
-            HeapPage::Borrowed => match (self.paid_back.pop(), self.withheld.pop()) {
-                (Some(token), price) => {
-                    self.put(token);
-                    self.withheld.extend(price);
-                }
-                (None, price) => price.into_iter().flatten().for_each(|token| self.put(token)),
+            HeapPage::Borrowed if self.unpaid > 0 => self.unpaid -= 1,
+            HeapPage::Borrowed => match self.paid_back.pop() {
+                Some(token) => self.put(token),
+                None => self.withheld.pop().into_iter().flatten().for_each(|token| self.put(token)),
             },
-        }
-    }
-
-    /// Gives the pages of a block back.
-    pub fn give_back_block(&mut self, pages: BlockPages) {
-        let own = |page| match page {
-            HeapPage::Own(token) => Some(token),
-            HeapPage::Borrowed => None,
-        };
-        let tokens: Vec<_> = pages.into_iter().filter_map(own).collect();
-        match <[PageToken; BLOCK_PAGES]>::try_from(tokens) {
-            Ok(group) => self.groups.push(group),
-            Err(_) => pages.into_iter().for_each(|page| self.give_back(page)),
         }
     }
 
@@ -257,7 +278,7 @@ mod tests {
         assert_eq!((perfect, pools.available(), pools.borrowed()), (4, 6, 2));
         borrowed.into_iter().for_each(|page| pools.give_back(page));
         assert_eq!((pools.available(), pools.borrowed()), (8, 0));
-        blocks.into_iter().for_each(|block| pools.give_back_block(block));
+        blocks.as_flattened().iter().for_each(|page| pools.give_back(*page));
         assert_eq!(pools.available(), 24);
     }
 

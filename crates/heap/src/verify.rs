@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::geometry::{BLOCK_BYTES, ObjectRef, PAGE};
 use crate::heap::Heap;
 use crate::object::{CollectorWord, ObjectModel};
+use crate::pools::HeapPage;
 use crate::space::blocks::BlockState;
-use crate::wear::FailedLines;
 
 /// What is wrong with a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
@@ -107,15 +107,16 @@ impl<M: ObjectModel> Heap<M> {
         CollectorWord(self.region().read(object.offset() + M::COLLECTOR_WORD))
     }
 
-    /// The failed lines of 64 B that lie in blocks, by their offsets.
-    pub fn failed_lines(&self) -> impl Iterator<Item = u32> {
+    /// The failed lines of 64 B that lie in blocks, by their offsets, and the numbers of the pages that are there now.
+    pub fn failed_lines(&self) -> impl Iterator<Item = (u32, u32)> {
         let space = self.space();
-        let of_page = |start: u32, failed: FailedLines| failed.lines().map(move |line| start + 64 * line);
+        let of_page = move |start: u32, page: HeapPage| {
+            let lines = space.pools.failed(page).lines();
+            page.number().into_iter().flat_map(move |number| lines.clone().map(move |line| (start + 64 * line, number)))
+        };
         space.blocks.indices().flat_map(move |block| {
             let pages = space.blocks.get(block).pages.iter().flatten().enumerate();
-            pages.flat_map(move |(number, page)| {
-                of_page(block.start() + number as u32 * PAGE, space.pools.failed(*page))
-            })
+            pages.flat_map(move |(number, page)| of_page(block.start() + number as u32 * PAGE, *page))
         })
     }
 }

@@ -1,22 +1,47 @@
 //! The heap beside a model of it: random programs on heaps with random failures, in which every object keeps its
 //! identity, its bytes and its references.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 use rampart_heap::wear::{ClusterBytes, FailureShare, RegionPages, cluster_failures, draw_failures};
-use rampart_heap::{Collection, Heap, HeapSettings, LineSize, LocalAllocator, NativeModel, ObjectRef, Roots, Shape};
+use rampart_heap::{
+    Collection, Heap, HeapSettings, LineSize, LocalAllocator, NativeModel, ObjectRef, Roots, Shape, Violation,
+};
 
 const ROOTS: usize = 12;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    New { root: usize, references: u32, bytes: u32 },
-    Link { from: usize, slot: u32, to: usize },
-    Load { root: usize, from: usize, slot: u32 },
-    Drop { root: usize },
-    Pin { root: usize },
-    Unpin { root: usize },
+    New {
+        root: usize,
+        references: u32,
+        bytes: u32,
+    },
+    Link {
+        from: usize,
+        slot: u32,
+        to: usize,
+    },
+    Load {
+        root: usize,
+        from: usize,
+        slot: u32,
+    },
+    Drop {
+        root: usize,
+    },
+    Pin {
+        root: usize,
+    },
+    Unpin {
+        root: usize,
+    },
+    /// A line of an object fails, or of what lies behind it.
+    Fail {
+        root: usize,
+        line: u32,
+    },
     Collect(Collection),
 }
 
@@ -30,7 +55,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (root.clone(), root.clone(), 0_u32..6).prop_map(|(root, from, slot)| Step::Load { root, from, slot }),
         2 => root.clone().prop_map(|root| Step::Drop { root }),
         1 => root.clone().prop_map(|root| Step::Pin { root }),
-        1 => root.prop_map(|root| Step::Unpin { root }),
+        1 => root.clone().prop_map(|root| Step::Unpin { root }),
+        1 => (root, 0_u32..600).prop_map(|(root, line)| Step::Fail { root, line: line.saturating_sub(300) }),
         1 => prop_oneof![3 => Just(Collection::Nursery), 1 => Just(Collection::Full)].prop_map(Step::Collect),
     ];
     prop::collection::vec(step, 1..400)
@@ -59,7 +85,8 @@ struct Pair {
     of_roots: [Option<u64>; ROOTS],
     nodes: HashMap<u64, Node>,
     next: u64,
-    failed: HashMap<u32, u8>,
+    /// Failed lines with canaries: offsets, and the page that was there.
+    failed: HashSet<(u32, u32)>,
 }
 
 const CANARY: u8 = 0xa5;
@@ -73,7 +100,7 @@ impl Pair {
             of_roots: [None; ROOTS],
             nodes: HashMap::new(),
             next: 1,
-            failed: HashMap::new(),
+            failed: HashSet::new(),
         }
     }
 
@@ -82,27 +109,29 @@ impl Pair {
     }
 
     fn collect(&mut self, kind: Collection) {
-        let dead = self.of_roots;
-        let _ = dead;
         self.heap.collect(kind, &mut [&mut self.local], &mut self.roots, &mut |_| {});
         self.check();
-        self.watch_failed_lines();
+        // Objects may lie on failed lines until they are moved.
+        match self.heap.vacating() {
+            None => self.watch_failed_lines(),
+            Some(_) => self.failed.clear(),
+        }
     }
 
     /// Nothing was written to lines that had failed before, and still have.
     fn watch_failed_lines(&mut self) {
-        let failed: Vec<u32> = self.heap.failed_lines().collect();
+        let failed: HashSet<(u32, u32)> = self.heap.failed_lines().collect();
         let region = self.heap.region();
         for line in &failed {
-            let watched = self.failed.contains_key(line);
+            let watched = self.failed.contains(line);
             let canary = u64::from_ne_bytes([CANARY; 8]);
             for word in 0..8 {
-                assert!(!watched || region.read_double(line + 8 * word) == canary, "the line at {line:#x} was written");
+                let kept = region.read_double(line.0 + 8 * word) == canary;
+                assert!(!watched || kept, "the line at {:#x} was written", line.0);
             }
-            region.fill(*line, 64, CANARY);
+            region.fill(line.0, 64, CANARY);
         }
-        // A line whose block has gone may be a good one the next time.
-        self.failed = failed.into_iter().map(|line| (line, CANARY)).collect();
+        self.failed = failed;
     }
 
     fn allocate(&mut self, bytes: u32) -> Option<u32> {
@@ -111,7 +140,6 @@ impl Pair {
                 return Some(at);
             }
             let kind = if attempt == 0 { self.heap.due() } else { Collection::Full };
-            self.failed.clear();
             self.collect(kind);
         }
         None
@@ -157,13 +185,21 @@ impl Pair {
                     self.heap.unpin(object);
                 }
             }
+            Step::Fail { root, line } => {
+                if let Some(object) = self.object(root) {
+                    self.heap.fail_line(object.offset() + 64 * line, &mut [&mut self.local]);
+                }
+            }
             Step::Collect(kind) => self.collect(kind),
         }
     }
 
     /// The heap is sound, and all that can be reached is what the model has.
     fn check(&self) {
-        let live = self.heap.verify(self.roots.0).unwrap();
+        let live = match self.heap.verify(self.roots.0) {
+            Err(Violation::OnFailedLine(_)) if self.heap.vacating().is_some() => return,
+            sound => sound.unwrap(),
+        };
         let mut at: HashMap<u64, u32> = HashMap::new();
         let mut pending: Vec<(u32, Option<u64>)> = self.roots.0.into_iter().zip(self.of_roots).collect();
         while let Some((offset, identity)) = pending.pop() {

@@ -1,11 +1,12 @@
 //! Finding the live objects, and moving them on the way.
 
-use super::{Collection, TraceCounts};
-use crate::geometry::{BlockIndex, LineSize, ObjectRef};
+use super::TraceCounts;
+use crate::collection::Collection;
+use crate::geometry::{BlockIndex, ObjectRef};
 use crate::object::{CollectorWord, Mark, ObjectModel};
 use crate::region::Region;
-use crate::space::blocks::{BlockState, Evacuation};
 use crate::space::allocator::LocalAllocator;
+use crate::space::blocks::{BlockState, Evacuation};
 use crate::space::{Source, Space};
 
 /// A collection under way.
@@ -20,6 +21,15 @@ pub(crate) struct Tracer<'a, M> {
     /// Where objects are moved; `None` once there is no room.
     copies: Option<LocalAllocator>,
     counts: TraceCounts,
+}
+
+/// Whether an object moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moving {
+    Stays,
+    IfRoom,
+    /// It lies on a line that has failed.
+    Must,
 }
 
 /// What is live, at the end of a collection.
@@ -37,6 +47,10 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
             space.lines.begin_full_collection();
             choose_candidates(space);
         }
+        for &(block, _) in &space.vacating {
+            space.blocks.get_mut(block).evacuation = Evacuation::FromFailedLines;
+        }
+        space.recyclable.retain(|block| space.blocks.get(*block).evacuation == Evacuation::Stays);
         let (mark, copies) = (space.lines.live(), Some(LocalAllocator::default()));
         Self { region, model, space, kind, mark, pending: Vec::new(), copies, counts: TraceCounts::default() }
     }
@@ -90,8 +104,17 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
             return object;
         }
         let bytes = self.model.size(self.region, object);
-        if let Some(moved) = self.evacuate(object, word, bytes) {
-            return moved;
+        match self.may_move(object, word, bytes) {
+            Moving::Stays => {}
+            Moving::IfRoom => {
+                if let Some(moved) = self.evacuate(object, word, bytes) {
+                    return moved;
+                }
+            }
+            Moving::Must => match self.evacuate(object, word, bytes) {
+                Some(moved) => return moved,
+                None => self.counts.replaced += self.space.replace_below(object, bytes),
+            },
         }
         self.space.lines.mark(object.offset(), bytes);
         self.keep(object, word);
@@ -105,14 +128,20 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
         self.counts.marked += 1;
     }
 
-    /// Moves an object if it is to move and there is room.
+    #[inline]
+    fn may_move(&self, object: ObjectRef, word: CollectorWord, bytes: u32) -> Moving {
+        match (self.space.blocks.get(object.block()).evacuation, self.kind) {
+            (Evacuation::FromFailedLines, _) if self.space.lines.any_failed(object.offset(), bytes) => Moving::Must,
+            _ if word.is_pinned() => Moving::Stays,
+            (_, Collection::Nursery) | (Evacuation::Opportunistic, Collection::Full) => Moving::IfRoom,
+            (Evacuation::Stays | Evacuation::FromFailedLines, Collection::Full) => Moving::Stays,
+        }
+    }
+
+    /// Moves an object if it is not pinned and there is room.
     #[inline]
     fn evacuate(&mut self, object: ObjectRef, word: CollectorWord, bytes: u32) -> Option<ObjectRef> {
-        let moves = match self.kind {
-            Collection::Nursery => true,
-            Collection::Full => self.space.blocks.get(object.block()).evacuation != Evacuation::Stays,
-        };
-        if !moves || word.is_pinned() {
+        if word.is_pinned() {
             return None;
         }
         let source = match self.kind {
@@ -146,6 +175,7 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
         let all = self.kind == Collection::Full;
         let pages = self.space.large.sweep(all, |object| survivors.at(object).is_some());
         pages.into_iter().for_each(|page| self.space.pools.give_back(page));
+        self.space.vacating.retain(|(_, due)| !all && *due == Collection::Full);
         self.space.sweep_blocks(all);
         self.counts
     }
@@ -185,17 +215,13 @@ fn choose_candidates(space: &mut Space) {
     let mut fragmented: Vec<BlockIndex> = space.recyclable.clone();
     fragmented.retain(|block| space.blocks.get(*block).state == BlockState::Recyclable);
     fragmented.sort_by_key(|block| std::cmp::Reverse(space.blocks.get(*block).census.holes));
-    let mut room = space.pools.available() as u64 * size.per_page() as u64;
-    let mut chosen = 0;
+    let mut room = space.free_pages() as u64 * size.per_page() as u64;
     for block in &fragmented {
         let census = space.blocks.get(*block).census;
         if census.holes < 2 || u64::from(census.live) > room {
             break;
         }
         room -= u64::from(census.live);
-        chosen += 1;
         space.blocks.get_mut(*block).evacuation = Evacuation::Opportunistic;
     }
-    let _: (LineSize, usize) = (size, chosen);
-    space.recyclable.retain(|block| space.blocks.get(*block).evacuation == Evacuation::Stays);
 }

@@ -121,6 +121,16 @@ impl LocalAllocator {
         }
     }
 
+    /// Allocates no more in a block.
+    pub(crate) fn leave(&mut self, block: BlockIndex) {
+        if self.hole.is_some_and(|hole| hole.block == block) {
+            (self.bump, self.hole) = (BumpRange::default(), None);
+        }
+        if self.overflow_hole.is_some_and(|hole| hole.block == block) {
+            (self.overflow, self.overflow_hole) = (BumpRange::default(), None);
+        }
+    }
+
     /// Forgets its holes: a collection is about to find out what is free.
     pub(crate) fn retire(&mut self) {
         *self = Self::default();

@@ -9,6 +9,8 @@ use crate::pools::BlockPages;
 pub enum BlockState {
     /// It has no pages.
     Absent,
+    /// Nothing in it is live.
+    Free,
     /// It was allocated in since the last collection.
     InUse,
     /// It has live lines, and holes to allocate in.
@@ -48,13 +50,22 @@ pub(crate) struct Blocks {
 impl Blocks {
     /// So many blocks without pages. The first never has any: offset 0 is no object.
     pub fn new(count: usize) -> Self {
-        let block =
-            Block { state: BlockState::Absent, pages: None, census: LineCensus::default(), evacuation: Evacuation::Stays };
+        let block = Block {
+            state: BlockState::Absent,
+            pages: None,
+            census: LineCensus::default(),
+            evacuation: Evacuation::Stays,
+        };
         Self { blocks: vec![block; count], absent: (1..count).rev().map(BlockIndex::new).collect() }
     }
 
     pub fn get(&self, block: BlockIndex) -> &Block {
         &self.blocks[block.number()]
+    }
+
+    /// A block, if there is one of this number.
+    pub fn find(&self, block: BlockIndex) -> Option<&Block> {
+        self.blocks.get(block.number())
     }
 
     pub fn get_mut(&mut self, block: BlockIndex) -> &mut Block {

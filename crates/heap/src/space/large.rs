@@ -86,6 +86,12 @@ impl LargeObjects {
         self.objects.get(&object.offset()).map(|pages| &pages[..])
     }
 
+    /// The page of an object at an offset.
+    pub fn page_mut(&mut self, offset: u32) -> Option<&mut HeapPage> {
+        let (at, pages) = self.objects.range_mut(..=offset).next_back()?;
+        pages.get_mut(((offset - at) / PAGE) as usize)
+    }
+
     /// How many pages they have.
     pub fn pages(&self) -> usize {
         self.objects.values().map(Vec::len).sum()

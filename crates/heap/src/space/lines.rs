@@ -104,12 +104,27 @@ impl LineMarks {
     /// objects are live already.
     pub fn allocate(&mut self, block: BlockIndex, lines: LineRange) {
         let live = self.live as u8;
-        self.of_mut(block)[lines].iter_mut().filter(|mark| **mark != live).for_each(|mark| *mark = YOUNG);
+        self.of_mut(block)[lines]
+            .iter_mut()
+            .filter(|mark| **mark != live && **mark != FAILED)
+            .for_each(|mark| *mark = YOUNG);
     }
 
     /// A line has failed; returns whether that is new.
     pub fn fail(&mut self, block: BlockIndex, line: usize) -> bool {
         std::mem::replace(&mut self.of_mut(block)[line], FAILED) != FAILED
+    }
+
+    /// Lines get a page in which nothing has failed. What was failed counts as live until the next full collection: old
+    /// objects may be there.
+    pub fn heal(&mut self, block: BlockIndex, lines: LineRange) {
+        let live = self.live as u8;
+        self.of_mut(block)[lines].iter_mut().filter(|mark| **mark == FAILED).for_each(|mark| *mark = live);
+    }
+
+    /// Whether something may be live in a line, as the last collection found it.
+    pub fn is_live(&self, block: BlockIndex, line: usize) -> bool {
+        self.of(block)[line] == self.live as u8
     }
 
     /// The block gets other pages, whose failed lines are these.

@@ -7,10 +7,27 @@ pub(crate) mod lines;
 
 use self::blocks::{Block, BlockState, Blocks, Evacuation};
 use self::large::LargeObjects;
-use self::lines::{LineMarks, Unavailable};
-use crate::geometry::{BLOCK_BYTES, BLOCK_PAGES, BlockIndex, LineSize, PAGE};
+use self::lines::{LineCensus, LineMarks, Unavailable};
+use crate::collection::Collection;
+use crate::geometry::{BLOCK_BYTES, BLOCK_PAGES, BlockIndex, LineSize, ObjectRef, PAGE};
 use crate::pools::{BlockPages, HeapPage, PagePools};
 use crate::wear::FailedLines;
+use rampart_memory::LINE_BYTES;
+
+/// What becomes of a line that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineFailure {
+    /// The heap does not use that memory, or it is a borrowed page.
+    NotThere,
+    /// It was left out already.
+    Known,
+    /// Nothing was in it: it is left out from now on.
+    Free,
+    /// A large object got another page in its place.
+    Replaced,
+    /// Objects may be in it. This collection moves them.
+    InUse(BlockIndex, Collection),
+}
 
 /// Who allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +56,16 @@ pub(crate) struct Space {
     pub blocks: Blocks,
     pub large: LargeObjects,
     pub pools: PagePools,
+    /// Blocks in which nothing is live, with their pages.
+    pub free: Vec<BlockIndex>,
     /// Blocks with holes; the last is the next to be allocated in.
     pub recyclable: Vec<BlockIndex>,
     /// Blocks that were allocated in since the last collection.
     pub in_use: Vec<BlockIndex>,
     /// The pages that only a collection may take.
     pub headroom: usize,
+    /// Blocks with objects on lines that have failed since, and which collection moves them.
+    pub vacating: Vec<(BlockIndex, Collection)>,
 }
 
 impl Space {
@@ -57,9 +78,11 @@ impl Space {
             blocks: Blocks::new(blocks),
             large: LargeObjects::new(first_large, end),
             pools: PagePools::new(failed),
+            free: Vec::new(),
             recyclable: Vec::new(),
             in_use: Vec::new(),
             headroom,
+            vacating: Vec::new(),
         }
     }
 
@@ -72,19 +95,35 @@ impl Space {
 
     /// A block in which nothing is live.
     fn new_block(&mut self, source: Source) -> Option<BlockIndex> {
-        self.may_take(BLOCK_PAGES, source).then(|| self.pools.take_block()).flatten().map(|pages| self.map(pages))
+        if !self.may_take(BLOCK_PAGES, source) {
+            return None;
+        }
+        // Perfect pages of blocks first pay for what is borrowed.
+        if self.pools.owes()
+            && self.pools.available() < BLOCK_PAGES
+            && let Some(free) = self.free.pop()
+        {
+            self.unmap(free);
+        }
+        if !self.pools.owes()
+            && let Some(free) = self.free.pop()
+        {
+            self.use_block(free);
+            return Some(free);
+        }
+        self.pools.take_block().map(|pages| self.map(pages))
     }
 
     /// A block on perfect pages.
     fn perfect_block(&mut self, source: Source) -> Option<BlockIndex> {
-        let pages = self.may_take(BLOCK_PAGES, source).then(|| self.pools.take_perfect(BLOCK_PAGES)).flatten()?;
+        let pages = self.take_perfect(BLOCK_PAGES, source)?;
         Some(self.map(pages.try_into().expect("as many as a block has")))
     }
 
     /// Pages for a large object, and its place.
     pub fn take_large(&mut self, bytes: u32, source: Source) -> Option<u32> {
         let count = bytes.div_ceil(PAGE) as usize;
-        let pages = self.may_take(count, source).then(|| self.pools.take_perfect(count)).flatten()?;
+        let pages = self.take_perfect(count, source)?;
         let refused = match self.large.put(pages) {
             Ok(at) => return Some(at),
             Err(pages) => pages,
@@ -93,8 +132,26 @@ impl Space {
         None
     }
 
+    /// Takes perfect pages, of free blocks too; borrows only when there are none.
+    fn take_perfect(&mut self, count: usize, source: Source) -> Option<Vec<HeapPage>> {
+        if !self.may_take(count, source) {
+            return None;
+        }
+        while !self.pools.has_perfect(count)
+            && let Some(free) = self.free.pop()
+        {
+            self.unmap(free);
+        }
+        self.pools.take_perfect(count)
+    }
+
     fn may_take(&self, pages: usize, source: Source) -> bool {
-        source != Source::Mutator || self.pools.available() >= pages + self.headroom
+        source != Source::Mutator || self.free_pages() >= pages + self.headroom
+    }
+
+    /// The pages in which nothing is live.
+    pub fn free_pages(&self) -> usize {
+        self.pools.available() + self.free.len() * BLOCK_PAGES
     }
 
     fn use_block(&mut self, block: BlockIndex) {
@@ -107,13 +164,19 @@ impl Space {
         self.recyclable.push(block);
     }
 
+    fn unmap(&mut self, block: BlockIndex) {
+        self.blocks.unmap(block).into_iter().for_each(|page| self.pools.give_back(page));
+    }
+
     fn map(&mut self, pages: BlockPages) -> BlockIndex {
         let block = self.blocks.map(pages);
         let (per_page, shift) = (self.lines.size().per_page(), self.lines.size().memory_lines());
         let mask = (1_u64 << shift) - 1;
         let failed_lines = |(number, page): (usize, HeapPage)| {
             let bits = self.pools.failed(page).bits();
-            (0..per_page).filter(move |line| bits >> (*line as u32 * shift) & mask != 0).map(move |l| number * per_page + l)
+            (0..per_page)
+                .filter(move |line| bits >> (*line as u32 * shift) & mask != 0)
+                .map(move |l| number * per_page + l)
         };
         let failed: Vec<usize> = pages.into_iter().enumerate().flat_map(failed_lines).collect();
         self.lines.reset(block, failed);
@@ -121,11 +184,55 @@ impl Space {
         block
     }
 
+    /// A line of 64 B has failed, at an offset. Returns what becomes of what is in it.
+    pub fn fail_line(&mut self, offset: u32) -> LineFailure {
+        let (page, line) = ((offset / PAGE) as usize, offset % PAGE / LINE_BYTES as u32);
+        if let Some(replaced) = self.large.page_mut(offset) {
+            self.pools.fail(*replaced, line);
+            *replaced = self.pools.replace(*replaced);
+            return LineFailure::Replaced;
+        }
+        let block = BlockIndex::at(offset);
+        let Some(pages) = self.blocks.find(block).and_then(|block| block.pages) else { return LineFailure::NotThere };
+        let HeapPage::Own(_) = pages[page % BLOCK_PAGES] else { return LineFailure::NotThere };
+        self.pools.fail(pages[page % BLOCK_PAGES], line);
+        let line = (offset % BLOCK_BYTES >> self.lines.size().shift()) as usize;
+        let (was_live, state) = (self.lines.is_live(block, line), self.blocks.get(block).state);
+        if !self.lines.fail(block, line) {
+            return LineFailure::Known;
+        }
+        let due = match (was_live, state) {
+            (true, _) => Collection::Full,
+            (false, BlockState::InUse) => Collection::Nursery,
+            (false, _) => return LineFailure::Free,
+        };
+        self.vacating.push((block, due));
+        LineFailure::InUse(block, due)
+    }
+
+    /// Puts perfect pages below an object that lies on failed lines and cannot move.
+    pub fn replace_below(&mut self, object: ObjectRef, bytes: u32) -> u64 {
+        let (block, per_page) = (object.block(), self.lines.size().per_page());
+        let (first, last) = (object.offset() % BLOCK_BYTES / PAGE, (object.offset() % BLOCK_BYTES + bytes - 1) / PAGE);
+        let mut replaced = 0;
+        for page in first as usize..=last as usize {
+            let Some(pages) = &mut self.blocks.get_mut(block).pages else { continue };
+            if self.pools.failed(pages[page]).is_perfect() {
+                continue;
+            }
+            pages[page] = self.pools.replace(pages[page]);
+            self.lines.heal(block, page * per_page..(page + 1) * per_page);
+            replaced += 1;
+        }
+        replaced
+    }
+
     /// Ends a collection: finds out what is free in the blocks that were allocated in, or in all of them.
     pub fn sweep_blocks(&mut self, all: bool) {
         let young = std::mem::take(&mut self.in_use);
         if all {
             self.recyclable.clear();
+            self.free.clear();
             for block in self.blocks.indices() {
                 self.sweep_block(block);
             }
@@ -145,10 +252,10 @@ impl Space {
             return;
         }
         let census = self.lines.sweep(block);
-        if census.live == 0 {
-            let pages = self.blocks.unmap(block);
-            self.pools.give_back_block(pages);
-            return;
+        // Old objects on failed lines have no marks: a full collection will move them.
+        let is_vacating = self.vacating.iter().any(|(vacating, _)| *vacating == block);
+        if census.live == 0 && !is_vacating {
+            return self.free_block(block, census);
         }
         let state = if census.holes == 0 { BlockState::Full } else { BlockState::Recyclable };
         if state == BlockState::Recyclable {
@@ -156,6 +263,17 @@ impl Space {
         }
         let swept = self.blocks.get_mut(block);
         *swept = Block { state, pages: swept.pages.take(), census, evacuation: Evacuation::Stays };
+    }
+
+    /// Nothing is live in a block. It keeps its pages, unless some are borrowed.
+    fn free_block(&mut self, block: BlockIndex, census: LineCensus) {
+        let freed = self.blocks.get_mut(block);
+        let pages = freed.pages.expect("only a block with pages is freed");
+        if pages.contains(&HeapPage::Borrowed) {
+            return self.unmap(block);
+        }
+        *freed = Block { state: BlockState::Free, pages: Some(pages), census, evacuation: Evacuation::Stays };
+        self.free.push(block);
     }
 
     /// The bytes that can be allocated, as the last collection found them: free pages without their failed lines, and
@@ -167,7 +285,7 @@ impl Space {
             self.lines.size().per_block() as u64 - u64::from(census.live) - u64::from(census.failed)
         };
         let in_holes: u64 = self.recyclable.iter().map(free_lines).sum();
-        in_holes * line + self.pools.available() as u64 * u64::from(PAGE)
+        in_holes * line + self.free_pages() as u64 * u64::from(PAGE)
     }
 
     /// The bytes of all tables.

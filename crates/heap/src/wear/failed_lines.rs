@@ -67,7 +67,7 @@ impl FailedLines {
     }
 
     /// The failed lines, ascending.
-    pub fn lines(self) -> impl Iterator<Item = u32> {
+    pub fn lines(self) -> impl Iterator<Item = u32> + Clone {
         (0..u64::BITS).filter(move |line| self.contains(*line))
     }
 }
