@@ -14,7 +14,7 @@ pub const PAGE: u32 = FRAME_BYTES as u32;
 pub const BLOCK_PAGES: usize = (BLOCK_BYTES / PAGE) as usize;
 
 /// All objects begin at multiples of this, and all sizes are multiples of it.
-pub const ALIGN: u32 = 8;
+pub const ALIGN: u32 = 16;
 
 /// An object, by the offset of its first byte in the region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

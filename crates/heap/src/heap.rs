@@ -45,8 +45,8 @@ pub struct HeapCounts {
     pub moved_bytes: u64,
     /// Pages that were replaced, as objects on failed lines could not move.
     pub replaced: u64,
-    /// Old objects that were changed before a collection of young ones, and looked at by it.
-    pub remembered: u64,
+    /// Cards of old objects that were written to before a collection of young ones, and looked at by it.
+    pub cards: u64,
 }
 
 /// A garbage-collected heap on pages of which lines have failed.
@@ -56,7 +56,6 @@ pub struct Heap<M> {
     model: M,
     settings: HeapSettings,
     space: Space,
-    remembered: Vec<ObjectRef>,
     next: Collection,
     counts: HeapCounts,
 }
@@ -108,15 +107,7 @@ impl<M: ObjectModel> Heap<M> {
         let headroom = ((failed.len() as f64 * settings.headroom) as usize).max(BLOCK_PAGES);
         let settings = HeapSettings { large_above: settings.large_above.min(BLOCK_BYTES / 2), ..settings };
         let space = Space::new(failed, settings.line, headroom, end);
-        Ok(Self {
-            region,
-            model,
-            settings,
-            space,
-            remembered: Vec::new(),
-            next: Collection::Nursery,
-            counts: HeapCounts::default(),
-        })
+        Ok(Self { region, model, settings, space, next: Collection::Nursery, counts: HeapCounts::default() })
     }
 
     /// The memory.
@@ -145,7 +136,7 @@ impl<M: ObjectModel> Heap<M> {
 
     /// The bytes of all tables, which lie in perfect memory.
     pub fn metadata_bytes(&self) -> u64 {
-        self.space.metadata_bytes() + (self.remembered.capacity() * size_of::<ObjectRef>()) as u64
+        self.space.metadata_bytes()
     }
 
     /// Memory for an object of `bytes`, a multiple of [`ALIGN`]; `None` if there is room only after a collection. What
@@ -157,20 +148,6 @@ impl<M: ObjectModel> Heap<M> {
             return self.space.take_large(bytes, Source::Mutator);
         }
         local.allocate(&mut self.space, bytes, Source::Mutator)
-    }
-
-    /// Must be called before a reference is written into an object: a collection of young objects then finds it.
-    #[inline]
-    pub fn will_change(&mut self, object: ObjectRef) {
-        if self.word(object).is_unlogged() {
-            self.remember(object);
-        }
-    }
-
-    #[cold]
-    fn remember(&mut self, object: ObjectRef) {
-        self.set_word(object, self.word(object).logged());
-        self.remembered.push(object);
     }
 
     /// Keeps an object where it is, in all collections.
@@ -226,18 +203,12 @@ impl<M: ObjectModel> Heap<M> {
         finish: &mut dyn FnMut(&Survivors<'_, M>),
     ) {
         locals.iter_mut().for_each(|local| local.retire());
-        let remembered = std::mem::take(&mut self.remembered);
         let mut tracer = Tracer::begin(&self.region, &self.model, &mut self.space, kind);
         roots.visit(&mut |value| tracer.trace_value(value));
-        if kind == Collection::Nursery {
-            remembered.iter().for_each(|object| tracer.trace_remembered(*object));
-            self.counts.remembered += remembered.len() as u64;
-        }
+        self.counts.cards += tracer.trace_noted_cards();
         tracer.trace_all();
         finish(&tracer.survivors());
         let traced = tracer.end();
-        self.remembered = remembered;
-        self.remembered.clear();
         match kind {
             Collection::Nursery => self.counts.nursery += 1,
             Collection::Full => self.counts.full += 1,

@@ -21,7 +21,7 @@ pub use heap::{Heap, HeapCounts, HeapSettings};
 pub use native::{NativeModel, Shape};
 pub use object::ObjectModel;
 pub use pools::PerfectDemand;
-pub use region::Region;
+pub use region::{CARD_BYTES, CARDS, Region};
 pub use space::LineFailure;
 pub use space::allocator::{BumpRange, LocalAllocator};
 pub use space::blocks::BlockState;

@@ -3,6 +3,8 @@
 //! An object has a header of 8 bytes, then references of 4 bytes each, then bytes. The header has the number of
 //! references above the collector's bits, and the size; a moved object has its new place where the size was.
 
+use std::ops::Range;
+
 use crate::geometry::{ALIGN, ObjectRef};
 use crate::object::ObjectModel;
 use crate::region::Region;
@@ -81,9 +83,10 @@ impl ObjectModel for NativeModel {
     }
 
     #[inline]
-    fn visit_slots(&self, region: &Region, object: ObjectRef, visit: &mut impl FnMut(u32)) {
-        for slot in 0..Self::references(region, object) {
-            visit(Self::slot(object, slot));
-        }
+    fn visit_slots(&self, region: &Region, object: ObjectRef, within: Range<u32>, visit: &mut impl FnMut(u32)) {
+        let first = Self::slot(object, 0);
+        let end = Self::slot(object, Self::references(region, object)).min(within.end);
+        let start = first.max(within.start.next_multiple_of(4));
+        (start..end).step_by(4).for_each(visit);
     }
 }

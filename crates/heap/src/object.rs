@@ -1,5 +1,7 @@
 //! What the collector must know of objects, and the word that it keeps in each.
 
+use std::ops::Range;
+
 use crate::geometry::ObjectRef;
 use crate::region::Region;
 
@@ -16,8 +18,9 @@ pub trait ObjectModel {
     /// The size in bytes, a multiple of [`ALIGN`](crate::ALIGN).
     fn size(&self, region: &Region, object: ObjectRef) -> u32;
 
-    /// Calls `visit` with the offset in the region of each word that may have a reference.
-    fn visit_slots(&self, region: &Region, object: ObjectRef, visit: &mut impl FnMut(u32));
+    /// Calls `visit` with the offset in the region of each word that may have a reference, of those that lie within
+    /// some offsets; all of an object's do within the region's.
+    fn visit_slots(&self, region: &Region, object: ObjectRef, within: Range<u32>, visit: &mut impl FnMut(u32));
 
     /// The object that the value of a slot refers to; `None` if it is no reference.
     #[inline]
@@ -49,12 +52,9 @@ impl Mark {
 impl CollectorWord {
     const MARK: u32 = 3;
 
-    /// Set in old objects whose next change must be remembered: compiled write barriers test this bit.
-    pub const UNLOGGED: u32 = 1 << 2;
+    const FORWARDED: u32 = 1 << 2;
 
-    const FORWARDED: u32 = 1 << 3;
-
-    const PINNED: u32 = 1 << 4;
+    const PINNED: u32 = 1 << 3;
 
     /// Whether the object is new since the last collection.
     pub const fn is_young(self) -> bool {
@@ -67,19 +67,7 @@ impl CollectorWord {
 
     /// Marked, and old from now on.
     pub const fn marked(self, mark: Mark) -> Self {
-        Self(self.0 & !Self::MARK | mark as u32 | Self::UNLOGGED)
-    }
-
-    pub const fn is_unlogged(self) -> bool {
-        self.0 & Self::UNLOGGED != 0
-    }
-
-    pub const fn logged(self) -> Self {
-        Self(self.0 & !Self::UNLOGGED)
-    }
-
-    pub const fn unlogged(self) -> Self {
-        Self(self.0 | Self::UNLOGGED)
+        Self(self.0 & !Self::MARK | mark as u32)
     }
 
     pub const fn is_forwarded(self) -> bool {

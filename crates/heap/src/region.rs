@@ -9,7 +9,7 @@
 
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
 
@@ -18,6 +18,14 @@ use crate::geometry::PAGE;
 
 /// What 32 bits can name.
 const NAMEABLE: usize = 1 << 32;
+
+/// Where the cards lie: a byte for each 256 B of the region, at its end. Compiled write barriers know the place.
+pub const CARDS: u32 = 0xff00_0000;
+
+/// The size of a card: what a byte of the cards stands for.
+pub const CARD_BYTES: u32 = 256;
+
+const _: () = assert!(NAMEABLE as u64 - CARDS as u64 == (1 << 32) / CARD_BYTES as u64);
 
 /// What lies behind, so that no access that begins at an offset ends outside: the largest copy is one of a block.
 const MARGIN: usize = 64 << 10;
@@ -47,18 +55,22 @@ impl Region {
     /// # Errors
     /// If the process may not have that much address space.
     pub fn reserve(bytes: u64) -> Result<Self, Error> {
-        let used = usize::try_from(bytes).ok().filter(|bytes| *bytes <= NAMEABLE).ok_or(Error::TooLarge(bytes))?;
+        let used =
+            usize::try_from(bytes).ok().filter(|bytes| *bytes <= CARDS as usize).ok_or(Error::TooLarge(bytes))?;
         let whole = NAMEABLE + MARGIN;
         // SAFETY: a new private mapping at an address that the kernel chooses touches no memory of anybody.
         let base = unsafe { mmap_anonymous(null_mut(), whole, ProtFlags::empty(), MapFlags::PRIVATE) };
         let base = base.and_then(|base| NonNull::new(base.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM));
         let region = Self { base: base.map_err(Error::NoAddressSpace)?, owner: RegionOwner::This };
-        // SAFETY: the range lies in the mapping above, which nobody uses yet.
-        let opened = unsafe {
-            mprotect(region.base.as_ptr().cast::<c_void>(), used, MprotectFlags::READ | MprotectFlags::WRITE)
-        };
-        opened.map_err(Error::NoMemory)?;
+        region.open(0, used)?;
+        region.open(CARDS, (used / CARD_BYTES as usize).next_multiple_of(PAGE as usize))?;
         Ok(region)
+    }
+
+    fn open(&self, offset: u32, bytes: usize) -> Result<(), Error> {
+        let access = MprotectFlags::READ | MprotectFlags::WRITE;
+        // SAFETY: the range lies in the mapping that `reserve` has just made, which nobody uses yet.
+        unsafe { mprotect(self.at(offset).cast::<c_void>(), bytes, access) }.map_err(Error::NoMemory)
     }
 
     /// A region over memory that another owner keeps.
@@ -93,6 +105,38 @@ impl Region {
         debug_assert!(offset.is_multiple_of(8), "{offset:#x}");
         // SAFETY: as for `word`, with 8 bytes.
         unsafe { AtomicU64::from_ptr(self.at(offset & !7).cast()) }
+    }
+
+    fn card(&self, offset: u32) -> &AtomicU8 {
+        // SAFETY: the cards lie in the region, one for each card that an offset can be in; all accesses are atomic.
+        unsafe { AtomicU8::from_ptr(self.at(CARDS + offset / CARD_BYTES)) }
+    }
+
+    /// Notes that a reference was written at an offset: the write barrier of a program, which comes with each write of a
+    /// reference into an object that is not new.
+    #[inline]
+    pub fn note_write(&self, offset: u32) {
+        self.card(offset).store(1, Ordering::Relaxed);
+    }
+
+    /// Whether a reference was written into the card of an offset since cards were cleared.
+    #[must_use]
+    pub fn is_noted(&self, offset: u32) -> bool {
+        self.card(offset).load(Ordering::Relaxed) != 0
+    }
+
+    /// The noted cards of a range of whole pages, by their first offsets; clears them.
+    pub(crate) fn take_noted(&self, from: u32, bytes: u32, noted: &mut Vec<u32>) {
+        // Few are noted: eight at a time.
+        for cards in (from..from + bytes).step_by(8 * CARD_BYTES as usize) {
+            let eight = self.double_word(CARDS + cards / CARD_BYTES);
+            if eight.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            let offsets = (cards..).step_by(CARD_BYTES as usize);
+            let of_these = eight.swap(0, Ordering::Relaxed).to_le_bytes().into_iter().zip(offsets);
+            noted.extend(of_these.filter(|(is_noted, _)| *is_noted != 0).map(|(_, card)| card));
+        }
     }
 
     /// Reads a word of 32 bits, at a multiple of 4.

@@ -21,8 +21,8 @@ pub enum Violation {
     Overlap(u32, u32),
     /// the object at {0:#x} was moved, and a reference to it remains
     Moved(u32),
-    /// the old object at {0:#x} refers to a new one, and is not remembered
-    NotRemembered(u32),
+    /// an old object refers to a new one at {0:#x}, and its card is not noted
+    NotNoted(u32),
     /// the old object at {0:#x} has lines that are not marked
     NotMarked(u32),
     /// the failed line at {0:#x} was written
@@ -52,14 +52,16 @@ impl<M: ObjectModel> Heap<M> {
             }
             let bytes = self.verify_object(object)?;
             seen.insert(object.offset(), bytes);
-            let mut refers_to_young = false;
-            self.model().visit_slots(self.region(), object, &mut |slot| {
-                let referent = M::referent(self.region().read(slot));
-                refers_to_young |= referent.is_some_and(|referent| self.word_of(referent).is_young());
-                pending.extend(referent);
+            let (mut forgotten, is_old) = (None, !self.word_of(object).is_young());
+            self.model().visit_slots(self.region(), object, 0..u32::MAX, &mut |slot| {
+                let Some(referent) = M::referent(self.region().read(slot)) else { return };
+                if is_old && self.word_of(referent).is_young() && !self.region().is_noted(slot) {
+                    forgotten = Some(slot);
+                }
+                pending.push(referent);
             });
-            if refers_to_young && self.word_of(object).is_unlogged() {
-                return Err(Violation::NotRemembered(object.offset()));
+            if let Some(slot) = forgotten {
+                return Err(Violation::NotNoted(slot));
             }
         }
         let mut ends = (0, 0);

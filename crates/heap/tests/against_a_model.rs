@@ -165,8 +165,9 @@ impl Pair {
                     return;
                 };
                 *reference = self.of_roots[to];
-                self.heap.will_change(object);
-                self.heap.region().write(NativeModel::slot(object, slot), self.roots.0[to]);
+                let slot = NativeModel::slot(object, slot);
+                self.heap.region().note_write(slot);
+                self.heap.region().write(slot, self.roots.0[to]);
             }
             Step::Load { root, from, slot } => {
                 let (Some(object), Some(identity)) = (self.object(from), self.of_roots[from]) else { return };

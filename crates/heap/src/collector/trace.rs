@@ -1,10 +1,12 @@
 //! Finding the live objects, and moving them on the way.
 
+use std::ops::Range;
+
 use super::TraceCounts;
 use crate::collection::Collection;
-use crate::geometry::{BlockIndex, ObjectRef};
+use crate::geometry::{BLOCK_BYTES, BlockIndex, ObjectRef, PAGE};
 use crate::object::{CollectorWord, Mark, ObjectModel};
-use crate::region::Region;
+use crate::region::{CARD_BYTES, Region};
 use crate::space::allocator::LocalAllocator;
 use crate::space::blocks::{BlockState, Evacuation};
 use crate::space::{Source, Space};
@@ -45,6 +47,7 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
     pub fn begin(region: &'a Region, model: &'a M, space: &'a mut Space, kind: Collection) -> Self {
         if kind == Collection::Full {
             space.lines.begin_full_collection();
+            space.starts.clear();
             choose_candidates(space);
         }
         for &(block, _) in &space.vacating {
@@ -61,22 +64,56 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
         M::referent(value).map_or(value, |object| self.trace(object).offset())
     }
 
-    /// Looks at an old object that was changed.
-    pub fn trace_remembered(&mut self, object: ObjectRef) {
-        self.set_word(object, self.word(object).unlogged());
-        self.follow(object);
+    /// Looks at the old objects in noted cards, if only young ones are collected, and clears the cards. Returns how many
+    /// there were.
+    pub fn trace_noted_cards(&mut self) -> u64 {
+        let mut cards = Vec::new();
+        for block in self.space.blocks.indices() {
+            if matches!(self.space.blocks.get(block).state, BlockState::Absent | BlockState::Free) {
+                continue;
+            }
+            self.region.take_noted(block.start(), BLOCK_BYTES, &mut cards);
+        }
+        let in_blocks = cards.len();
+        for (at, pages) in self.space.large.objects() {
+            self.region.take_noted(at, pages * PAGE, &mut cards);
+        }
+        if self.kind == Collection::Nursery {
+            cards[..in_blocks].iter().for_each(|card| self.trace_card(*card));
+            cards[in_blocks..].iter().for_each(|card| self.trace_large_card(*card));
+        }
+        cards.len() as u64
+    }
+
+    fn trace_card(&mut self, card: u32) {
+        if !self.space.lines.may_have_old(card, CARD_BYTES) {
+            return;
+        }
+        let end = card + CARD_BYTES;
+        let before = self.space.starts.last_before(card);
+        let reaches = |object: &ObjectRef| object.offset() + self.model.size(self.region, *object) > card;
+        let objects: Vec<_> = before.into_iter().filter(reaches).chain(self.space.starts.within(card, end)).collect();
+        objects.into_iter().for_each(|object| self.follow(object, card..end));
+    }
+
+    fn trace_large_card(&mut self, card: u32) {
+        let object = self.space.large.object_at(card);
+        // Young ones are looked at when they are marked.
+        if let Some(object) = object.filter(|object| !self.word(*object).is_young()) {
+            self.follow(object, card..card + CARD_BYTES);
+        }
     }
 
     /// Follows references until nothing is left.
     pub fn trace_all(&mut self) {
         while let Some(object) = self.pending.pop() {
-            self.follow(object);
+            self.follow(object, 0..u32::MAX);
         }
     }
 
-    fn follow(&mut self, object: ObjectRef) {
+    fn follow(&mut self, object: ObjectRef, within: Range<u32>) {
         let (region, model) = (self.region, self.model);
-        model.visit_slots(region, object, &mut |slot| {
+        model.visit_slots(region, object, within, &mut |slot| {
             let value = region.read(slot);
             let traced = self.trace_value(value);
             if traced != value {
@@ -117,6 +154,7 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
             },
         }
         self.space.lines.mark(object.offset(), bytes);
+        self.space.starts.insert(object);
         self.keep(object, word);
         object
     }
@@ -156,6 +194,7 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
         self.region.copy(object.offset(), moved.offset(), bytes);
         self.set_word(moved, word.marked(self.mark));
         self.space.lines.mark(moved.offset(), bytes);
+        self.space.starts.insert(moved);
         self.set_word(object, word.forwarded());
         self.region.write(object.offset() + M::FORWARD_WORD, moved.offset());
         self.pending.push(moved);

@@ -81,6 +81,17 @@ impl LargeObjects {
         self.free.iter().map(|(at, pages)| (*at, pages.saturating_mul(PAGE)))
     }
 
+    /// The objects, by their offsets, and how many pages they have.
+    pub fn objects(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.objects.iter().map(|(at, pages)| (*at, pages.len() as u32))
+    }
+
+    /// The object at an offset.
+    pub fn object_at(&self, offset: u32) -> Option<ObjectRef> {
+        let (at, pages) = self.objects.range(..=offset).next_back()?;
+        ObjectRef::new(*at).filter(|_| offset - at < pages.len() as u32 * PAGE)
+    }
+
     /// The pages of an object; `None` if it is not there.
     pub fn pages_of(&self, object: ObjectRef) -> Option<&[HeapPage]> {
         self.objects.get(&object.offset()).map(|pages| &pages[..])

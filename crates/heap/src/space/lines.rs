@@ -94,6 +94,13 @@ impl LineMarks {
         self.marks[first as usize..=last as usize].contains(&FAILED)
     }
 
+    /// Whether old objects may lie in these bytes: on live lines, or on lines that have failed since.
+    pub fn may_have_old(&self, offset: u32, bytes: u32) -> bool {
+        let (first, last) = (offset >> self.size.shift(), (offset + bytes - 1) >> self.size.shift());
+        let live = self.live as u8;
+        self.marks[first as usize..=last as usize].iter().any(|mark| *mark == live || *mark == FAILED)
+    }
+
     /// Whether all lines of an object are marked as live.
     pub fn all_live(&self, offset: u32, bytes: u32) -> bool {
         let (first, last) = (offset >> self.size.shift(), (offset + bytes - 1) >> self.size.shift());

@@ -4,10 +4,12 @@ pub(crate) mod allocator;
 pub(crate) mod blocks;
 pub(crate) mod large;
 pub(crate) mod lines;
+pub(crate) mod starts;
 
 use self::blocks::{Block, BlockState, Blocks, Evacuation};
 use self::large::LargeObjects;
 use self::lines::{LineCensus, LineMarks, Unavailable};
+use self::starts::ObjectStarts;
 use crate::collection::Collection;
 use crate::geometry::{BLOCK_BYTES, BLOCK_PAGES, BlockIndex, LineSize, ObjectRef, PAGE};
 use crate::pools::{BlockPages, HeapPage, PagePools};
@@ -53,6 +55,7 @@ impl Source {
 #[derive(Debug)]
 pub(crate) struct Space {
     pub lines: LineMarks,
+    pub starts: ObjectStarts,
     pub blocks: Blocks,
     pub large: LargeObjects,
     pub pools: PagePools,
@@ -75,6 +78,7 @@ impl Space {
         let first_large = u32::try_from(blocks).expect("blocks of 4 GiB") * BLOCK_BYTES;
         Self {
             lines: LineMarks::new(blocks, line),
+            starts: ObjectStarts::new(blocks),
             blocks: Blocks::new(blocks),
             large: LargeObjects::new(first_large, end),
             pools: PagePools::new(failed),
@@ -292,6 +296,7 @@ impl Space {
     pub fn metadata_bytes(&self) -> u64 {
         let lists = (self.recyclable.capacity() + self.in_use.capacity()) * size_of::<BlockIndex>();
         self.lines.metadata_bytes()
+            + self.starts.metadata_bytes()
             + self.blocks.metadata_bytes()
             + self.large.metadata_bytes()
             + self.pools.metadata_bytes()
