@@ -11,6 +11,7 @@ mod pools;
 mod region;
 mod space;
 mod verify;
+pub mod wasmtime;
 pub mod wear;
 
 pub use collection::{Collection, Roots};
