@@ -17,7 +17,7 @@ use crate::{Engine, bail_bug, prelude::*};
 use core::{alloc::Layout, any::Any, cell::Cell, mem, ops::Range, ptr::NonNull, sync::atomic::AtomicUsize};
 use rampart_heap::wasmtime::HeapPlan;
 use rampart_heap::{
-    BumpRange, CARD_BYTES, CARDS, Collection, Heap, LocalAllocator, ObjectModel, ObjectRef, Region, Roots,
+    BumpRange, CARD_BYTES, CARDS, Collection, ManagedHeap, LocalAllocator, ObjectModel, ObjectRef, HeapRegion, RootSet,
 };
 use wasmtime_environ::copying::{
     ALIGN, ARRAY_LENGTH_OFFSET, CopyingTypeLayouts, FORWARDING_REF_OFFSET, HEADER_SIZE, InlineTraceInfo,
@@ -122,7 +122,7 @@ unsafe impl Sync for WasmModel {}
 
 impl WasmModel {
     /// The offsets of the references of an object whose header does not say them.
-    fn by_type(&self, region: &Region, object: ObjectRef, visit: &mut impl FnMut(u32)) {
+    fn by_type(&self, region: &HeapRegion, object: ObjectRef, visit: &mut impl FnMut(u32)) {
         let bits = region.read(object.offset() + wasmtime_environ::VM_GC_HEADER_TYPE_INDEX_OFFSET);
         let (ty, types) = (VMSharedTypeIndex::new(bits), self.types.get().expect("a collection knows the types"));
         // SAFETY: set by the collection that is under way, for its own time, and nobody else uses either meanwhile.
@@ -137,12 +137,12 @@ impl ObjectModel for WasmModel {
     const FORWARD_WORD: u32 = FORWARDING_REF_OFFSET;
 
     #[inline]
-    fn size(&self, region: &Region, object: ObjectRef) -> u32 {
+    fn size(&self, region: &HeapRegion, object: ObjectRef) -> u32 {
         region.read(object.offset() + wasmtime_environ::VM_GC_HEADER_SIZE)
     }
 
     #[inline]
-    fn visit_slots(&self, region: &Region, object: ObjectRef, within: Range<u32>, visit: &mut impl FnMut(u32)) {
+    fn visit_slots(&self, region: &HeapRegion, object: ObjectRef, within: Range<u32>, visit: &mut impl FnMut(u32)) {
         let mut visit = |slot: u32| {
             if within.contains(&slot) {
                 visit(slot);
@@ -183,7 +183,7 @@ struct ImmixHeap {
     /// Where compiled code allocates.
     bump: SendSyncUnsafeCell<BumpRange>,
     local: LocalAllocator,
-    heap: Option<Heap<WasmModel>>,
+    heap: Option<ManagedHeap<WasmModel>>,
     /// The `externref`s.
     externs: Vec<ObjectRef>,
     /// The last allocation that there was no room for, in bytes.
@@ -216,13 +216,13 @@ impl ImmixHeap {
         assert!(vmmemory.current_length() as u64 == 1 << 32, "the memory of the heap has 4 GiB from the start");
         // SAFETY: wasmtime reserves 4 GiB and a guard of more than 64 KiB, and this heap is their only user. Compiled
         // code and `heap_slice` access the memory while the collector does not.
-        let region = unsafe { Region::over(vmmemory.base.as_non_null()) };
+        let region = unsafe { HeapRegion::over(vmmemory.base.as_non_null()) };
         let HeapPlan { settings, failed } = HeapPlan::take();
-        let heap = Heap::within(region, CARDS.into(), WasmModel::default(), settings, failed);
+        let heap = ManagedHeap::within(region, CARDS.into(), WasmModel::default(), settings, failed);
         self.heap = Some(heap.expect("whoever sets the plan checks it"));
     }
 
-    fn heap(&mut self) -> &mut Heap<WasmModel> {
+    fn heap(&mut self) -> &mut ManagedHeap<WasmModel> {
         self.heap.as_mut().expect("the heap is open while its memory is attached")
     }
 
@@ -304,7 +304,7 @@ impl RootList<'_> {
     }
 }
 
-impl Roots for RootList<'_> {
+impl RootSet for RootList<'_> {
     fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
         for root in &mut self.roots {
             match root.get() {

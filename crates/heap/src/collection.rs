@@ -10,7 +10,7 @@ pub enum Collection {
 }
 
 /// The references that a program holds outside of the heap.
-pub trait Roots {
+pub trait RootSet {
     /// Calls `visit` with the value of each, and replaces it by what comes back.
     fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32);
 }

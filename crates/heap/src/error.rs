@@ -1,9 +1,9 @@
 //! What can go wrong with a heap.
 
-use rustix::io::Errno;
+use std::io;
 
 /// An error of the heap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
+#[derive(Debug, displaydoc::Display, thiserror::Error)]
 pub enum Error {
     /// a heap of {0} bytes cannot be had: give at most 4 GiB
     TooLarge(u64),
@@ -15,9 +15,9 @@ pub enum Error {
         least: u64,
     },
     /// 4 GiB of address space are not to be had ({0}): raise the limit (`ulimit -v`)
-    NoAddressSpace(Errno),
+    NoAddressSpace(io::Error),
     /// the memory of the heap is not to be had ({0})
-    NoMemory(Errno),
+    NoMemory(io::Error),
     /// out of memory: no room for {0} bytes after a full collection
     OutOfMemory(u64),
 }

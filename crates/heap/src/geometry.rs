@@ -4,11 +4,18 @@ use std::num::NonZeroU32;
 
 use rampart_memory::{FRAME_BYTES, LINE_BYTES};
 
+use crate::wear::FailedLines;
+
 /// The size of a block [Gao13, 4.1].
 pub const BLOCK_BYTES: u32 = 32 << 10;
 
 /// The size of a page.
-pub const PAGE: u32 = FRAME_BYTES as u32;
+pub const PAGE: u32 = 4096;
+
+/// The size of a line of the memory.
+pub const MEMORY_LINE: u32 = 64;
+
+const _: () = assert!(PAGE as u64 == FRAME_BYTES && MEMORY_LINE as u64 == LINE_BYTES);
 
 /// How many pages a block has.
 pub const BLOCK_PAGES: usize = (BLOCK_BYTES / PAGE) as usize;
@@ -22,7 +29,7 @@ pub struct ObjectRef(NonZeroU32);
 
 /// A block, by its number from the start of the region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BlockIndex(u32);
+pub struct HeapBlock(u32);
 
 /// The size of the lines in which the heap keeps account, which are one line of the memory or several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,14 +60,14 @@ impl ObjectRef {
     }
 
     /// The block that it lies in, if it is none of the large objects.
-    pub(crate) const fn block(self) -> BlockIndex {
-        BlockIndex::at(self.offset())
+    pub(crate) const fn block(self) -> HeapBlock {
+        HeapBlock::at(self.offset())
     }
 }
 
-impl BlockIndex {
+impl HeapBlock {
     pub(crate) fn new(number: usize) -> Self {
-        Self(u32::try_from(number).expect("fewer blocks than bytes"))
+        Self(narrow(number))
     }
 
     /// The block at an offset.
@@ -78,6 +85,16 @@ impl BlockIndex {
     #[must_use]
     pub const fn start(self) -> u32 {
         self.0 * BLOCK_BYTES
+    }
+
+    /// The offset of a line of it, by its place from the start.
+    pub(crate) fn line_at(self, line: usize, size: LineSize) -> u32 {
+        self.start() + (narrow(line) << size.shift())
+    }
+
+    /// The offset of a page of it, by its place from the start.
+    pub(crate) fn page_at(self, page: usize) -> u32 {
+        self.start() + narrow(page) * PAGE
     }
 }
 
@@ -102,7 +119,7 @@ impl LineSize {
 
     /// How many lines of the memory it has.
     pub(crate) const fn memory_lines(self) -> u32 {
-        self.bytes() / LINE_BYTES as u32
+        self.bytes() / MEMORY_LINE
     }
 
     /// How many of them a block has.
@@ -114,4 +131,20 @@ impl LineSize {
     pub(crate) const fn per_page(self) -> usize {
         (PAGE >> self.shift()) as usize
     }
+
+    /// The line of its block that an offset is in, by its place from the start.
+    pub(crate) const fn place_of(self, offset: u32) -> usize {
+        ((offset % BLOCK_BYTES) >> self.shift()) as usize
+    }
+
+    /// The lines of a page, by their places, that have failed because one of the memory's lines in them has: the others
+    /// are false failures [Gao13, 6.2].
+    pub(crate) fn failed(self, memory: FailedLines) -> impl Iterator<Item = usize> {
+        memory.lines().map(move |line| (line / self.memory_lines()) as usize)
+    }
+}
+
+/// A number of parts of a region of 4 GiB.
+pub(crate) fn narrow(count: usize) -> u32 {
+    u32::try_from(count).expect("a region has fewer parts than bytes")
 }

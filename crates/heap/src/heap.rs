@@ -1,14 +1,14 @@
 //! The heap of a runtime.
 
-use crate::collection::{Collection, Roots};
+use crate::collection::{Collection, RootSet};
 use crate::collector::{Survivors, Tracer};
 use crate::error::Error;
 use crate::geometry::{ALIGN, BLOCK_BYTES, BLOCK_PAGES, LineSize, ObjectRef, PAGE};
 use crate::object::{CollectorWord, ObjectModel};
 use crate::pools::PerfectDemand;
-use crate::region::Region;
+use crate::region::HeapRegion;
 use crate::space::allocator::LocalAllocator;
-use crate::space::{LineFailure, Source, Space};
+use crate::space::{ImmixSpace, LineFailure, Source};
 use crate::wear::FailedLines;
 
 /// How a heap is run.
@@ -51,16 +51,16 @@ pub struct HeapCounts {
 
 /// A garbage-collected heap on pages of which lines have failed.
 #[derive(Debug)]
-pub struct Heap<M> {
-    region: Region,
+pub struct ManagedHeap<M> {
+    region: HeapRegion,
     model: M,
     settings: HeapSettings,
-    space: Space,
+    space: ImmixSpace,
     next: Collection,
     counts: HeapCounts,
 }
 
-impl<M: ObjectModel> Heap<M> {
+impl<M: ObjectModel> ManagedHeap<M> {
     /// A heap of as many pages as `failed` has, of which these lines have failed.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl<M: ObjectModel> Heap<M> {
     pub fn new(model: M, settings: HeapSettings, failed: Vec<FailedLines>) -> Result<Self, Error> {
         let bytes = failed.len() as u64 * u64::from(PAGE);
         let reserve = Self::addresses(failed.len())?;
-        Self::within(Region::reserve(reserve)?, reserve, model, settings, failed).map_err(|error| match error {
+        Self::within(HeapRegion::reserve(reserve)?, reserve, model, settings, failed).map_err(|error| match error {
             Error::TooSmall { least, .. } => Error::TooSmall { given: bytes, least },
             other => other,
         })
@@ -87,7 +87,7 @@ impl<M: ObjectModel> Heap<M> {
     /// # Errors
     /// If it has less than four blocks.
     pub fn within(
-        region: Region,
+        region: HeapRegion,
         end: u64,
         model: M,
         settings: HeapSettings,
@@ -106,16 +106,16 @@ impl<M: ObjectModel> Heap<M> {
         )]
         let headroom = ((failed.len() as f64 * settings.headroom) as usize).max(BLOCK_PAGES);
         let settings = HeapSettings { large_above: settings.large_above.min(BLOCK_BYTES / 2), ..settings };
-        let space = Space::new(failed, settings.line, headroom, end);
+        let space = ImmixSpace::new(failed, settings.line, headroom, end);
         Ok(Self { region, model, settings, space, next: Collection::Nursery, counts: HeapCounts::default() })
     }
 
     /// The memory.
-    pub const fn region(&self) -> &Region {
+    pub const fn region(&self) -> &HeapRegion {
         &self.region
     }
 
-    pub(crate) const fn space(&self) -> &Space {
+    pub(crate) const fn space(&self) -> &ImmixSpace {
         &self.space
     }
 
@@ -199,7 +199,7 @@ impl<M: ObjectModel> Heap<M> {
         &mut self,
         kind: Collection,
         locals: &mut [&mut LocalAllocator],
-        roots: &mut dyn Roots,
+        roots: &mut dyn RootSet,
         finish: &mut dyn FnMut(&Survivors<'_, M>),
     ) {
         locals.iter_mut().for_each(|local| local.retire());

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::geometry::{ALIGN, ObjectRef};
 use crate::object::ObjectModel;
-use crate::region::Region;
+use crate::region::HeapRegion;
 
 /// The model of such objects.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,7 +43,7 @@ impl Shape {
 impl NativeModel {
     /// Makes new memory an object: its references refer to nothing, and its bytes are what was there.
     #[inline]
-    pub fn initialize(region: &Region, at: u32, shape: Shape) -> ObjectRef {
+    pub fn initialize(region: &HeapRegion, at: u32, shape: Shape) -> ObjectRef {
         region.write(at, shape.references << 8);
         region.write(at + 4, shape.size);
         for slot in 0..shape.references {
@@ -55,7 +55,7 @@ impl NativeModel {
     /// How many references an object has.
     #[inline]
     #[must_use]
-    pub fn references(region: &Region, object: ObjectRef) -> u32 {
+    pub fn references(region: &HeapRegion, object: ObjectRef) -> u32 {
         region.read(object.offset()) >> 8
     }
 
@@ -68,7 +68,7 @@ impl NativeModel {
 
     /// The place of an object's first byte behind its references.
     #[must_use]
-    pub fn bytes_at(region: &Region, object: ObjectRef) -> u32 {
+    pub fn bytes_at(region: &HeapRegion, object: ObjectRef) -> u32 {
         Self::slot(object, Self::references(region, object))
     }
 }
@@ -78,12 +78,12 @@ impl ObjectModel for NativeModel {
     const FORWARD_WORD: u32 = 4;
 
     #[inline]
-    fn size(&self, region: &Region, object: ObjectRef) -> u32 {
+    fn size(&self, region: &HeapRegion, object: ObjectRef) -> u32 {
         region.read(object.offset() + 4)
     }
 
     #[inline]
-    fn visit_slots(&self, region: &Region, object: ObjectRef, within: Range<u32>, visit: &mut impl FnMut(u32)) {
+    fn visit_slots(&self, region: &HeapRegion, object: ObjectRef, within: Range<u32>, visit: &mut impl FnMut(u32)) {
         let first = Self::slot(object, 0);
         let end = Self::slot(object, Self::references(region, object)).min(within.end);
         let start = first.max(within.start.next_multiple_of(4));

@@ -3,24 +3,24 @@
 use std::ops::Range;
 
 use crate::geometry::ObjectRef;
-use crate::region::Region;
+use crate::region::HeapRegion;
 
 /// The objects of a runtime. All have a word of 32 bits for the collector, and another that the collector may overwrite
 /// in an object that it has moved away.
 pub trait ObjectModel {
-    /// The offset of the collector's word in an object, a multiple of 4. The collector uses its lowest eight bits, which
-    /// are 0 in a new object.
+    /// The offset of the collector's word in an object, a multiple of 4. The collector uses its lowest eight bits,
+    /// which are 0 in a new object.
     const COLLECTOR_WORD: u32;
 
     /// The offset of the word in which a moved object has its new place, a multiple of 4, below the size of any object.
     const FORWARD_WORD: u32;
 
     /// The size in bytes, a multiple of [`ALIGN`](crate::ALIGN).
-    fn size(&self, region: &Region, object: ObjectRef) -> u32;
+    fn size(&self, region: &HeapRegion, object: ObjectRef) -> u32;
 
     /// Calls `visit` with the offset in the region of each word that may have a reference, of those that lie within
     /// some offsets; all of an object's do within the region's.
-    fn visit_slots(&self, region: &Region, object: ObjectRef, within: Range<u32>, visit: &mut impl FnMut(u32));
+    fn visit_slots(&self, region: &HeapRegion, object: ObjectRef, within: Range<u32>, visit: &mut impl FnMut(u32));
 
     /// The object that the value of a slot refers to; `None` if it is no reference.
     #[inline]
@@ -35,12 +35,12 @@ pub(crate) struct CollectorWord(pub u32);
 
 /// The mark of a live object. It alternates between full collections, so that none has to be cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum LiveMark {
     One = 1,
     Two = 2,
 }
 
-impl Mark {
+impl LiveMark {
     pub const fn other(self) -> Self {
         match self {
             Self::One => Self::Two,
@@ -61,12 +61,12 @@ impl CollectorWord {
         self.0 & Self::MARK == 0
     }
 
-    pub const fn is_marked(self, mark: Mark) -> bool {
+    pub const fn is_marked(self, mark: LiveMark) -> bool {
         self.0 & Self::MARK == mark as u32
     }
 
     /// Marked, and old from now on.
-    pub const fn marked(self, mark: Mark) -> Self {
+    pub const fn marked(self, mark: LiveMark) -> Self {
         Self(self.0 & !Self::MARK | mark as u32)
     }
 

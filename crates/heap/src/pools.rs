@@ -8,7 +8,7 @@
 //! paid it back. **Why this way.** The price keeps borrowed memory from being better than memory that fails: otherwise
 //! a heap would run the faster, the more of it has failed.
 
-use crate::geometry::{BLOCK_PAGES, PAGE};
+use crate::geometry::{BLOCK_PAGES, PAGE, narrow};
 use crate::wear::FailedLines;
 
 /// A page of the heap's own, by its number.
@@ -71,7 +71,7 @@ pub struct PerfectDemand {
 impl PagePools {
     /// All pages of a heap, of which these lines have failed.
     pub fn new(failed: Vec<FailedLines>) -> Self {
-        let tokens: Vec<_> = (0..failed.len()).map(|n| PageToken(u32::try_from(n).expect("pages of 4 GiB"))).collect();
+        let tokens: Vec<_> = (0..failed.len()).map(|n| PageToken(narrow(n))).collect();
         let (groups, rest) = tokens.as_chunks::<BLOCK_PAGES>();
         let mut pools = Self {
             groups: groups.iter().rev().copied().collect(),

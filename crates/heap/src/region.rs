@@ -7,11 +7,11 @@
 
 #![expect(unsafe_code, reason = "the raw front end of the heap")]
 
-use std::ffi::c_void;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
+use rampart_linux::AddressReservation;
+use rampart_memory::Bytes;
 
 use crate::error::Error;
 use crate::geometry::PAGE;
@@ -32,45 +32,33 @@ const MARGIN: usize = 64 << 10;
 
 /// The memory of a heap.
 #[derive(Debug)]
-pub struct Region {
+pub struct HeapRegion {
     base: NonNull<u8>,
-    owner: RegionOwner,
+    /// The memory, unless another owner keeps it.
+    _owned: Option<AddressReservation>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum RegionOwner {
-    This,
-    Other,
-}
-
-// SAFETY: a region is a range of addresses, which belongs to no thread; all accesses to its words are atomic, and copies
-// and fills are called with the heap at rest or on memory that one thread owns.
-unsafe impl Send for Region {}
+// SAFETY: a region is a range of addresses, which belongs to no thread; all accesses to its words are atomic, and
+// copies and fills are called with the heap at rest or on memory that one thread owns.
+unsafe impl Send for HeapRegion {}
 // SAFETY: as for `Send`.
-unsafe impl Sync for Region {}
+unsafe impl Sync for HeapRegion {}
 
-impl Region {
+impl HeapRegion {
     /// Reserves a region of which the first `bytes`, whole pages, can be used.
     ///
     /// # Errors
-    /// If the process may not have that much address space.
+    /// If the process may not have that much address space, or memory.
     pub fn reserve(bytes: u64) -> Result<Self, Error> {
-        let used =
-            usize::try_from(bytes).ok().filter(|bytes| *bytes <= CARDS as usize).ok_or(Error::TooLarge(bytes))?;
-        let whole = NAMEABLE + MARGIN;
-        // SAFETY: a new private mapping at an address that the kernel chooses touches no memory of anybody.
-        let base = unsafe { mmap_anonymous(null_mut(), whole, ProtFlags::empty(), MapFlags::PRIVATE) };
-        let base = base.and_then(|base| NonNull::new(base.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM));
-        let region = Self { base: base.map_err(Error::NoAddressSpace)?, owner: RegionOwner::This };
-        region.open(0, used)?;
-        region.open(CARDS, (used / CARD_BYTES as usize).next_multiple_of(PAGE as usize))?;
-        Ok(region)
-    }
-
-    fn open(&self, offset: u32, bytes: usize) -> Result<(), Error> {
-        let access = MprotectFlags::READ | MprotectFlags::WRITE;
-        // SAFETY: the range lies in the mapping that `reserve` has just made, which nobody uses yet.
-        unsafe { mprotect(self.at(offset).cast::<c_void>(), bytes, access) }.map_err(Error::NoMemory)
+        let used = usize::try_from(bytes).ok().filter(|bytes| *bytes <= CARDS as usize);
+        let used = used.ok_or(Error::TooLarge(bytes))?;
+        let reservation =
+            AddressReservation::new(Bytes::new((NAMEABLE + MARGIN) as u64)).map_err(Error::NoAddressSpace)?;
+        let cards = (used / CARD_BYTES as usize).next_multiple_of(PAGE as usize);
+        for part in [0..used, CARDS as usize..CARDS as usize + cards] {
+            reservation.open(part).map_err(Error::NoMemory)?;
+        }
+        Ok(Self { base: reservation.base(), _owned: Some(reservation) })
     }
 
     /// A region over memory that another owner keeps.
@@ -80,7 +68,7 @@ impl Region {
     /// `base` must be aligned to pages; and no Rust reference to the memory may exist while the region is used.
     #[must_use]
     pub const unsafe fn over(base: NonNull<u8>) -> Self {
-        Self { base, owner: RegionOwner::Other }
+        Self { base, _owned: None }
     }
 
     /// The address of offset 0.
@@ -112,8 +100,8 @@ impl Region {
         unsafe { AtomicU8::from_ptr(self.at(CARDS + offset / CARD_BYTES)) }
     }
 
-    /// Notes that a reference was written at an offset: the write barrier of a program, which comes with each write of a
-    /// reference into an object that is not new.
+    /// Notes that a reference was written at an offset: the write barrier of a program, which comes with each write of
+    /// a reference into an object that is not new.
     #[inline]
     pub fn note_write(&self, offset: u32) {
         self.card(offset).store(1, Ordering::Relaxed);
@@ -180,21 +168,5 @@ impl Region {
         let bytes = (bytes as usize).min(NAMEABLE + MARGIN - offset as usize);
         // SAFETY: the range lies in the region and its margin, and the caller has it to itself.
         unsafe { std::ptr::write_bytes(self.at(offset), value, bytes) };
-    }
-
-    /// Gives the memory of whole pages back to the kernel. They hold zeros afterwards.
-    pub(crate) fn discard(&self, offset: u32, bytes: u32) {
-        debug_assert!(offset.is_multiple_of(PAGE) && bytes.is_multiple_of(PAGE));
-        // SAFETY: the pages lie in the region, and nothing that is used lies in them.
-        let _kept = unsafe { madvise(self.at(offset).cast::<c_void>(), bytes as usize, Advice::LinuxDontNeed) };
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        if self.owner == RegionOwner::This {
-            // SAFETY: this is the mapping that `reserve` made, and nobody has references into it.
-            let _unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), NAMEABLE + MARGIN) };
-        }
     }
 }

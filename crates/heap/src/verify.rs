@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::geometry::{BLOCK_BYTES, ObjectRef, PAGE};
-use crate::heap::Heap;
+use crate::geometry::{BLOCK_BYTES, MEMORY_LINE, ObjectRef, PAGE};
+use crate::heap::ManagedHeap;
 use crate::object::{CollectorWord, ObjectModel};
 use crate::pools::HeapPage;
-use crate::space::blocks::BlockState;
+use crate::space::blocks::HeapBlockState;
 
 /// What is wrong with a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
@@ -38,7 +38,7 @@ pub struct LiveObjects {
     pub bytes: u64,
 }
 
-impl<M: ObjectModel> Heap<M> {
+impl<M: ObjectModel> ManagedHeap<M> {
     /// Checks every object that can be reached from these references. Slow: for tests, and for the stress mode.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl<M: ObjectModel> Heap<M> {
                 (true, true) => Ok(bytes),
             };
         }
-        if space.blocks.get(object.block()).state == BlockState::Absent {
+        if space.blocks.get(object.block()).state == HeapBlockState::Absent {
             return Err(Violation::NotThere(at));
         }
         if at % BLOCK_BYTES + bytes > BLOCK_BYTES {
@@ -114,11 +114,13 @@ impl<M: ObjectModel> Heap<M> {
         let space = self.space();
         let of_page = move |start: u32, page: HeapPage| {
             let lines = space.pools.failed(page).lines();
-            page.number().into_iter().flat_map(move |number| lines.clone().map(move |line| (start + 64 * line, number)))
+            page.number()
+                .into_iter()
+                .flat_map(move |number| lines.clone().map(move |line| (start + MEMORY_LINE * line, number)))
         };
         space.blocks.indices().flat_map(move |block| {
             let pages = space.blocks.get(block).pages.iter().flatten().enumerate();
-            pages.flat_map(move |(number, page)| of_page(block.start() + number as u32 * PAGE, *page))
+            pages.flat_map(move |(number, page)| of_page(block.page_at(number), *page))
         })
     }
 }

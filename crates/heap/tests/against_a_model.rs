@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use proptest::prelude::*;
 use rampart_heap::wear::{ClusterBytes, FailureShare, RegionPages, cluster_failures, draw_failures};
 use rampart_heap::{
-    Collection, Heap, HeapSettings, LineSize, LocalAllocator, NativeModel, ObjectRef, Roots, Shape, Violation,
+    Collection, HeapSettings, LineSize, LocalAllocator, ManagedHeap, NativeModel, ObjectRef, RootSet, Shape, Violation,
 };
 
 const ROOTS: usize = 12;
@@ -71,14 +71,14 @@ struct Node {
 
 struct RootSlots([u32; ROOTS]);
 
-impl Roots for RootSlots {
+impl RootSet for RootSlots {
     fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
         self.0.iter_mut().for_each(|root| *root = visit(*root));
     }
 }
 
 struct Pair {
-    heap: Heap<NativeModel>,
+    heap: ManagedHeap<NativeModel>,
     local: LocalAllocator,
     roots: RootSlots,
     /// The objects' identities.
@@ -94,7 +94,7 @@ const CANARY: u8 = 0xa5;
 impl Pair {
     fn new(settings: HeapSettings, failed: Vec<rampart_heap::wear::FailedLines>) -> Self {
         Self {
-            heap: Heap::new(NativeModel, settings, failed).unwrap(),
+            heap: ManagedHeap::new(NativeModel, settings, failed).unwrap(),
             local: LocalAllocator::default(),
             roots: RootSlots([0; ROOTS]),
             of_roots: [None; ROOTS],
@@ -218,8 +218,8 @@ impl Pair {
             for at in (first..object.offset() + node.bytes).step_by(8) {
                 assert_eq!(region.read_double(at), identity);
             }
-            for (slot, reference) in node.references.iter().enumerate() {
-                pending.push((region.read(NativeModel::slot(object, slot as u32)), *reference));
+            for (slot, reference) in (0..).zip(&node.references) {
+                pending.push((region.read(NativeModel::slot(object, slot)), *reference));
             }
         }
         assert_eq!(live.objects, at.len() as u64);

@@ -27,7 +27,10 @@ pub const LAYERS: [(&str, &[&str]); 7] = [
     ),
     ("face", &["crates/rampart"]),
     ("studies", &["crates/studies"]),
-    ("systems", &["crates/banks", "crates/diagnostic", "crates/guard", "crates/preload", "crates/scale"]),
+    (
+        "systems",
+        &["crates/banks", "crates/diagnostic", "crates/guard", "crates/heap", "crates/preload", "crates/scale"],
+    ),
     ("parts", &["crates/march", "crates/codes", "crates/buddy", "crates/sim"]),
     ("platform", &["crates/linux", "crates/native-build", "crates/store"]),
     ("words", &["crates/memory"]),

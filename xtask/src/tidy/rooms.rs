@@ -91,6 +91,25 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("crates/diagnostic/src", &["daemon", "once", "testing", "sources", "machine", "control", "error"]),
     ("crates/guard/src", &["page_guard", "transitions", "policy", "settings", "telemetry", "engine", "state"]),
     (
+        "crates/heap/src",
+        &[
+            "wasmtime",
+            "verify",
+            "heap",
+            "collector",
+            "native",
+            "space",
+            "pools",
+            "collection",
+            "object",
+            "region",
+            "geometry",
+            "wear",
+            "error",
+        ],
+    ),
+    ("crates/heap/src/space", &["allocator", "immix_space", "blocks", "large", "lines", "starts"]),
+    (
         "crates/linux/src",
         &[
             "capabilities",
@@ -112,6 +131,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "errors",
             "tracing",
             "retire",
+            "reservation",
             "vault",
             "memory_state",
             "program",

@@ -4,20 +4,20 @@ use std::ops::Range;
 
 use super::TraceCounts;
 use crate::collection::Collection;
-use crate::geometry::{BLOCK_BYTES, BlockIndex, ObjectRef, PAGE};
-use crate::object::{CollectorWord, Mark, ObjectModel};
-use crate::region::{CARD_BYTES, Region};
+use crate::geometry::{BLOCK_BYTES, HeapBlock, ObjectRef, PAGE};
+use crate::object::{CollectorWord, LiveMark, ObjectModel};
+use crate::region::{CARD_BYTES, HeapRegion};
 use crate::space::allocator::LocalAllocator;
-use crate::space::blocks::{BlockState, Evacuation};
-use crate::space::{Source, Space};
+use crate::space::blocks::{Evacuation, HeapBlockState};
+use crate::space::{ImmixSpace, Source};
 
 /// A collection under way.
 pub(crate) struct Tracer<'a, M> {
-    region: &'a Region,
+    region: &'a HeapRegion,
     model: &'a M,
-    space: &'a mut Space,
+    space: &'a mut ImmixSpace,
     kind: Collection,
-    mark: Mark,
+    mark: LiveMark,
     /// Live objects whose references are not followed yet.
     pending: Vec<ObjectRef>,
     /// Where objects are moved; `None` once there is no room.
@@ -36,15 +36,15 @@ enum Moving {
 
 /// What is live, at the end of a collection.
 pub struct Survivors<'a, M> {
-    region: &'a Region,
+    region: &'a HeapRegion,
     kind: Collection,
-    mark: Mark,
+    mark: LiveMark,
     model: std::marker::PhantomData<&'a M>,
 }
 
 impl<'a, M: ObjectModel> Tracer<'a, M> {
     /// Begins a collection.
-    pub fn begin(region: &'a Region, model: &'a M, space: &'a mut Space, kind: Collection) -> Self {
+    pub fn begin(region: &'a HeapRegion, model: &'a M, space: &'a mut ImmixSpace, kind: Collection) -> Self {
         if kind == Collection::Full {
             space.lines.begin_full_collection();
             space.starts.clear();
@@ -64,12 +64,12 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
         M::referent(value).map_or(value, |object| self.trace(object).offset())
     }
 
-    /// Looks at the old objects in noted cards, if only young ones are collected, and clears the cards. Returns how many
-    /// there were.
+    /// Looks at the old objects in noted cards, if only young ones are collected, and clears the cards. Returns how
+    /// many there were.
     pub fn trace_noted_cards(&mut self) -> u64 {
         let mut cards = Vec::new();
         for block in self.space.blocks.indices() {
-            if matches!(self.space.blocks.get(block).state, BlockState::Absent | BlockState::Free) {
+            if matches!(self.space.blocks.get(block).state, HeapBlockState::Absent | HeapBlockState::Free) {
                 continue;
             }
             self.region.take_noted(block.start(), BLOCK_BYTES, &mut cards);
@@ -228,7 +228,7 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
     }
 }
 
-fn forwarded_to<M: ObjectModel>(region: &Region, object: ObjectRef) -> ObjectRef {
+fn forwarded_to<M: ObjectModel>(region: &HeapRegion, object: ObjectRef) -> ObjectRef {
     ObjectRef::new(region.read(object.offset() + M::FORWARD_WORD)).expect("a moved object has a place")
 }
 
@@ -249,10 +249,10 @@ impl<M: ObjectModel> Survivors<'_, M> {
 
 /// Chooses the blocks whose objects move: those with most holes, as long as what is live in them fits the free pages
 /// and the holes of the others.
-fn choose_candidates(space: &mut Space) {
+fn choose_candidates(space: &mut ImmixSpace) {
     let size = space.lines.size();
-    let mut fragmented: Vec<BlockIndex> = space.recyclable.clone();
-    fragmented.retain(|block| space.blocks.get(*block).state == BlockState::Recyclable);
+    let mut fragmented: Vec<HeapBlock> = space.recyclable.clone();
+    fragmented.retain(|block| space.blocks.get(*block).state == HeapBlockState::Recyclable);
     fragmented.sort_by_key(|block| std::cmp::Reverse(space.blocks.get(*block).census.holes));
     let mut room = space.free_pages() as u64 * size.per_page() as u64;
     for block in &fragmented {

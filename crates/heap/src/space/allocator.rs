@@ -4,8 +4,8 @@
 //! an overflow block: in the next hole there that is large enough; else in a new block; and if that has no such hole
 //! either, in a block of perfect pages. What an overflow block has left goes back to those that have holes.
 
-use super::{Source, Space};
-use crate::geometry::{ALIGN, BlockIndex};
+use super::immix_space::{ImmixSpace, Source};
+use crate::geometry::{ALIGN, HeapBlock};
 
 /// Memory in which objects are allocated one behind the other: offsets in the region. Compiled code may do that itself.
 #[repr(C)]
@@ -20,7 +20,7 @@ pub struct BumpRange {
 /// A hole of a block, and what comes after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hole {
-    block: BlockIndex,
+    block: HeapBlock,
     first_line: usize,
     next_line: usize,
 }
@@ -53,7 +53,7 @@ impl BumpRange {
 impl LocalAllocator {
     /// Allocates, in what it has or will have from the space; `None` if there is no room.
     #[inline]
-    pub(crate) fn allocate(&mut self, space: &mut Space, bytes: u32, source: Source) -> Option<u32> {
+    pub(crate) fn allocate(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
         match self.bump.take(bytes) {
             None => self.allocate_elsewhere(space, bytes, source),
             at => at,
@@ -62,7 +62,7 @@ impl LocalAllocator {
 
     #[cold]
     #[inline(never)]
-    fn allocate_elsewhere(&mut self, space: &mut Space, bytes: u32, source: Source) -> Option<u32> {
+    fn allocate_elsewhere(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
         if bytes > space.lines.size().bytes() {
             return self.allocate_overflow(space, bytes, source);
         }
@@ -79,7 +79,7 @@ impl LocalAllocator {
         }
     }
 
-    fn allocate_overflow(&mut self, space: &mut Space, bytes: u32, source: Source) -> Option<u32> {
+    fn allocate_overflow(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
         if let Some(at) = self.overflow.take(bytes) {
             return Some(at);
         }
@@ -104,8 +104,8 @@ impl LocalAllocator {
     /// Allocates in the first hole of a block, from a line on, that is large enough.
     fn overflow_in(
         &mut self,
-        space: &mut Space,
-        block: BlockIndex,
+        space: &mut ImmixSpace,
+        block: HeapBlock,
         mut from: usize,
         bytes: u32,
         source: Source,
@@ -122,7 +122,7 @@ impl LocalAllocator {
     }
 
     /// Allocates no more in a block.
-    pub(crate) fn leave(&mut self, block: BlockIndex) {
+    pub(crate) fn leave(&mut self, block: HeapBlock) {
         if self.hole.is_some_and(|hole| hole.block == block) {
             (self.bump, self.hole) = (BumpRange::default(), None);
         }
@@ -137,14 +137,14 @@ impl LocalAllocator {
     }
 }
 
-impl Space {
-    fn hole(&self, block: BlockIndex, from: usize, source: Source) -> Option<Hole> {
+impl ImmixSpace {
+    fn hole(&self, block: HeapBlock, from: usize, source: Source) -> Option<Hole> {
         let hole = self.lines.next_hole(block, from, source.unavailable())?;
         Some(Hole { block, first_line: hole.start, next_line: hole.end })
     }
 
     fn range_of(&self, hole: Hole) -> BumpRange {
-        let offset = |line: usize| hole.block.start() + ((line as u32) << self.lines.size().shift());
+        let offset = |line| hole.block.line_at(line, self.lines.size());
         BumpRange { cursor: offset(hole.first_line), limit: offset(hole.next_line) }
     }
 

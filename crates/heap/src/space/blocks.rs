@@ -1,12 +1,12 @@
 //! The blocks: which pages back them, and what the last collection found in them.
 
 use super::lines::LineCensus;
-use crate::geometry::BlockIndex;
+use crate::geometry::HeapBlock;
 use crate::pools::BlockPages;
 
 /// What a block is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockState {
+pub enum HeapBlockState {
     /// It has no pages.
     Absent,
     /// Nothing in it is live.
@@ -33,8 +33,8 @@ pub(crate) enum Evacuation {
 
 /// A block.
 #[derive(Clone, Debug)]
-pub(crate) struct Block {
-    pub state: BlockState,
+pub(crate) struct BlockRecord {
+    pub state: HeapBlockState,
     pub pages: Option<BlockPages>,
     pub census: LineCensus,
     pub evacuation: Evacuation,
@@ -42,46 +42,46 @@ pub(crate) struct Block {
 
 /// All blocks.
 #[derive(Debug)]
-pub(crate) struct Blocks {
-    blocks: Vec<Block>,
-    absent: Vec<BlockIndex>,
+pub(crate) struct BlockRecords {
+    blocks: Vec<BlockRecord>,
+    absent: Vec<HeapBlock>,
 }
 
-impl Blocks {
+impl BlockRecords {
     /// So many blocks without pages. The first never has any: offset 0 is no object.
     pub fn new(count: usize) -> Self {
-        let block = Block {
-            state: BlockState::Absent,
+        let block = BlockRecord {
+            state: HeapBlockState::Absent,
             pages: None,
             census: LineCensus::default(),
             evacuation: Evacuation::Stays,
         };
-        Self { blocks: vec![block; count], absent: (1..count).rev().map(BlockIndex::new).collect() }
+        Self { blocks: vec![block; count], absent: (1..count).rev().map(HeapBlock::new).collect() }
     }
 
-    pub fn get(&self, block: BlockIndex) -> &Block {
+    pub fn get(&self, block: HeapBlock) -> &BlockRecord {
         &self.blocks[block.number()]
     }
 
     /// A block, if there is one of this number.
-    pub fn find(&self, block: BlockIndex) -> Option<&Block> {
+    pub fn find(&self, block: HeapBlock) -> Option<&BlockRecord> {
         self.blocks.get(block.number())
     }
 
-    pub fn get_mut(&mut self, block: BlockIndex) -> &mut Block {
+    pub fn get_mut(&mut self, block: HeapBlock) -> &mut BlockRecord {
         &mut self.blocks[block.number()]
     }
 
-    pub fn indices(&self) -> impl Iterator<Item = BlockIndex> + use<> {
-        (0..self.blocks.len()).map(BlockIndex::new)
+    pub fn indices(&self) -> impl Iterator<Item = HeapBlock> + use<> {
+        (0..self.blocks.len()).map(HeapBlock::new)
     }
 
     /// Gives a block these pages.
-    pub fn map(&mut self, pages: BlockPages) -> BlockIndex {
+    pub fn map(&mut self, pages: BlockPages) -> HeapBlock {
         let block = self.absent.pop().expect("a block for each eight pages");
         let mapped = self.get_mut(block);
-        *mapped = Block {
-            state: BlockState::InUse,
+        *mapped = BlockRecord {
+            state: HeapBlockState::InUse,
             pages: Some(pages),
             census: LineCensus::default(),
             evacuation: Evacuation::Stays,
@@ -90,9 +90,9 @@ impl Blocks {
     }
 
     /// Takes the pages of a block.
-    pub fn unmap(&mut self, block: BlockIndex) -> BlockPages {
+    pub fn unmap(&mut self, block: HeapBlock) -> BlockPages {
         let unmapped = self.get_mut(block);
-        unmapped.state = BlockState::Absent;
+        unmapped.state = HeapBlockState::Absent;
         unmapped.evacuation = Evacuation::Stays;
         let pages = unmapped.pages.take().expect("only a block with pages is unmapped");
         self.absent.push(block);
@@ -101,6 +101,6 @@ impl Blocks {
 
     /// The bytes of the table.
     pub const fn metadata_bytes(&self) -> u64 {
-        (self.blocks.len() * (size_of::<Block>() + size_of::<BlockIndex>())) as u64
+        (self.blocks.len() * (size_of::<BlockRecord>() + size_of::<HeapBlock>())) as u64
     }
 }

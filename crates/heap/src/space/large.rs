@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::geometry::{ObjectRef, PAGE};
+use crate::geometry::{ObjectRef, PAGE, narrow};
 use crate::pools::HeapPage;
 
 /// The large objects, and the addresses that are free for more.
@@ -31,7 +31,7 @@ impl LargeObjects {
 
     /// Puts an object on these pages; `None` if no addresses are free, with the pages back.
     pub fn put(&mut self, pages: Vec<HeapPage>) -> Result<u32, Vec<HeapPage>> {
-        let count = u32::try_from(pages.len()).expect("pages of 4 GiB");
+        let count = narrow(pages.len());
         let Some((&at, &free)) = self.free.iter().find(|(_, free)| **free >= count) else { return Err(pages) };
         self.free.remove(&at);
         if free > count {
@@ -53,7 +53,7 @@ impl LargeObjects {
                 continue;
             }
             let of_object = self.objects.remove(&at).expect("an object that was put there");
-            self.release(at, u32::try_from(of_object.len()).expect("pages of 4 GiB"));
+            self.release(at, narrow(of_object.len()));
             pages.extend(of_object);
         }
         pages
@@ -76,20 +76,15 @@ impl LargeObjects {
         self.free.insert(start, pages);
     }
 
-    /// The offsets and sizes in bytes of free addresses that may still have memory.
-    pub fn free_addresses(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.free.iter().map(|(at, pages)| (*at, pages.saturating_mul(PAGE)))
-    }
-
     /// The objects, by their offsets, and how many pages they have.
     pub fn objects(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.objects.iter().map(|(at, pages)| (*at, pages.len() as u32))
+        self.objects.iter().map(|(at, pages)| (*at, narrow(pages.len())))
     }
 
     /// The object at an offset.
     pub fn object_at(&self, offset: u32) -> Option<ObjectRef> {
         let (at, pages) = self.objects.range(..=offset).next_back()?;
-        ObjectRef::new(*at).filter(|_| offset - at < pages.len() as u32 * PAGE)
+        ObjectRef::new(*at).filter(|_| offset - at < narrow(pages.len()) * PAGE)
     }
 
     /// The pages of an object; `None` if it is not there.

@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use crate::geometry::{BlockIndex, LineSize};
-use crate::object::Mark;
+use crate::geometry::{HeapBlock, LineSize};
+use crate::object::LiveMark;
 
 /// The line has failed: nothing is allocated there.
 const FAILED: u8 = 255;
@@ -20,7 +20,7 @@ const YOUNG: u8 = 254;
 pub(crate) struct LineMarks {
     marks: Vec<u8>,
     size: LineSize,
-    live: Mark,
+    live: LiveMark,
 }
 
 /// Which lines an allocator may not use.
@@ -46,7 +46,7 @@ pub(crate) struct LineCensus {
 
 impl LineMarks {
     pub fn new(blocks: usize, size: LineSize) -> Self {
-        Self { marks: vec![0; blocks * size.per_block()], size, live: Mark::One }
+        Self { marks: vec![0; blocks * size.per_block()], size, live: LiveMark::One }
     }
 
     pub const fn size(&self) -> LineSize {
@@ -58,18 +58,18 @@ impl LineMarks {
         self.marks.len() as u64
     }
 
-    fn of(&self, block: BlockIndex) -> &[u8] {
+    fn of(&self, block: HeapBlock) -> &[u8] {
         let first = block.number() * self.size.per_block();
         &self.marks[first..first + self.size.per_block()]
     }
 
-    fn of_mut(&mut self, block: BlockIndex) -> &mut [u8] {
+    fn of_mut(&mut self, block: HeapBlock) -> &mut [u8] {
         let first = block.number() * self.size.per_block();
         &mut self.marks[first..first + self.size.per_block()]
     }
 
     /// The mark of live lines, and of live objects.
-    pub const fn live(&self) -> Mark {
+    pub const fn live(&self) -> LiveMark {
         self.live
     }
 
@@ -109,7 +109,7 @@ impl LineMarks {
 
     /// Lines of a hole were allocated, and the rest of the block is for others. Those to which a collection has moved
     /// objects are live already.
-    pub fn allocate(&mut self, block: BlockIndex, lines: LineRange) {
+    pub fn allocate(&mut self, block: HeapBlock, lines: LineRange) {
         let live = self.live as u8;
         self.of_mut(block)[lines]
             .iter_mut()
@@ -118,24 +118,24 @@ impl LineMarks {
     }
 
     /// A line has failed; returns whether that is new.
-    pub fn fail(&mut self, block: BlockIndex, line: usize) -> bool {
+    pub fn fail(&mut self, block: HeapBlock, line: usize) -> bool {
         std::mem::replace(&mut self.of_mut(block)[line], FAILED) != FAILED
     }
 
     /// Lines get a page in which nothing has failed. What was failed counts as live until the next full collection: old
     /// objects may be there.
-    pub fn heal(&mut self, block: BlockIndex, lines: LineRange) {
+    pub fn heal(&mut self, block: HeapBlock, lines: LineRange) {
         let live = self.live as u8;
         self.of_mut(block)[lines].iter_mut().filter(|mark| **mark == FAILED).for_each(|mark| *mark = live);
     }
 
     /// Whether something may be live in a line, as the last collection found it.
-    pub fn is_live(&self, block: BlockIndex, line: usize) -> bool {
+    pub fn is_live(&self, block: HeapBlock, line: usize) -> bool {
         self.of(block)[line] == self.live as u8
     }
 
     /// The block gets other pages, whose failed lines are these.
-    pub fn reset(&mut self, block: BlockIndex, failed: impl IntoIterator<Item = usize>) {
+    pub fn reset(&mut self, block: HeapBlock, failed: impl IntoIterator<Item = usize>) {
         self.of_mut(block).fill(0);
         for line in failed {
             self.of_mut(block)[line] = FAILED;
@@ -144,7 +144,7 @@ impl LineMarks {
 
     /// The next run of lines from a place on that may be allocated.
     #[inline]
-    pub fn next_hole(&self, block: BlockIndex, from: usize, unavailable: Unavailable) -> Option<LineRange> {
+    pub fn next_hole(&self, block: HeapBlock, from: usize, unavailable: Unavailable) -> Option<LineRange> {
         let live = self.live as u8;
         let before = match unavailable {
             Unavailable::Live => live,
@@ -158,7 +158,7 @@ impl LineMarks {
     }
 
     /// Ends a collection for a block: what was young and is not marked is free.
-    pub fn sweep(&mut self, block: BlockIndex) -> LineCensus {
+    pub fn sweep(&mut self, block: HeapBlock) -> LineCensus {
         let live = self.live as u8;
         let mut census = LineCensus::default();
         let mut was_free = false;
@@ -174,27 +174,4 @@ impl LineMarks {
         }
         census
     }
-
-    /// The marks of a block as names of states, for a picture.
-    pub fn states(&self, block: BlockIndex) -> impl Iterator<Item = LineState> {
-        self.of(block).iter().map(|mark| match *mark {
-            FAILED => LineState::Failed,
-            mark if mark == self.live as u8 => LineState::Live,
-            YOUNG => LineState::Young,
-            _ => LineState::Free,
-        })
-    }
-}
-
-/// The state of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineState {
-    /// Nothing is in it, as far as is known: in a block that is allocated in now, new objects may be.
-    Free,
-    /// Allocated since the last collection.
-    Young,
-    /// An object in it was live at the last collection.
-    Live,
-    /// It has failed.
-    Failed,
 }

@@ -26,7 +26,7 @@ pub enum RegionPages {
 
 /// A line of a region, by its place from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RegionLine(u16);
+pub struct ClusterLine(u16);
 
 /// The edge of a region at which failures gather.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,11 @@ impl RegionPages {
     /// How many lines.
     #[must_use]
     pub const fn lines(self) -> u16 {
-        (self.pages() * LINES_PER_FRAME as usize) as u16
+        match self {
+            Self::One => 64,
+            Self::Two => 128,
+            Self::Four => 256,
+        }
     }
 
     /// How many lines the redirection map and the boundary pointer take.
@@ -99,13 +103,14 @@ impl RegionPages {
 }
 
 const _: () = {
+    assert!(RegionPages::One.lines() as u64 == LINES_PER_FRAME);
     assert!(RegionPages::Two.map_bits() == 889);
     assert!(RegionPages::One.map_bits() as u64 <= RegionPages::One.map_lines() as u64 * LINE_BYTES * 8);
     assert!(RegionPages::Two.map_bits() as u64 <= RegionPages::Two.map_lines() as u64 * LINE_BYTES * 8);
     assert!(RegionPages::Four.map_bits() as u64 <= RegionPages::Four.map_lines() as u64 * LINE_BYTES * 8);
 };
 
-impl RegionLine {
+impl ClusterLine {
     /// A line of a region of this size; `None` if it has fewer.
     #[must_use]
     pub fn new(line: u16, size: RegionPages) -> Option<Self> {
@@ -144,7 +149,7 @@ impl ClusteredRegion {
     /// A line of the memory array fails. Returns the addresses that software must vacate, in the order in which the
     /// module reports them: first the places of the redirection map, if this is the region's first failure, whose
     /// failures are "fake"; then the address at the boundary. Nothing if the line had failed, or holds the map.
-    pub fn fail(&mut self, line: RegionLine) -> Vec<RegionLine> {
+    pub fn fail(&mut self, line: ClusterLine) -> Vec<ClusterLine> {
         let (edge, size) = (self.edge, self.size);
         let mut vacate = Vec::new();
         let redirection = self.redirection.get_or_insert_with(|| {
@@ -152,16 +157,16 @@ impl ClusteredRegion {
             Redirection { serves: (0..size.lines()).collect(), boundary: size.map_lines() }
         });
         vacate.extend(redirection.fail(edge.turn(line.0, size)));
-        vacate.into_iter().map(|place| RegionLine(edge.turn(place, size))).collect()
+        vacate.into_iter().map(|place| ClusterLine(edge.turn(place, size))).collect()
     }
 
     /// The line of the memory array that serves an address; `None` if the address has failed.
     #[must_use]
-    pub fn serves(&self, address: RegionLine) -> Option<RegionLine> {
+    pub fn serves(&self, address: ClusterLine) -> Option<ClusterLine> {
         let Some(redirection) = &self.redirection else { return Some(address) };
         let place = self.edge.turn(address.0, self.size);
         let line = *redirection.serves.get(usize::from(place))?;
-        (place >= redirection.boundary).then(|| RegionLine(self.edge.turn(line, self.size)))
+        (place >= redirection.boundary).then(|| ClusterLine(self.edge.turn(line, self.size)))
     }
 
     /// The failed addresses of each page.
@@ -173,7 +178,7 @@ impl ClusteredRegion {
 
     /// What an access to an address costs that has not failed, when the region's map is in the cache, or is not.
     #[must_use]
-    pub fn access(&self, address: RegionLine, map_is_cached: bool) -> AccessCost {
+    pub fn access(&self, address: ClusterLine, map_is_cached: bool) -> AccessCost {
         match (self.serves(address) == Some(address), map_is_cached) {
             (true, _) => AccessCost::Direct,
             (false, true) => AccessCost::Cached,
@@ -238,11 +243,11 @@ mod tests {
 
     const SIZES: [RegionPages; 3] = [RegionPages::One, RegionPages::Two, RegionPages::Four];
 
-    fn line(place: u16) -> RegionLine {
-        RegionLine(place)
+    fn line(place: u16) -> ClusterLine {
+        ClusterLine(place)
     }
 
-    fn places(lines: &[RegionLine]) -> Vec<u16> {
+    fn places(lines: &[ClusterLine]) -> Vec<u16> {
         lines.iter().map(|line| line.place()).collect()
     }
 

@@ -125,6 +125,7 @@ impl FailureBuffer {
     ///
     /// # Errors
     /// If there is none, or a write to the line is still under way, which could bring other data.
+    #[expect(clippy::needless_pass_by_value, reason = "the proof is used up")]
     pub fn clear(&mut self, revoked: RevokedLine) -> Result<FailedWrite, BufferRefusal> {
         let RevokedLine(line) = revoked;
         if self.under_way.contains(&line) {

@@ -5,7 +5,7 @@ mod draw;
 mod failed_lines;
 mod failure_buffer;
 
-pub use clustering::{AccessCost, ClusteredRegion, RegionLine, RegionPages, cluster_failures};
+pub use clustering::{AccessCost, ClusterLine, ClusteredRegion, RegionPages, cluster_failures};
 pub use draw::{ClusterBytes, FailureShare, draw_failures};
 pub use failed_lines::FailedLines;
 pub use failure_buffer::{BufferRefusal, FailedWrite, FailureBuffer, Interrupt, MemoryLine, RevokedLine, WriteEnd};
