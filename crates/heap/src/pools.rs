@@ -34,8 +34,8 @@ impl HeapPage {
     }
 }
 
-/// The pages of a block, from its start.
-pub(crate) type BlockPages = [HeapPage; BLOCK_PAGES];
+/// The pages of a block, from its start; `None` where it has none.
+pub(crate) type BlockPages = [Option<HeapPage>; BLOCK_PAGES];
 
 /// What a borrowed page takes from the heap: the pages that nobody may use meanwhile.
 const PRICE: usize = 2;
@@ -128,16 +128,12 @@ impl PagePools {
         if self.withheld.is_empty()
             && let Some(group) = self.groups.pop()
         {
-            return Some(group.map(HeapPage::Own));
+            return Some(group.map(|token| Some(HeapPage::Own(token))));
         }
         if self.available() < BLOCK_PAGES {
             return None;
         }
-        let mut pages = [HeapPage::Borrowed; BLOCK_PAGES];
-        for page in &mut pages {
-            *page = HeapPage::Own(self.take_relaxed()?);
-        }
-        Some(pages)
+        Some(std::array::from_fn(|_| self.take_relaxed().map(HeapPage::Own)))
     }
 
     /// Takes perfect pages, and borrows what is missing; `None` if the heap cannot pay for that.
@@ -255,11 +251,11 @@ mod tests {
     fn blocks_come_as_the_hardware_has_them_until_a_large_object_takes_perfect_pages() {
         let mut pools = pools(32);
         let block = pools.take_block().unwrap();
-        assert_eq!(block.map(|page| pools.failed(page).is_perfect()), [true, false].repeat(4)[..]);
+        assert_eq!(block.map(|page| pools.failed(page.unwrap()).is_perfect()), [true, false].repeat(4)[..]);
         let large = pools.take_perfect(6).unwrap();
         assert!(large.iter().all(|page| matches!(page, HeapPage::Own(_)) && pools.failed(*page).is_perfect()));
         let rest = [pools.take_block(), pools.take_block()].map(Option::unwrap);
-        let perfect = rest.as_flattened().iter().filter(|page| pools.failed(**page).is_perfect()).count();
+        let perfect = rest.as_flattened().iter().flatten().filter(|page| pools.failed(**page).is_perfect()).count();
         assert_eq!((perfect, pools.available()), (4, 2), "the rest of the perfect ones waits for large objects");
         assert_eq!(pools.demand(), PerfectDemand { requested: 6, borrowed: 0, most_borrowed: 0 });
     }
@@ -273,12 +269,12 @@ mod tests {
         let (own, borrowed): (Vec<_>, Vec<_>) = large.into_iter().partition(|page| matches!(page, HeapPage::Own(_)));
         own.into_iter().for_each(|page| pools.give_back(page));
         let blocks = [pools.take_block(), pools.take_block()].map(Option::unwrap);
-        let perfect = blocks.as_flattened().iter().filter(|page| pools.failed(**page).is_perfect()).count();
+        let perfect = blocks.as_flattened().iter().flatten().filter(|page| pools.failed(**page).is_perfect()).count();
         // Eight imperfect ones, two perfect ones that repay two and free four imperfect ones, and four perfect ones.
         assert_eq!((perfect, pools.available(), pools.borrowed()), (4, 6, 2));
         borrowed.into_iter().for_each(|page| pools.give_back(page));
         assert_eq!((pools.available(), pools.borrowed()), (8, 0));
-        blocks.as_flattened().iter().for_each(|page| pools.give_back(*page));
+        blocks.as_flattened().iter().flatten().for_each(|page| pools.give_back(*page));
         assert_eq!(pools.available(), 24);
     }
 

@@ -120,7 +120,9 @@ impl<M: ObjectModel> ManagedHeap<M> {
         };
         space.blocks.indices().flat_map(move |block| {
             let pages = space.blocks.get(block).pages.iter().flatten().enumerate();
-            pages.flat_map(move |(number, page)| of_page(block.page_at(number), *page))
+            pages.flat_map(move |(number, page)| {
+                page.map(|page| of_page(block.page_at(number), page)).into_iter().flatten()
+            })
         })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Small objects fill hole after hole. A medium object, larger than a line, that does not fit the present hole goes to
 //! an overflow block: in the next hole there that is large enough; else in a new block; and if that has no such hole
-//! either, in a block of perfect pages. What an overflow block has left goes back to those that have holes.
+//! either, on perfect pages. What an overflow block has left goes back to those that have holes.
 
 use super::immix_space::{ImmixSpace, Source};
 use crate::geometry::{ALIGN, HeapBlock};
@@ -97,7 +97,7 @@ impl LocalAllocator {
             }
             space.share(block);
         }
-        let perfect = space.perfect_block(source)?;
+        let perfect = space.perfect_block(bytes, source)?;
         self.overflow_in(space, perfect, 0, bytes, source)
     }
 

@@ -76,9 +76,9 @@ impl BlockRecords {
         (0..self.blocks.len()).map(HeapBlock::new)
     }
 
-    /// Gives a block these pages.
-    pub fn map(&mut self, pages: BlockPages) -> HeapBlock {
-        let block = self.absent.pop().expect("a block for each eight pages");
+    /// Gives a block these pages; `None` if all blocks have some.
+    pub fn map(&mut self, pages: BlockPages) -> Option<HeapBlock> {
+        let block = self.absent.pop()?;
         let mapped = self.get_mut(block);
         *mapped = BlockRecord {
             state: HeapBlockState::InUse,
@@ -86,7 +86,7 @@ impl BlockRecords {
             census: LineCensus::default(),
             evacuation: Evacuation::Stays,
         };
-        block
+        Some(block)
     }
 
     /// Takes the pages of a block.

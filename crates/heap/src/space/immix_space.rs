@@ -67,7 +67,8 @@ pub(crate) struct ImmixSpace {
 impl ImmixSpace {
     /// All pages of a heap, of which these lines have failed.
     pub fn new(failed: Vec<FailedLines>, line: LineSize, headroom: usize, end: u64) -> Self {
-        let blocks = failed.len().div_ceil(BLOCK_PAGES) + 1;
+        // The first block is never used, and some have few pages.
+        let blocks = failed.len().div_ceil(BLOCK_PAGES) * 5 / 4 + 1;
         let first_large = narrow(blocks) * BLOCK_BYTES;
         Self {
             lines: LineMarks::new(blocks, line),
@@ -108,13 +109,13 @@ impl ImmixSpace {
             self.use_block(free);
             return Some(free);
         }
-        self.pools.take_block().map(|pages| self.map(pages))
+        self.pools.take_block().and_then(|pages| self.map(pages))
     }
 
-    /// A block on perfect pages.
-    pub(super) fn perfect_block(&mut self, source: Source) -> Option<HeapBlock> {
-        let pages = self.take_perfect(BLOCK_PAGES, source)?;
-        Some(self.map(pages.try_into().expect("as many as a block has")))
+    /// A block that has perfect pages for an object of this size, and no others: they are dear.
+    pub(super) fn perfect_block(&mut self, bytes: u32, source: Source) -> Option<HeapBlock> {
+        let mut perfect = self.take_perfect(bytes.div_ceil(PAGE) as usize, source)?.into_iter();
+        self.map(std::array::from_fn(|_| perfect.next()))
     }
 
     /// Pages for a large object, and its place.
@@ -162,19 +163,22 @@ impl ImmixSpace {
     }
 
     fn unmap(&mut self, block: HeapBlock) {
-        self.blocks.unmap(block).into_iter().for_each(|page| self.pools.give_back(page));
+        self.blocks.unmap(block).into_iter().flatten().for_each(|page| self.pools.give_back(page));
     }
 
-    fn map(&mut self, pages: BlockPages) -> HeapBlock {
-        let block = self.blocks.map(pages);
-        let size = self.lines.size();
-        let failed_lines = |(number, page): (usize, HeapPage)| {
-            size.failed(self.pools.failed(page)).map(move |line| number * size.per_page() + line)
+    fn map(&mut self, pages: BlockPages) -> Option<HeapBlock> {
+        let Some(block) = self.blocks.map(pages) else {
+            pages.into_iter().flatten().for_each(|page| self.pools.give_back(page));
+            return None;
         };
-        let failed: Vec<usize> = pages.into_iter().enumerate().flat_map(failed_lines).collect();
-        self.lines.reset(block, failed);
+        let size = self.lines.size();
+        let failed = |page: Option<HeapPage>| page.map_or(FailedLines::ALL, |page| self.pools.failed(page));
+        let failed_lines = |(number, page): (usize, Option<HeapPage>)| {
+            size.failed(failed(page)).map(move |line| number * size.per_page() + line)
+        };
+        self.lines.reset(block, pages.into_iter().enumerate().flat_map(failed_lines));
         self.in_use.push(block);
-        block
+        Some(block)
     }
 
     /// A line of 64 B has failed, at an offset. Returns what becomes of what is in it.
@@ -187,8 +191,8 @@ impl ImmixSpace {
         }
         let block = HeapBlock::at(offset);
         let Some(pages) = self.blocks.find(block).and_then(|block| block.pages) else { return LineFailure::NotThere };
-        let HeapPage::Own(_) = pages[page % BLOCK_PAGES] else { return LineFailure::NotThere };
-        self.pools.fail(pages[page % BLOCK_PAGES], line);
+        let Some(HeapPage::Own(token)) = pages[page % BLOCK_PAGES] else { return LineFailure::NotThere };
+        self.pools.fail(HeapPage::Own(token), line);
         let line = self.lines.size().place_of(offset);
         let (was_live, state) = (self.lines.is_live(block, line), self.blocks.get(block).state);
         if !self.lines.fail(block, line) {
@@ -210,10 +214,8 @@ impl ImmixSpace {
         let mut replaced = 0;
         for page in first as usize..=last as usize {
             let Some(pages) = &mut self.blocks.get_mut(block).pages else { continue };
-            if self.pools.failed(pages[page]).is_perfect() {
-                continue;
-            }
-            pages[page] = self.pools.replace(pages[page]);
+            let Some(failed) = pages[page].filter(|page| !self.pools.failed(*page).is_perfect()) else { continue };
+            pages[page] = Some(self.pools.replace(failed));
             self.lines.heal(block, page * per_page..(page + 1) * per_page);
             replaced += 1;
         }
@@ -258,11 +260,11 @@ impl ImmixSpace {
         *swept = BlockRecord { state, pages: swept.pages.take(), census, evacuation: Evacuation::Stays };
     }
 
-    /// Nothing is live in a block. It keeps its pages, unless some are borrowed.
+    /// Nothing is live in a block. It keeps its pages, unless some are borrowed or missing.
     fn free_block(&mut self, block: HeapBlock, census: LineCensus) {
         let freed = self.blocks.get_mut(block);
         let pages = freed.pages.expect("only a block with pages is freed");
-        if pages.contains(&HeapPage::Borrowed) {
+        if !pages.iter().all(|page| matches!(page, Some(HeapPage::Own(_)))) {
             return self.unmap(block);
         }
         *freed = BlockRecord { state: HeapBlockState::Free, pages: Some(pages), census, evacuation: Evacuation::Stays };
