@@ -3,10 +3,13 @@
 //! **Problem.** Large objects need whole pages, and small ones need hardly more than lines; the fewer pages are
 //! perfect, the more each of them is worth. **Idea.** Pages lie in pools, perfect and imperfect. A page is a token:
 //! address translation puts any page at any address, so large objects take perfect pages wherever these are, and blocks
-//! are put together from what is left. Who needs a perfect page when there is none borrows one of ordinary DRAM, at the
+//! are put together from what is left: imperfect pages first, in pairs whose failures lie at the outer ends, so that what
+//! works of both is contiguous; pages in which nothing works never. Who needs a perfect page when there is none borrows one of ordinary DRAM, at the
 //! price of two pages of the heap: one for its bytes and one as a penalty, until perfect pages that came to blocks have
 //! paid it back. **Why this way.** The price keeps borrowed memory from being better than memory that fails: otherwise
 //! a heap would run the faster, the more of it has failed.
+
+use std::cmp::Ordering;
 
 use crate::geometry::{BLOCK_PAGES, PAGE, narrow};
 use crate::wear::FailedLines;
@@ -44,10 +47,11 @@ const PRICE: usize = 2;
 #[derive(Debug)]
 pub(crate) struct PagePools {
     failed: Vec<FailedLines>,
-    /// Pages that still lie side by side, as the hardware clusters their failures.
-    groups: Vec<[PageToken; BLOCK_PAGES]>,
     perfect: Vec<PageToken>,
-    imperfect: Vec<PageToken>,
+    /// Imperfect pages whose failures lie nearer to their start.
+    failed_low: Vec<PageToken>,
+    /// Imperfect pages whose failures lie nearer to their end.
+    failed_high: Vec<PageToken>,
     /// The price of borrowed pages that are not paid back.
     withheld: Vec<[PageToken; PRICE]>,
     /// Perfect pages with which others were paid back.
@@ -71,19 +75,18 @@ pub struct PerfectDemand {
 impl PagePools {
     /// All pages of a heap, of which these lines have failed.
     pub fn new(failed: Vec<FailedLines>) -> Self {
-        let tokens: Vec<_> = (0..failed.len()).map(|n| PageToken(narrow(n))).collect();
-        let (groups, rest) = tokens.as_chunks::<BLOCK_PAGES>();
         let mut pools = Self {
-            groups: groups.iter().rev().copied().collect(),
             perfect: Vec::new(),
-            imperfect: Vec::new(),
+            failed_low: Vec::new(),
+            failed_high: Vec::new(),
             withheld: Vec::new(),
             paid_back: Vec::new(),
             unpaid: 0,
             demand: PerfectDemand::default(),
             failed,
         };
-        rest.iter().for_each(|token| pools.put(*token));
+        // The last one that is put there is the first to be taken.
+        (0..pools.failed.len()).rev().for_each(|number| pools.put(PageToken(narrow(number))));
         pools
     }
 
@@ -103,14 +106,18 @@ impl PagePools {
         }
     }
 
-    /// The pages that can be taken.
+    /// All pages, whatever works in them.
     pub const fn pages(&self) -> usize {
         self.failed.len()
     }
 
     /// The pages that can be taken.
     pub fn available(&self) -> usize {
-        self.groups.len() * BLOCK_PAGES + self.perfect.len() + self.imperfect.len()
+        self.perfect.len() + self.imperfect()
+    }
+
+    fn imperfect(&self) -> usize {
+        self.failed_low.len() + self.failed_high.len()
     }
 
     /// The pages that are borrowed now.
@@ -125,15 +132,10 @@ impl PagePools {
 
     /// Takes pages for a block that may have failed lines. Perfect ones among them first pay for what is borrowed.
     pub fn take_block(&mut self) -> Option<BlockPages> {
-        if self.withheld.is_empty()
-            && let Some(group) = self.groups.pop()
-        {
-            return Some(group.map(|token| Some(HeapPage::Own(token))));
-        }
         if self.available() < BLOCK_PAGES {
             return None;
         }
-        Some(std::array::from_fn(|_| self.take_relaxed().map(HeapPage::Own)))
+        Some(std::array::from_fn(|place| self.take_relaxed(place).map(HeapPage::Own)))
     }
 
     /// Takes perfect pages, and borrows what is missing; `None` if the heap cannot pay for that.
@@ -152,10 +154,7 @@ impl PagePools {
     }
 
     /// Whether there are so many perfect pages.
-    pub fn has_perfect(&mut self, count: usize) -> bool {
-        while self.perfect.len() < count && !self.groups.is_empty() {
-            self.split_group();
-        }
+    pub const fn has_perfect(&self, count: usize) -> bool {
         self.perfect.len() >= count
     }
 
@@ -165,12 +164,14 @@ impl PagePools {
     }
 
     fn take_perfect_page(&mut self) -> Option<HeapPage> {
-        if self.has_perfect(1) {
-            return self.perfect.pop().map(HeapPage::Own);
+        if let Some(own) = self.perfect.pop() {
+            return Some(HeapPage::Own(own));
         }
-        let price = self.imperfect.len().checked_sub(PRICE)?;
-        let price = self.imperfect.split_off(price);
-        self.withheld.push(price.try_into().expect("as many as the price"));
+        if self.imperfect() < PRICE {
+            return None;
+        }
+        let price = std::array::from_fn(|place| self.take_imperfect(place).expect("there are as many"));
+        self.withheld.push(price);
         self.demand.borrowed += 1;
         Some(HeapPage::Borrowed)
     }
@@ -188,15 +189,12 @@ impl PagePools {
         perfect
     }
 
-    /// Takes a page that may have failed lines: imperfect ones first. A perfect one pays for a borrowed one.
-    fn take_relaxed(&mut self) -> Option<PageToken> {
+    /// Takes a page that may have failed lines, for a place in a block: imperfect ones first. A perfect one pays for a
+    /// borrowed one.
+    fn take_relaxed(&mut self, place: usize) -> Option<PageToken> {
         loop {
-            if let Some(imperfect) = self.imperfect.pop() {
+            if let Some(imperfect) = self.take_imperfect(place) {
                 return Some(imperfect);
-            }
-            if self.perfect.is_empty() && !self.groups.is_empty() {
-                self.split_group();
-                continue;
             }
             let perfect = self.perfect.pop()?;
             let Some(price) = self.withheld.pop() else { return Some(perfect) };
@@ -205,14 +203,23 @@ impl PagePools {
         }
     }
 
-    fn split_group(&mut self) {
-        self.groups.pop().into_iter().flatten().for_each(|token| self.put(token));
+    /// Takes an imperfect page whose failures lie at the outer end of its pair, if there is one.
+    fn take_imperfect(&mut self, place: usize) -> Option<PageToken> {
+        let (outer, inner) = match place % 2 {
+            0 => (&mut self.failed_low, &mut self.failed_high),
+            _ => (&mut self.failed_high, &mut self.failed_low),
+        };
+        outer.pop().or_else(|| inner.pop())
     }
 
     fn put(&mut self, token: PageToken) {
-        match self.failed[token.0 as usize].is_perfect() {
-            true => self.perfect.push(token),
-            false => self.imperfect.push(token),
+        let failed = self.failed[token.0 as usize];
+        let (low, high) = failed.halves();
+        match (failed, low.cmp(&high)) {
+            (FailedLines::NONE, _) => self.perfect.push(token),
+            (FailedLines::ALL, _) => {}
+            (_, Ordering::Less) => self.failed_high.push(token),
+            (_, Ordering::Equal | Ordering::Greater) => self.failed_low.push(token),
         }
     }
 
@@ -248,16 +255,16 @@ mod tests {
     }
 
     #[test]
-    fn blocks_come_as_the_hardware_has_them_until_a_large_object_takes_perfect_pages() {
-        let mut pools = pools(32);
-        let block = pools.take_block().unwrap();
-        assert_eq!(block.map(|page| pools.failed(page.unwrap()).is_perfect()), [true, false].repeat(4)[..]);
-        let large = pools.take_perfect(6).unwrap();
-        assert!(large.iter().all(|page| matches!(page, HeapPage::Own(_)) && pools.failed(*page).is_perfect()));
-        let rest = [pools.take_block(), pools.take_block()].map(Option::unwrap);
-        let perfect = rest.as_flattened().iter().flatten().filter(|page| pools.failed(**page).is_perfect()).count();
-        assert_eq!((perfect, pools.available()), (4, 2), "the rest of the perfect ones waits for large objects");
-        assert_eq!(pools.demand(), PerfectDemand { requested: 6, borrowed: 0, most_borrowed: 0 });
+    fn blocks_get_imperfect_pages_first_in_pairs_that_fail_at_their_outer_ends() {
+        let high = FailedLines::from_bits(!HALF.bits());
+        let kinds = [FailedLines::NONE, HALF, high, FailedLines::ALL];
+        let mut pools = PagePools::new(kinds.repeat(8));
+        assert_eq!((pools.pages(), pools.available()), (32, 24), "pages in which nothing works are not there");
+        let mut failed = || pools.take_block().map(|block| block.map(|page| pools.failed(page.unwrap())));
+        assert_eq!(failed(), Some([HALF, high].repeat(4).try_into().unwrap()));
+        assert_eq!(failed(), Some([HALF, high].repeat(4).try_into().unwrap()));
+        assert_eq!(failed(), Some([FailedLines::NONE; 8]));
+        assert_eq!(failed(), None);
     }
 
     #[test]

@@ -66,6 +66,13 @@ impl FailedLines {
         self.0 & !other.0 == 0
     }
 
+    /// How many lines have failed in the first half of the page, and in the second.
+    #[must_use]
+    pub const fn halves(self) -> (u32, u32) {
+        let half = u64::BITS / 2;
+        ((self.0 << half).count_ones(), (self.0 >> half).count_ones())
+    }
+
     /// The failed lines, ascending.
     pub fn lines(self) -> impl Iterator<Item = u32> + Clone {
         (0..u64::BITS).filter(move |line| self.contains(*line))
