@@ -239,22 +239,15 @@ impl ImmixHeap {
 
     /// Collects what is due, and more if there is no room then for what there was no room for.
     fn collect(&mut self, roots: &mut RootList<'_>, state: &mut GcStoreTraceState<'_>) -> Result<()> {
-        let (mut kind, short_of) = (self.heap().due(), self.short_of.take());
-        if short_of.is_none() {
-            kind = Collection::Full;
-        }
-        loop {
+        let short_of = self.short_of.take();
+        let mut due = Some(if short_of.is_some() { self.heap().due() } else { Collection::Full });
+        while let Some(kind) = due {
             self.collect_once(kind, roots, state)?;
-            let Some(bytes) = short_of else { return Ok(()) };
-            if let Some(at) = self.allocate(bytes) {
-                self.found = Some((at, bytes));
-                return Ok(());
-            }
-            if kind == Collection::Full {
-                return Ok(());
-            }
-            kind = Collection::Full;
+            let Some(bytes) = short_of else { break };
+            self.found = self.allocate(bytes).map(|at| (at, bytes));
+            due = kind.next().filter(|_| self.found.is_none());
         }
+        Ok(())
     }
 
     fn collect_once(

@@ -7,6 +7,27 @@ pub enum Collection {
     Nursery,
     /// All.
     Full,
+    /// All, and as many objects as possible move, so that pages become free as a whole: before memory is said to be
+    /// out.
+    Compacting,
+}
+
+impl Collection {
+    /// The collection that frees more than this one; `None` if no other does.
+    #[must_use]
+    pub const fn next(self) -> Option<Self> {
+        match self {
+            Self::Nursery => Some(Self::Full),
+            Self::Full => Some(Self::Compacting),
+            Self::Compacting => None,
+        }
+    }
+
+    /// Whether old objects are collected, too.
+    #[must_use]
+    pub const fn is_of_all(self) -> bool {
+        !matches!(self, Self::Nursery)
+    }
 }
 
 /// The references that a program holds outside of the heap.

@@ -92,7 +92,7 @@ impl HeapBlock {
         self.start() + (narrow(line) << size.shift())
     }
 
-    /// The offset of a page of it, by its place from the start.
+    /// The offset of a page of it, by its place from the start, or of its end.
     pub(crate) fn page_at(self, page: usize) -> u32 {
         self.start() + narrow(page) * PAGE
     }

@@ -211,7 +211,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         let traced = tracer.end();
         match kind {
             Collection::Nursery => self.counts.nursery += 1,
-            Collection::Full => self.counts.full += 1,
+            Collection::Full | Collection::Compacting => self.counts.full += 1,
         }
         self.counts.marked += traced.marked;
         self.counts.moved += traced.moved;

@@ -72,6 +72,7 @@ pub use object::ObjectModel;
 pub use pools::PerfectDemand;
 pub use region::{CARD_BYTES, CARDS, HeapRegion};
 pub use space::LineFailure;
-pub use space::allocator::{BumpRange, LocalAllocator};
+pub use space::allocator::LocalAllocator;
 pub use space::blocks::HeapBlockState;
+pub use space::ranges::BumpRange;
 pub use verify::{LiveObjects, Violation};

@@ -3,11 +3,11 @@
 //! **Problem.** Large objects need whole pages, and small ones need hardly more than lines; the fewer pages are
 //! perfect, the more each of them is worth. **Idea.** Pages lie in pools, perfect and imperfect. A page is a token:
 //! address translation puts any page at any address, so large objects take perfect pages wherever these are, and blocks
-//! are put together from what is left: imperfect pages first, in pairs whose failures lie at the outer ends, so that what
-//! works of both is contiguous; pages in which nothing works never. Who needs a perfect page when there is none borrows one of ordinary DRAM, at the
-//! price of two pages of the heap: one for its bytes and one as a penalty, until perfect pages that came to blocks have
-//! paid it back. **Why this way.** The price keeps borrowed memory from being better than memory that fails: otherwise
-//! a heap would run the faster, the more of it has failed.
+//! are put together from what is left: imperfect pages first, in pairs whose failures lie at the outer ends, so that
+//! what works of both is contiguous; pages in which nothing works never. Who needs a perfect page when there is none
+//! borrows one of ordinary DRAM, at the price of two pages of the heap: one for its bytes and one as a penalty, until
+//! perfect pages that came to blocks have paid it back. **Why this way.** The price keeps borrowed memory from being
+//! better than memory that fails: otherwise a heap would run the faster, the more of it has failed.
 
 use std::cmp::Ordering;
 

@@ -57,7 +57,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => root.clone().prop_map(|root| Step::Pin { root }),
         1 => root.clone().prop_map(|root| Step::Unpin { root }),
         1 => (root, 0_u32..600).prop_map(|(root, line)| Step::Fail { root, line: line.saturating_sub(300) }),
-        1 => prop_oneof![3 => Just(Collection::Nursery), 1 => Just(Collection::Full)].prop_map(Step::Collect),
+        1 => prop_oneof![3 => Just(Collection::Nursery), 1 => Just(Collection::Full), 1 => Just(Collection::Compacting)].prop_map(Step::Collect),
     ];
     prop::collection::vec(step, 1..400)
 }
@@ -135,14 +135,15 @@ impl Pair {
     }
 
     fn allocate(&mut self, bytes: u32) -> Option<u32> {
-        for attempt in 0..3 {
+        let mut due = Some(self.heap.due());
+        loop {
             if let Some(at) = self.heap.allocate(&mut self.local, bytes) {
                 return Some(at);
             }
-            let kind = if attempt == 0 { self.heap.due() } else { Collection::Full };
+            let kind = due?;
             self.collect(kind);
+            due = kind.next();
         }
-        None
     }
 
     fn run(&mut self, step: Step) {

@@ -108,7 +108,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "error",
         ],
     ),
-    ("crates/heap/src/space", &["allocator", "immix_space", "blocks", "large", "lines", "starts"]),
+    ("crates/heap/src/space", &["allocator", "immix_space", "ranges", "blocks", "large", "lines", "starts"]),
     (
         "crates/linux/src",
         &[

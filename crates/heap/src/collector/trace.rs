@@ -1,5 +1,6 @@
 //! Finding the live objects, and moving them on the way.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::TraceCounts;
@@ -9,6 +10,7 @@ use crate::object::{CollectorWord, LiveMark, ObjectModel};
 use crate::region::{CARD_BYTES, HeapRegion};
 use crate::space::allocator::LocalAllocator;
 use crate::space::blocks::{Evacuation, HeapBlockState};
+use crate::space::lines::LineCensus;
 use crate::space::{ImmixSpace, Source};
 
 /// A collection under way.
@@ -45,10 +47,10 @@ pub struct Survivors<'a, M> {
 impl<'a, M: ObjectModel> Tracer<'a, M> {
     /// Begins a collection.
     pub fn begin(region: &'a HeapRegion, model: &'a M, space: &'a mut ImmixSpace, kind: Collection) -> Self {
-        if kind == Collection::Full {
+        if kind.is_of_all() {
             space.lines.begin_full_collection();
             space.starts.clear();
-            choose_candidates(space);
+            choose_candidates(space, kind);
         }
         for &(block, _) in &space.vacating {
             space.blocks.get_mut(block).evacuation = Evacuation::FromFailedLines;
@@ -131,7 +133,7 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
         }
         let is_known = match self.kind {
             Collection::Nursery => !word.is_young(),
-            Collection::Full => word.is_marked(self.mark),
+            Collection::Full | Collection::Compacting => word.is_marked(self.mark),
         };
         if is_known {
             return object;
@@ -171,8 +173,8 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
         match (self.space.blocks.get(object.block()).evacuation, self.kind) {
             (Evacuation::FromFailedLines, _) if self.space.lines.any_failed(object.offset(), bytes) => Moving::Must,
             _ if word.is_pinned() => Moving::Stays,
-            (_, Collection::Nursery) | (Evacuation::Opportunistic, Collection::Full) => Moving::IfRoom,
-            (Evacuation::Stays | Evacuation::FromFailedLines, Collection::Full) => Moving::Stays,
+            (_, Collection::Nursery) | (Evacuation::Opportunistic, _) => Moving::IfRoom,
+            (Evacuation::Stays | Evacuation::FromFailedLines, _) => Moving::Stays,
         }
     }
 
@@ -184,7 +186,7 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
         }
         let source = match self.kind {
             Collection::Nursery => Source::Nursery,
-            Collection::Full => Source::Full,
+            Collection::Full | Collection::Compacting => Source::Full,
         };
         let place = self.copies.as_mut()?.allocate(self.space, bytes, source);
         let Some(moved) = place.and_then(ObjectRef::new) else {
@@ -211,7 +213,7 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
     /// Frees what is not live.
     pub fn end(self) -> TraceCounts {
         let survivors = self.survivors();
-        let all = self.kind == Collection::Full;
+        let all = self.kind.is_of_all();
         let pages = self.space.large.sweep(all, |object| survivors.at(object).is_some());
         pages.into_iter().for_each(|page| self.space.pools.give_back(page));
         self.space.vacating.retain(|(_, due)| !all && *due == Collection::Full);
@@ -241,26 +243,34 @@ impl<M: ObjectModel> Survivors<'_, M> {
         }
         let is_live = match self.kind {
             Collection::Nursery => !word.is_young(),
-            Collection::Full => word.is_marked(self.mark),
+            Collection::Full | Collection::Compacting => word.is_marked(self.mark),
         };
         is_live.then_some(object)
     }
 }
 
-/// Chooses the blocks whose objects move: those with most holes, as long as what is live in them fits the free pages
-/// and the holes of the others.
-fn choose_candidates(space: &mut ImmixSpace) {
+/// Chooses the blocks whose objects move. A full collection takes those with most holes, as long as what is live in
+/// them fits the free pages; a compacting one the sparsest, as long as it fits the holes of the others too, with a
+/// fifth to spare, as not every hole is large enough.
+fn choose_candidates(space: &mut ImmixSpace, kind: Collection) {
     let size = space.lines.size();
     let mut fragmented: Vec<HeapBlock> = space.recyclable.clone();
     fragmented.retain(|block| space.blocks.get(*block).state == HeapBlockState::Recyclable);
-    fragmented.sort_by_key(|block| std::cmp::Reverse(space.blocks.get(*block).census.holes));
+    let free_lines = |census: LineCensus| size.per_block() as u64 - u64::from(census.live + census.failed);
+    let census = |block: &HeapBlock| space.blocks.get(*block).census;
     let mut room = space.free_pages() as u64 * size.per_page() as u64;
-    for block in &fragmented {
-        let census = space.blocks.get(*block).census;
-        if census.holes < 2 || u64::from(census.live) > room {
-            break;
-        }
-        room -= u64::from(census.live);
-        space.blocks.get_mut(*block).evacuation = Evacuation::Opportunistic;
+    if kind == Collection::Compacting {
+        fragmented.sort_by_key(|block| census(block).live);
+        room = (room + fragmented.iter().map(|block| free_lines(census(block))).sum::<u64>()) / 5 * 4;
+    } else {
+        fragmented.retain(|block| census(block).holes > 1);
+        fragmented.sort_by_key(|block| Reverse(census(block).holes));
+    }
+    for block in fragmented {
+        let census = space.blocks.get(block).census;
+        let own = if kind == Collection::Compacting { free_lines(census) } else { 0 };
+        let Some(left) = room.checked_sub(u64::from(census.live) + own) else { break };
+        room = left;
+        space.blocks.get_mut(block).evacuation = Evacuation::Opportunistic;
     }
 }

@@ -2,20 +2,12 @@
 //!
 //! Small objects fill hole after hole. A medium object, larger than a line, that does not fit the present hole goes to
 //! an overflow block: in the next hole there that is large enough; else in a new block; and if that has no such hole
-//! either, on perfect pages. What an overflow block has left goes back to those that have holes.
+//! either, on perfect pages, as are then all objects of its size until the next collection. What an overflow block has
+//! left goes back to those that have holes.
 
 use super::immix_space::{ImmixSpace, Source};
-use crate::geometry::{ALIGN, HeapBlock};
-
-/// Memory in which objects are allocated one behind the other: offsets in the region. Compiled code may do that itself.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BumpRange {
-    /// Where the next object goes.
-    pub cursor: u32,
-    /// The end.
-    pub limit: u32,
-}
+use super::ranges::{BumpRange, PerfectPages};
+use crate::geometry::HeapBlock;
 
 /// A hole of a block, and what comes after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,21 +25,11 @@ pub struct LocalAllocator {
     hole: Option<Hole>,
     overflow: BumpRange,
     overflow_hole: Option<Hole>,
-}
-
-impl BumpRange {
-    /// Takes `bytes`, a multiple of [`ALIGN`], if there are as many.
-    #[inline]
-    pub fn take(&mut self, bytes: u32) -> Option<u32> {
-        debug_assert!(bytes.is_multiple_of(ALIGN));
-        // No overflow: both are offsets, and the difference is what is left.
-        if self.limit - self.cursor < bytes {
-            return None;
-        }
-        let at = self.cursor;
-        self.cursor += bytes;
-        Some(at)
-    }
+    /// The least size for which no hole was found in a whole block since the last collection; 0 if there is none.
+    no_hole_from: u32,
+    /// Perfect pages for objects that fit no hole.
+    perfect: BumpRange,
+    perfect_pages: Option<PerfectPages>,
 }
 
 impl LocalAllocator {
@@ -80,6 +62,9 @@ impl LocalAllocator {
     }
 
     fn allocate_overflow(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
+        if self.no_hole_from > 0 && bytes >= self.no_hole_from {
+            return self.allocate_perfect(space, bytes, source);
+        }
         if let Some(at) = self.overflow.take(bytes) {
             return Some(at);
         }
@@ -91,14 +76,23 @@ impl LocalAllocator {
             space.share(hole.block);
         }
         (self.overflow, self.overflow_hole) = (BumpRange::default(), None);
-        if let Some(block) = space.new_block(source) {
-            if let Some(at) = self.overflow_in(space, block, 0, bytes, source) {
-                return Some(at);
-            }
-            space.share(block);
+        let block = space.new_block(source)?;
+        if let Some(at) = self.overflow_in(space, block, 0, bytes, source) {
+            return Some(at);
         }
-        let perfect = space.perfect_block(bytes, source)?;
-        self.overflow_in(space, perfect, 0, bytes, source)
+        space.share(block);
+        self.no_hole_from = bytes;
+        self.allocate_perfect(space, bytes, source)
+    }
+
+    /// Allocates on perfect pages: those at hand, or as many more as it takes.
+    fn allocate_perfect(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
+        if let Some(at) = self.perfect.take(bytes) {
+            return Some(at);
+        }
+        let (pages, range) = space.more_perfect_pages(self.perfect_pages, self.perfect, bytes, source)?;
+        (self.perfect_pages, self.perfect) = (Some(pages), range);
+        self.perfect.take(bytes)
     }
 
     /// Allocates in the first hole of a block, from a line on, that is large enough.
@@ -128,6 +122,9 @@ impl LocalAllocator {
         }
         if self.overflow_hole.is_some_and(|hole| hole.block == block) {
             (self.overflow, self.overflow_hole) = (BumpRange::default(), None);
+        }
+        if self.perfect_pages.is_some_and(|pages| pages.block == block) {
+            (self.perfect, self.perfect_pages) = (BumpRange::default(), None);
         }
     }
 

@@ -3,6 +3,7 @@
 use super::blocks::{BlockRecord, BlockRecords, Evacuation, HeapBlockState};
 use super::large::LargeObjects;
 use super::lines::{LineCensus, LineMarks, Unavailable};
+use super::ranges::{BumpRange, PerfectPages};
 use super::starts::ObjectStarts;
 use crate::collection::Collection;
 use crate::geometry::{BLOCK_BYTES, BLOCK_PAGES, HeapBlock, LineSize, MEMORY_LINE, ObjectRef, PAGE, narrow};
@@ -112,10 +113,31 @@ impl ImmixSpace {
         self.pools.take_block().and_then(|pages| self.map(pages))
     }
 
-    /// A block that has perfect pages for an object of this size, and no others: they are dear.
-    pub(super) fn perfect_block(&mut self, bytes: u32, source: Source) -> Option<HeapBlock> {
-        let mut perfect = self.take_perfect(bytes.div_ceil(PAGE) as usize, source)?.into_iter();
-        self.map(std::array::from_fn(|_| perfect.next()))
+    /// Perfect pages for an object of this size, behind those that a block has, or in a block without others. Returns
+    /// the pages, and what of them is free: what was left of the others, too.
+    pub(super) fn more_perfect_pages(
+        &mut self,
+        before: Option<PerfectPages>,
+        left: BumpRange,
+        bytes: u32,
+        source: Source,
+    ) -> Option<(PerfectPages, BumpRange)> {
+        let missing = (bytes - (left.limit - left.cursor)).div_ceil(PAGE) as usize;
+        let (block, count, more, cursor) = match before {
+            Some(PerfectPages { block, count }) if count + missing <= BLOCK_PAGES => {
+                (block, count, missing, left.cursor)
+            }
+            _ => {
+                let block = self.map([None; BLOCK_PAGES])?;
+                (block, 0, bytes.div_ceil(PAGE) as usize, block.start())
+            }
+        };
+        let taken = self.take_perfect(more, source)?;
+        let (per_page, end) = (self.lines.size().per_page(), count + more);
+        let pages = self.blocks.get_mut(block).pages.as_mut().expect("a block in use has pages");
+        pages[count..end].iter_mut().zip(taken).for_each(|(place, page)| *place = Some(page));
+        self.lines.open(block, count * per_page..end * per_page);
+        Some((PerfectPages { block, count: end }, BumpRange { cursor, limit: block.page_at(end) }))
     }
 
     /// Pages for a large object, and its place.

@@ -129,6 +129,11 @@ impl LineMarks {
         self.of_mut(block)[lines].iter_mut().filter(|mark| **mark == FAILED).for_each(|mark| *mark = live);
     }
 
+    /// Lines that had no page get one.
+    pub fn open(&mut self, block: HeapBlock, lines: LineRange) {
+        self.of_mut(block)[lines].fill(0);
+    }
+
     /// Whether something may be live in a line, as the last collection found it.
     pub fn is_live(&self, block: HeapBlock, line: usize) -> bool {
         self.of(block)[line] == self.live as u8
