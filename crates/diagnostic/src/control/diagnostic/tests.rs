@@ -192,6 +192,20 @@ fn what_is_requested_is_taken_as_far_as_it_can_be_tested_in_an_epoch() {
 }
 
 #[test]
+fn what_is_requested_and_was_not_taken_stays_requested_until_the_list_is_empty() {
+    for (left, taken) in [(40, 40), (200, 100)] {
+        let (mut diagnostic, _) = controller(Source::new(&[left, 0, 0]), 1, 100);
+        diagnostic.tick(at(1));
+        while let Some(work) = diagnostic.next(Tester(0)) {
+            diagnostic.finish(work.block, BlockVerdict::Good, at(1));
+        }
+        diagnostic.source_mut().left[0] = 200;
+        (2..5).for_each(|second| diagnostic.tick(at(second)));
+        assert_eq!(diagnostic.counts().taken, taken);
+    }
+}
+
+#[test]
 fn the_lists_of_each_node_come_first_in_turn() {
     let (mut diagnostic, _) = controller(Source::new(&[0; 3]), 1, 0);
     diagnostic.tick(at(1));
