@@ -286,8 +286,8 @@ impl Watched<'_> {
     }
 }
 
-/// The next tester to start. Testers beyond MAX-CORES are not started before it is raised; testers above a lowered limit
-/// get no work.
+/// The next tester to start. Testers beyond MAX-CORES are not started before it is raised; testers above a lowered
+/// limit get no work.
 fn next_tester<T>(waiting: &mut Peekable<impl Iterator<Item = (Tester, T)>>, max_cores: usize) -> Option<(Tester, T)> {
     waiting.next_if(|(tester, _)| tester.0 < max_cores)
 }

@@ -1,18 +1,22 @@
 //! Testers and their threads.
 
-use std::thread::Scope;
+use std::time::Instant;
 
 use super::*;
 use crate::daemon::tester::{self, may_begin};
 
+/// A tester runs only when nobody else needs its CPU: on a busy machine, that may take a while.
+const PATIENCE: Duration = Duration::from_mins(10);
+
 /// Runs a tester, and hands it the steps of the fixture, until the steps are as the test waits for.
 fn run_a_tester(fixture: &Fixture, shared: &DaemonContext<'_>, is_done: impl Fn(&Steps, u64) -> bool) {
-    thread::scope(|scope: &Scope<'_, '_>| {
+    let began = Instant::now();
+    thread::scope(|scope| {
         let tester = scope.spawn(|| tester::work(shared, Tester(0), shared.machine.cpus()));
         loop {
             lock(&shared.diagnostic).tick(shared.clock.now());
             let waiting = lock(&shared.diagnostic).waiting();
-            if is_done(&fixture.steps(), waiting) || tester.is_finished() {
+            if is_done(&fixture.steps(), waiting) || tester.is_finished() || began.elapsed() > PATIENCE {
                 break;
             }
             thread::sleep(Duration::from_millis(1));
