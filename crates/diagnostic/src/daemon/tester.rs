@@ -33,11 +33,16 @@ const IDLE: Duration = Duration::from_millis(10);
 /// How long a tester works before it rests.
 const SHIFT: Duration = Duration::from_millis(5);
 
-/// Tests steps until the daemon stops. While a step rests, the tester tests others.
+/// Tests steps until the daemon stops, on some CPUs, when no program needs them.
 pub fn work(shared: &DaemonContext<'_>, number: Tester, near: &[CpuNumber]) {
     // A tester that cannot be bound tests nevertheless.
     let _unbound = cpu::bind_to_any(near);
     yield_to_programs();
+    test_steps(shared, number);
+}
+
+/// Tests steps until the daemon stops. While a step rests, the tester tests others.
+pub fn test_steps(shared: &DaemonContext<'_>, number: Tester) {
     let mut resting: VecDeque<(Instant, Job)> = VecDeque::new();
     while !shared.interruption.halted() {
         if let Some((_, job)) = resting.pop_back_if(|_| shared.interruption.takes_back()) {

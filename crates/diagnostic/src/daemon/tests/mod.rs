@@ -329,7 +329,7 @@ fn request() -> WatchRequest {
         // Testers run only when nobody else needs their CPU: on a busy machine, that may take a while.
         duration: Some(Duration::from_mins(10)),
         // Some faults in each step of the usual size.
-        inject: Some("stuck-at:20000,seed=1".parse().unwrap()),
+        inject: Some("stuck-at:600,seed=1".parse().unwrap()),
         seed: 1,
         errors: None,
         node: None,

@@ -3,16 +3,16 @@
 use std::time::Instant;
 
 use super::*;
-use crate::daemon::tester::{self, may_begin};
+use crate::daemon::tester::{may_begin, test_steps};
 
-/// A tester runs only when nobody else needs its CPU: on a busy machine, that may take a while.
+/// A machine may be busy.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Runs a tester, and hands it the steps of the fixture, until the steps are as the test waits for.
+/// Runs a tester like any program, and hands it the steps of the fixture, until the steps are as the test waits for.
 fn run_a_tester(fixture: &Fixture, shared: &DaemonContext<'_>, is_done: impl Fn(&Steps, u64) -> bool) {
     let began = Instant::now();
     thread::scope(|scope| {
-        let tester = scope.spawn(|| tester::work(shared, Tester(0), shared.machine.cpus()));
+        let tester = scope.spawn(|| test_steps(shared, Tester(0)));
         loop {
             lock(&shared.diagnostic).tick(shared.clock.now());
             let waiting = lock(&shared.diagnostic).waiting();
