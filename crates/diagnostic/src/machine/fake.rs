@@ -66,10 +66,22 @@ impl FakeMachine {
         self.pagemap.write_all_at(&entries, block.base().addr().get() as u64 / FRAME_BYTES * ENTRY).unwrap();
     }
 
+    /// Puts the page at an address into a frame.
+    pub fn put(&self, address: u64, frame: u64) {
+        self.pagemap.write_all_at(&(PRESENT | frame).to_ne_bytes(), address / FRAME_BYTES * ENTRY).unwrap();
+    }
+
     /// Says what the frames from 0 on are used for. From then on, a frame that the kernel does not mark is not retired.
     pub fn use_frames(&self, flags: impl IntoIterator<Item = u64>) {
         let entries: Vec<u8> = flags.into_iter().flat_map(u64::to_ne_bytes).collect();
         fs::write(self.roots.proc("kpageflags"), entries).unwrap();
+    }
+
+    /// Adds a node with these CPUs and without memory.
+    pub fn add_node(&self, number: usize, cpus: &str) {
+        let node = self.roots.sys("devices/system/node").join(format!("node{number}"));
+        fs::create_dir_all(&node).unwrap();
+        fs::write(node.join("cpulist"), cpus).unwrap();
     }
 
     /// Adds a memory block of 1 MiB.
