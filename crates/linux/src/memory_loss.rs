@@ -223,8 +223,17 @@ fn reset() {
     unsafe { libc::signal(SIGBUS, SIG_DFL) };
 }
 
+/// Does to this thread what the kernel does when the hardware finds an error in memory that the thread reads: a SIGBUS
+/// at this address, or at none where the kernel cannot take the page away. A test of what follows needs no bad memory.
+/// Without an access to this memory, the process ends.
+pub fn raise_hardware_error(at: Option<usize>) {
+    match at {
+        Some(address) => signal(libc::BUS_MCEERR_AR, address),
+        None => signal(SI_KERNEL, 0),
+    }
+}
+
 /// Sends this thread a SIGBUS as of the kernel.
-#[cfg(test)]
 pub(crate) fn signal(code: c_int, address: usize) {
     // A process may send itself a signal with any content.
     // SAFETY: all zeros is a valid siginfo_t; the kernel copies it, and the address is only compared.
@@ -234,7 +243,8 @@ pub(crate) fn signal(code: c_int, address: usize) {
         info.si_code = code;
         (&raw mut info).cast::<u8>().add(16).cast::<usize>().write(address);
         let (process, thread) = (libc::getpid(), libc::gettid());
-        assert_eq!(libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, SIGBUS, &raw const info), 0);
+        let sent = libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, SIGBUS, &raw const info);
+        assert_eq!(sent, 0, "a thread may signal itself");
     }
 }
 

@@ -11,9 +11,11 @@ use super::MachineUnderTest;
 use super::moving_pages::{ADDRESSES, PRESENT};
 
 /// Bits of an entry of `/proc/kpageflags`.
+pub const SLAB: u64 = 1 << 7;
 pub const FREE: u64 = 1 << 10;
 pub const ANONYMOUS: u64 = 1 << 12;
 pub const POISONED: u64 = 1 << 19;
+pub const RESERVED: u64 = 1 << 32;
 
 const ENTRY: u64 = 8;
 
@@ -34,6 +36,8 @@ impl FakeMachine {
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let roots = Roots::new(folder.path().join("proc"), folder.path().join("sys"));
         fs::create_dir_all(roots.proc("self")).unwrap();
+        fs::create_dir_all(roots.proc("sys/vm")).unwrap();
+        fs::write(roots.proc("sys/vm/memory_failure_recovery"), "1\n").unwrap();
         fs::create_dir_all(roots.sys("devices/system/memory")).unwrap();
         fs::write(roots.sys("devices/system/memory/soft_offline_page"), "").unwrap();
         let pagemap = File::create_new(roots.proc("self/pagemap")).unwrap();

@@ -3,6 +3,8 @@
 #[cfg(test)]
 pub(crate) mod fake;
 #[cfg(test)]
+pub(crate) mod fake_module;
+#[cfg(test)]
 pub(crate) mod moving_pages;
 pub mod pins;
 pub mod reach;
