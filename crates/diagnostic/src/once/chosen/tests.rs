@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 use std::num::NonZero;
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use rampart_linux::SystemClock;
 use rampart_linux::kernel_module::{
     ClaimRefusal, ClaimWay, KernelFreeList, KernelMigratetype, KernelZone, VerdictRefusal,
 };
-use rampart_linux::memory_loss::{MemoryLoss, raise_hardware_error};
+use rampart_linux::memory_loss::MemoryLoss;
 use rampart_march::{AddressSequence, Fidelity};
 use rampart_memory::fault_map::{FailedFrame, MapOrigin, Retirement};
 use rampart_memory::{BlockOrder, Bytes, Clock, FRAME_BYTES, Frame, Node, Timestamp};
@@ -18,7 +17,7 @@ use rampart_memory::{BlockOrder, Bytes, Clock, FRAME_BYTES, Frame, Node, Timesta
 use super::piece::{ClaimedPiece, StageEnd};
 use super::schedule::NextPiece;
 use super::*;
-use crate::machine::fake::{FakeMachine, POISONED, RESERVED};
+use crate::machine::fake::{FailingClock, FakeMachine, HardwareError, POISONED, RESERVED};
 use crate::machine::fake_module::{FakeModule, FrameUse, GivenBack, range};
 use crate::once::TestSource;
 use crate::once::report::TestVerdict;
@@ -151,7 +150,7 @@ fn await_that(mut is: impl FnMut() -> bool) {
 /// Blocks of 2 MiB: of free frames, one of which is on the map; with frames in use; with one that cannot be moved; and
 /// with frames that the kernel takes back each time.
 #[test]
-fn all_that_the_kernel_gives_is_tested_and_the_report_counts_the_rest() {
+fn what_the_kernel_gives_is_tested_and_the_report_counts_the_rest() {
     let session = Session::new(TestRequest { duration: Some(HOUR), ..request() }, &[0..2048], true);
     let module = &session.module;
     module.set_use(600, 100, FrameUse::Movable);
@@ -361,19 +360,6 @@ fn progress_is_that_of_the_pass() {
     });
 }
 
-/// Reads the time, as each mismatch does: then the hardware finds an error at an address, unless it is 0.
-struct FailingClock(Arc<AtomicU64>);
-
-impl Clock for FailingClock {
-    fn now(&self) -> Timestamp {
-        let address = self.0.swap(0, Ordering::Relaxed);
-        if address != 0 {
-            raise_hardware_error(usize::try_from(address).ok());
-        }
-        SystemClock.now()
-    }
-}
-
 #[test]
 fn a_frame_that_forgets_is_bad_and_goes_back_as_such() {
     let session = Session::new(TestRequest { retention: HOUR, ..request() }, &[0..512], false);
@@ -420,9 +406,9 @@ fn a_verdict_that_is_too_late_or_refused_does_not_lose_the_bad_frame() {
 #[test]
 fn an_error_of_the_hardware_ends_a_test_and_its_frame_is_retired() {
     for marks in [true, false] {
-        let address = Arc::new(AtomicU64::new(0));
+        let clock = FailingClock::default();
         let session = Session::new(TestRequest { retention: HOUR, ..request() }, &[0..512], false);
-        session.with(FailingClock(Arc::clone(&address)), |shared| {
+        session.with(clock.clone(), |shared| {
             let mut piece = Session::claim(shared);
             assert_eq!(piece.march(shared), StageEnd::Whole);
             [7, 9].into_iter().for_each(|frame| session.module.damage(frame));
@@ -430,7 +416,7 @@ fn an_error_of_the_hardware_ends_a_test_and_its_frame_is_retired() {
             flags[20] = if marks { POISONED } else { 0 };
             flags[600] = POISONED;
             session.fake.use_frames(flags);
-            address.store(piece.frames.base().addr().get() as u64 + 20 * FRAME_BYTES, Ordering::Relaxed);
+            clock.fail(HardwareError::At(piece.frames.base().addr().get() as u64 + 20 * FRAME_BYTES));
             piece.stage = 1;
             assert_eq!(piece.march(shared), StageEnd::Lost);
             assert_eq!(piece.frames.loss(), Some(MemoryLoss::HardwareError));
