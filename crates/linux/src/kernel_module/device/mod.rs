@@ -263,3 +263,108 @@ impl Drop for ClaimedFrames {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, memfd_create};
+    use std::fs;
+    use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+    use std::sync::Mutex;
+
+    /// Gives each range, and answers verdicts as it is told, at last with consent.
+    #[derive(Debug)]
+    struct Answers {
+        /// A file that cannot be mapped, or one that can.
+        memory: OwnedFd,
+        answers: Mutex<Vec<VerdictRefusal>>,
+        verdicts: Arc<Mutex<Vec<(bool, usize)>>>,
+    }
+
+    impl ModuleRequests for Answers {
+        fn claim(&self, frames: FrameRange, _: ClaimWay) -> Result<NewClaim, ClaimRefusal> {
+            Ok(NewClaim { number: 7, frames, moved: 3 })
+        }
+        fn claim_listed(&self, _: KernelFreeList, _: ListPart) -> Result<NewClaim, ListRefusal> {
+            Err(ListRefusal::Empty)
+        }
+        fn claim_new(&self, _: Node) -> Result<NewClaim, ListRefusal> {
+            Err(ListRefusal::NotOffered)
+        }
+        fn claim_demanded(&self, _: Node) -> Result<NewClaim, ListRefusal> {
+            Err(ListRefusal::MemoryShort)
+        }
+        fn await_demand(&self, _: Duration) {}
+        fn give_back(&self, claim: &NewClaim, verdict: ClaimVerdict<'_>) -> Result<(), VerdictRefusal> {
+            assert_eq!(claim.number, 7);
+            let (ClaimVerdict::NotTested(bad) | ClaimVerdict::Tested(bad)) = verdict;
+            self.verdicts.lock().unwrap().push((matches!(verdict, ClaimVerdict::Tested(_)), bad.len()));
+            self.answers.lock().unwrap().pop().map_or(Ok(()), Err)
+        }
+        fn set_lifetime(&self, _: TestLifetime) -> Result<(), Errno> {
+            Err(Errno::INVAL)
+        }
+        fn renew(&self) {}
+        fn memory(&self, _: &NewClaim) -> BorrowedFd<'_> {
+            self.memory.as_fd()
+        }
+    }
+
+    /// A device, its verdicts, and the folder of a kernel that goes on after errors, or does not.
+    fn device(
+        memory: OwnedFd,
+        answers: &[VerdictRefusal],
+        goes_on: &str,
+    ) -> (Arc<ModuleDevice>, Arc<Mutex<Vec<(bool, usize)>>>, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("sys/vm")).unwrap();
+        fs::write(folder.path().join("sys/vm/memory_failure_recovery"), goes_on).unwrap();
+        let verdicts = Arc::default();
+        let answers = Mutex::new(answers.iter().rev().cloned().collect());
+        let module = Answers { memory, answers, verdicts: Arc::clone(&verdicts) };
+        (Arc::new(ModuleDevice::over(module, &Roots::new(folder.path(), folder.path()))), verdicts, folder)
+    }
+
+    fn memory() -> OwnedFd {
+        memfd_create("frames", MemfdFlags::CLOEXEC).unwrap()
+    }
+
+    fn frames() -> FrameRange {
+        FrameRange::new(Frame::new(16).unwrap(), 4).unwrap()
+    }
+
+    #[test]
+    fn a_claim_goes_back_once_and_without_a_verdict_as_not_tested() {
+        let (device, verdicts, _folder) = device(memory(), &[VerdictRefusal::TooMany], "1\n");
+        let mut claimed = device.claim(frames(), ClaimWay::Move).unwrap();
+        assert_eq!((claimed.frames(), claimed.moved(), claimed.loss()), (frames(), 3, None));
+        let bad = [Frame::new(17).unwrap()];
+        assert_eq!(claimed.give_back(ClaimVerdict::Tested(&bad)), Err(VerdictRefusal::TooMany));
+        assert_eq!(claimed.give_back(ClaimVerdict::Tested(&[])), Ok(()), "it was still claimed");
+        assert_eq!(claimed.give_back(ClaimVerdict::Tested(&[])), Err(VerdictRefusal::Late));
+        drop(claimed);
+        assert_eq!(*verdicts.lock().unwrap(), [(true, 1), (true, 0)]);
+        drop(device.claim(frames(), ClaimWay::Free).unwrap());
+        assert_eq!(verdicts.lock().unwrap().last(), Some(&(false, 0)));
+    }
+
+    #[test]
+    fn a_bad_frame_is_not_named_to_a_kernel_that_would_stop() {
+        let (device, verdicts, _folder) = device(memory(), &[VerdictRefusal::Late], "0\n");
+        let mut claimed = device.claim(frames(), ClaimWay::Free).unwrap();
+        let bad = [Frame::new(17).unwrap()];
+        assert_eq!(claimed.give_back(ClaimVerdict::NotTested(&bad)), Err(VerdictRefusal::WouldStop));
+        assert_eq!(*verdicts.lock().unwrap(), []);
+        assert_eq!(claimed.give_back(ClaimVerdict::NotTested(&[])), Err(VerdictRefusal::Late));
+        drop(claimed);
+        assert_eq!(*verdicts.lock().unwrap(), [(false, 0)], "what is too late is not said twice");
+    }
+
+    #[test]
+    fn a_claim_without_a_window_ends() {
+        let (_, cannot_be_mapped) = rustix::pipe::pipe().unwrap();
+        let (device, verdicts, _folder) = device(cannot_be_mapped, &[], "1\n");
+        assert!(matches!(device.claim(frames(), ClaimWay::Free), Err(ClaimRefusal::Unexpected(_))));
+        assert_eq!(*verdicts.lock().unwrap(), [(false, 0)]);
+    }
+}
