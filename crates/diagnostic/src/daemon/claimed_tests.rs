@@ -14,7 +14,7 @@ use super::tester::{Job, Stage};
 use super::*;
 use crate::control::{PolicyLimits, Work};
 use crate::machine::fake::{FailingClock, FakeMachine, HardwareError, POISONED};
-use crate::machine::fake_module::{FakeModule, FrameUse, GivenBack, range};
+use crate::machine::fake_module::{FakeModule, FakeUse, GivenBack, range};
 use crate::machine::reserve::SMALLEST_CLAIM;
 use crate::sources::step::{ChosenMemory, ChosenRequest, Step, StepMemory};
 use crate::testing::bad_frame::BadFrame;
@@ -160,7 +160,7 @@ fn await_that(mut is: impl FnMut() -> bool) {
 #[test]
 fn claimed_frames_without_errors_are_good_and_go_back_so() {
     let fixture = Fixture::new();
-    fixture.module.set_use(40, 1, FrameUse::Movable);
+    fixture.module.set_use(40, 1, FakeUse::Movable);
     fixture.module.bring(Node(0), 512, 16);
     let ways = [
         (ChosenRequest::Frames(range(8, 16), ClaimWay::Free), vec![(8, 16)]),
@@ -197,7 +197,7 @@ fn what_is_bad_in_claimed_frames_is_retired_once_it_is_in_the_store() {
         assert_eq!(fixture.module.take_given(), [given(64, 8, true, &[70]), given(128, 8, true, &[130])]);
         assert_eq!(
             [70, 130, 131].map(|number| fixture.module.use_of(number)),
-            [FrameUse::Retired, FrameUse::Retired, FrameUse::Free]
+            [FakeUse::Retired, FakeUse::Retired, FakeUse::Free]
         );
         assert_eq!(fixture.take_events(), ["bad_frame", "retired", "retired"]);
         shared.publish();
@@ -254,7 +254,7 @@ fn a_step_that_is_lost_or_stopped_or_refused_is_not_tested() {
         let (step, verdict) = lost.judge(shared);
         assert_eq!((verdict, tested(&step)), (BlockVerdict::NotTested, vec![]));
         assert_eq!(fixture.module.take_given().pop().unwrap().answer, Err(VerdictRefusal::Late));
-        fixture.module.set_use(8, 16, FrameUse::Free);
+        fixture.module.set_use(8, 16, FakeUse::Free);
 
         let mut refused = begin(shared, device, frames.clone());
         while refused.test(shared).goes_on() {}
@@ -352,7 +352,7 @@ fn a_block_for_which_a_task_waits_is_tested_at_once_and_without_its_delayed_read
 
 #[test]
 fn without_tests_on_demand_nobody_serves_them() {
-    Fixture::new().with(|shared, device| on_demand::work(shared, device));
+    Fixture::new().with(on_demand::work);
 }
 
 #[test]

@@ -21,7 +21,7 @@ use super::fake::{ANONYMOUS, FREE, POISONED, SLAB};
 
 /// What a frame is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrameUse {
+pub enum FakeUse {
     Free,
     /// In use; its content can be moved.
     Movable,
@@ -54,7 +54,7 @@ enum Origin {
 
 #[derive(Debug, Default)]
 struct State {
-    uses: Vec<FrameUse>,
+    uses: Vec<FakeUse>,
     lists: HashMap<KernelFreeList, VecDeque<FrameRange>>,
     new: VecDeque<(Node, FrameRange)>,
     /// `None`: the kernel has no tests on demand.
@@ -100,7 +100,7 @@ impl FakeModule {
     /// A module on a machine with so many frames from 0 on, all free.
     pub fn new(frames: u64) -> Self {
         let file = || tempfile::tempfile_in("/dev/shm").or_else(|_| tempfile::tempfile()).unwrap();
-        let state = State { uses: vec![FrameUse::Free; index(frames)], ..State::default() };
+        let state = State { uses: vec![FakeUse::Free; index(frames)], ..State::default() };
         let shared = Shared { steady: file(), unsteady: file(), state: Mutex::new(state), demand: Condvar::new() };
         shared.steady.set_len(frames * FRAME_BYTES).unwrap();
         Self(Arc::new(shared))
@@ -114,17 +114,17 @@ impl FakeModule {
         self.0.state.lock().unwrap()
     }
 
-    pub fn set_use(&self, first: u64, count: u64, to: FrameUse) {
+    pub fn set_use(&self, first: u64, count: u64, to: FakeUse) {
         self.state().uses[index(first)..index(first + count)].fill(to);
     }
 
     /// What `/proc/kpageflags` has of each frame.
     pub fn flags(&self) -> Vec<u64> {
-        let flags = |of: &FrameUse| match of {
-            FrameUse::Free => FREE,
-            FrameUse::Movable => ANONYMOUS,
-            FrameUse::Fixed | FrameUse::Claimed => SLAB,
-            FrameUse::Retired => POISONED,
+        let flags = |of: &FakeUse| match of {
+            FakeUse::Free => FREE,
+            FakeUse::Movable => ANONYMOUS,
+            FakeUse::Fixed | FakeUse::Claimed => SLAB,
+            FakeUse::Retired => POISONED,
         };
         self.state().uses.iter().map(flags).collect()
     }
@@ -186,7 +186,7 @@ impl FakeModule {
         self.0.steady.write_all_at(&[!byte[0]], at).unwrap();
     }
 
-    pub fn use_of(&self, frame: u64) -> FrameUse {
+    pub fn use_of(&self, frame: u64) -> FakeUse {
         self.state().uses[index(frame)]
     }
 
@@ -228,26 +228,26 @@ fn take_first<T>(list: &mut Vec<T>, is: impl Fn(&T) -> bool) -> Option<T> {
 
 impl State {
     /// The uses of these frames; `None` if there are no such frames.
-    fn of(&self, frames: FrameRange) -> Option<&[FrameUse]> {
+    fn of(&self, frames: FrameRange) -> Option<&[FakeUse]> {
         self.uses.get(index(frames.start().number())..=index(frames.last().number()))
     }
 
     /// What the kernel says to a claim; otherwise how many frames are in use.
     fn judge(&self, frames: FrameRange, way: ClaimWay) -> Result<u64, ClaimRefusal> {
-        let uses = self.of(frames).filter(|uses| !uses.contains(&FrameUse::Retired)).ok_or(ClaimRefusal::NotMemory)?;
-        let moved = uses.iter().filter(|of| **of == FrameUse::Movable).count() as u64;
+        let uses = self.of(frames).filter(|uses| !uses.contains(&FakeUse::Retired)).ok_or(ClaimRefusal::NotMemory)?;
+        let moved = uses.iter().filter(|of| **of == FakeUse::Movable).count() as u64;
         let (first, end) = (frames.start().number() / PAGEBLOCK, frames.last().number() / PAGEBLOCK + 1);
         let blocks = index(first * PAGEBLOCK)..index(end * PAGEBLOCK).min(self.uses.len());
         let is_alone = way == ClaimWay::Move && frames.count() == 1 && moved == 1;
-        let is_blocked = !is_alone && self.uses[blocks].contains(&FrameUse::Fixed);
-        let is_taken = uses.iter().any(|of| matches!(of, FrameUse::Fixed | FrameUse::Claimed));
+        let is_blocked = !is_alone && self.uses[blocks].contains(&FakeUse::Fixed);
+        let is_taken = uses.iter().any(|of| matches!(of, FakeUse::Fixed | FakeUse::Claimed));
         if is_blocked || is_taken || (way == ClaimWay::Free && moved > 0) {
             return Err(ClaimRefusal::Busy { in_use: moved });
         }
         Ok(moved)
     }
 
-    fn fill(&mut self, frames: FrameRange, with: FrameUse) {
+    fn fill(&mut self, frames: FrameRange, with: FakeUse) {
         self.uses[index(frames.start().number())..=index(frames.last().number())].fill(with);
     }
 }
@@ -265,7 +265,7 @@ impl Shared {
         if contains_any(frames, &state.unsteady) {
             self.unsteady.set_len(state.uses.len() as u64 * FRAME_BYTES).unwrap();
         }
-        state.fill(frames, FrameUse::Claimed);
+        state.fill(frames, FakeUse::Claimed);
         state.claims.insert(claim.number, (claim, origin));
         state.most_claims = state.most_claims.max(state.claims.len());
         claim
@@ -325,9 +325,9 @@ impl ModuleRequests for FakeModule {
         if answer != Err(VerdictRefusal::TooMany)
             && let Some((_, origin)) = state.claims.remove(&claim.number)
         {
-            state.fill(claim.frames, FrameUse::Free);
+            state.fill(claim.frames, FakeUse::Free);
             if answer.is_ok() {
-                bad.iter().for_each(|&frame| state.uses[index(frame.number())] = FrameUse::Retired);
+                bad.iter().for_each(|&frame| state.uses[index(frame.number())] = FakeUse::Retired);
             }
             match origin {
                 Origin::List(list) if bad.is_empty() => {

@@ -18,7 +18,7 @@ use super::piece::{ClaimedPiece, StageEnd};
 use super::schedule::NextPiece;
 use super::*;
 use crate::machine::fake::{FailingClock, FakeMachine, HardwareError, POISONED, RESERVED};
-use crate::machine::fake_module::{FakeModule, FrameUse, GivenBack, range};
+use crate::machine::fake_module::{FakeModule, FakeUse, GivenBack, range};
 use crate::once::TestSource;
 use crate::once::report::TestVerdict;
 use crate::testing::findings::MismatchLocation;
@@ -75,11 +75,10 @@ struct Session {
 
 impl Session {
     /// A test of these frames of a machine with 4096, which are free.
-    fn new(request: TestRequest, ranges: &[Range<u64>], used: bool) -> Self {
+    fn new(request: TestRequest, ranges: &[FrameRange], used: bool) -> Self {
         let (fake, module) = (FakeMachine::new(), FakeModule::new(4096));
         (0..16).for_each(|number| fake.add_memory_block(number, "online", "Normal"));
-        let ranges = ranges.iter().map(|frames| range(frames.start, frames.end - frames.start)).collect();
-        let choice = FrameChoice { ranges, used, ..FrameChoice::default() };
+        let choice = FrameChoice { ranges: ranges.to_vec(), used, ..FrameChoice::default() };
         let (disk, observer) = (Disk::new(), Observed::default());
         Self { fake, module, disk, observer, request, choice, known_bad: BTreeSet::new() }
     }
@@ -151,15 +150,15 @@ fn await_that(mut is: impl FnMut() -> bool) {
 /// with frames that the kernel takes back each time.
 #[test]
 fn what_the_kernel_gives_is_tested_and_the_report_counts_the_rest() {
-    let session = Session::new(TestRequest { duration: Some(HOUR), ..request() }, &[0..2048], true);
+    let session = Session::new(TestRequest { duration: Some(HOUR), ..request() }, &[range(0, 2048)], true);
     let module = &session.module;
-    module.set_use(600, 100, FrameUse::Movable);
-    module.set_use(1100, 1, FrameUse::Fixed);
-    module.set_use(1101, 10, FrameUse::Movable);
+    module.set_use(600, 100, FakeUse::Movable);
+    module.set_use(1100, 1, FakeUse::Fixed);
+    module.set_use(1101, 10, FakeUse::Movable);
     module.end_at_once(2000, 1 + 3);
     let unmovable = list(KernelMigratetype::Unmovable, 3);
     // New, partly tested, tested, beside the chosen frames and half in them.
-    [1024, 1104, 8, 3000].into_iter().for_each(|first| module.list(unmovable, first));
+    [1024, 1104, 8, 3000, 2044].into_iter().for_each(|first| module.list(unmovable, first));
     module.list(list(KernelMigratetype::Movable, 0), 1060);
     module.end_at_once(1060, 1);
     module.list(list(KernelMigratetype::Reclaimable, 1), 1062);
@@ -202,9 +201,10 @@ fn what_the_kernel_gives_is_tested_and_the_report_counts_the_rest() {
     expected.push(given(1104..1112, true, &[]));
     expected.extend((1105..1111).map(|frame| given(frame..frame + 1, true, &[])));
     expected.extend((0..4).map(|_| late(1536..2048, false)));
+    expected.push(given(2044..2052, false, &[]));
     expected.push(given(3000..3008, false, &[]));
     assert_eq!(all, expected);
-    assert_eq!((module.use_of(300), module.claims().0), (FrameUse::Retired, 0));
+    assert_eq!((module.use_of(300), module.claims().0), (FakeUse::Retired, 0));
     assert!(module.renewals() > 0 && !session.observer.progress.lock().unwrap().is_empty());
     let lines = session.observer.take_lines();
     let text = "testing     frames free or in use, 8 MiB, from the kernel with {⇕(w0); ⇕(r0,w1); ⇕(r1)}, fidelity";
@@ -213,8 +213,9 @@ fn what_the_kernel_gives_is_tested_and_the_report_counts_the_rest() {
 
 #[test]
 fn what_is_free_is_tested_in_all_passes_and_then_no_free_list() {
-    let session = Session::new(TestRequest { passes: NonZero::new(2), ..request() }, &[0..700, 1024..1536], false);
-    session.module.set_use(512, 188, FrameUse::Movable);
+    let session =
+        Session::new(TestRequest { passes: NonZero::new(2), ..request() }, &[range(0, 700), range(1024, 512)], false);
+    session.module.set_use(512, 188, FakeUse::Movable);
     session.module.list(list(KernelMigratetype::Unmovable, 3), 0);
     let report = session.run(false).unwrap();
     assert_eq!((report.verdict, report.incomplete), (TestVerdict::Pass, None));
@@ -230,7 +231,7 @@ fn what_is_free_is_tested_in_all_passes_and_then_no_free_list() {
 
 #[test]
 fn frames_that_are_no_memory_are_refused_and_only_if_all_were_named() {
-    let session = Session::new(request(), &[0..512], true);
+    let session = Session::new(request(), &[range(0, 512)], true);
     session.fake.use_frames([RESERVED; 4096]);
     let machine = session.fake.machine();
     let run = |choice: &FrameChoice| {
@@ -247,7 +248,7 @@ fn frames_that_are_no_memory_are_refused_and_only_if_all_were_named() {
 #[test]
 fn a_test_that_is_stopped_or_whose_time_is_up_is_incomplete() {
     let endless = TestRequest { passes: None, duration: Some(HOUR), ..request() };
-    let session = Session::new(endless.clone(), &[0..4096], false);
+    let session = Session::new(endless.clone(), &[range(0, 4096)], false);
     assert_eq!(session.run(true).unwrap().incomplete.as_deref(), Some("stopped before its end"));
     let lists = TestRequest {
         delay: HOUR,
@@ -255,7 +256,7 @@ fn a_test_that_is_stopped_or_whose_time_is_up_is_incomplete() {
         march: "{⇕(w0); Del; ⇕(r0)}".parse().unwrap(),
         ..endless
     };
-    let session = Session::new(lists, &[0..4096], false);
+    let session = Session::new(lists, &[range(0, 4096)], false);
     let report = session.run(false).unwrap();
     assert_eq!(report.incomplete.as_deref(), Some("the time was up in the first pass: give more time or fewer frames"));
     assert_eq!((report.frames_tested, report.bytes_per_second, report.fraction_of_limit), (0, 0.0, None));
@@ -265,7 +266,7 @@ fn a_test_that_is_stopped_or_whose_time_is_up_is_incomplete() {
 
 #[test]
 fn a_tester_holds_a_few_pieces_that_rest_before_their_delayed_read() {
-    let pieces: Vec<_> = (0..6).map(|piece| 16 * piece..16 * piece + 8).collect();
+    let pieces: Vec<_> = (0..6).map(|piece| range(16 * piece, 8)).collect();
     let session = Session::new(TestRequest { retention: HOUR, ..request() }, &pieces, false);
     session.with(SystemClock, |shared| {
         thread::scope(|scope| {
@@ -289,7 +290,7 @@ fn a_tester_holds_a_few_pieces_that_rest_before_their_delayed_read() {
 #[test]
 fn blocks_of_a_free_list_rest_together_and_their_rest_can_be_interrupted() {
     for retention in [HOUR, Duration::from_millis(1)] {
-        let session = Session::new(TestRequest { retention, ..request() }, &[0..512], true);
+        let session = Session::new(TestRequest { retention, ..request() }, &[range(0, 512)], true);
         let orders = list(KernelMigratetype::Unmovable, 2);
         [0, 4, 100].into_iter().for_each(|first| session.module.list(orders, first));
         session.with(SystemClock, |shared| {
@@ -311,7 +312,7 @@ fn blocks_of_a_free_list_rest_together_and_their_rest_can_be_interrupted() {
 
 #[test]
 fn once_a_test_is_stopped_no_list_is_asked_for() {
-    let session = Session::new(request(), &[0..512], true);
+    let session = Session::new(request(), &[range(0, 512)], true);
     session.with(SystemClock, |shared| {
         shared.stop(Stopped::TimeUp);
         shared.stop(Stopped::Asked);
@@ -322,7 +323,7 @@ fn once_a_test_is_stopped_no_list_is_asked_for() {
 
 #[test]
 fn only_memory_that_programs_can_spare_is_claimed() {
-    let session = Session::new(request(), &[0..512], false);
+    let session = Session::new(request(), &[range(0, 512)], false);
     session.with(SystemClock, |shared| {
         // Of a reserve of 32 MiB, the test may take a quarter.
         session.fake.set_free(Bytes::from_mib(24 + 1));
@@ -337,8 +338,11 @@ fn only_memory_that_programs_can_spare_is_claimed() {
 
 #[test]
 fn progress_is_that_of_the_pass() {
-    let session =
-        Session::new(TestRequest { passes: NonZero::new(3), duration: Some(HOUR), ..request() }, &[0..512], false);
+    let session = Session::new(
+        TestRequest { passes: NonZero::new(3), duration: Some(HOUR), ..request() },
+        &[range(0, 512)],
+        false,
+    );
     session.with(SystemClock, |shared| {
         let mut piece = Session::claim(shared);
         assert_eq!((piece.march(shared), piece.pass), (StageEnd::Whole, 1));
@@ -355,14 +359,14 @@ fn progress_is_that_of_the_pass() {
         assert!(text.starts_with("testing     free frames, 2 MiB, from the kernel with {⇕(w0)"), "{text}");
     });
     let named = TestRequest { name: Some("March X".to_owned()), ..request() };
-    Session::new(named, &[0..8], false).with(SystemClock, |shared| {
+    Session::new(named, &[range(0, 8)], false).with(SystemClock, |shared| {
         assert!(shared.describe().contains("from the kernel with March X {⇕(w0)"), "{}", shared.describe());
     });
 }
 
 #[test]
 fn a_frame_that_forgets_is_bad_and_goes_back_as_such() {
-    let session = Session::new(TestRequest { retention: HOUR, ..request() }, &[0..512], false);
+    let session = Session::new(TestRequest { retention: HOUR, ..request() }, &[range(0, 512)], false);
     session.with(SystemClock, |shared| {
         let mut piece = Session::claim(shared);
         assert_eq!((piece.plan.rests(), piece.march(shared)), (1, StageEnd::Whole));
@@ -373,7 +377,7 @@ fn a_frame_that_forgets_is_bad_and_goes_back_as_such() {
         assert!(busy > Duration::ZERO && lock(&shared.sums).busy > busy);
         assert_eq!(piece.give_back(shared), Ok(()));
         assert_eq!(session.module.take_given(), [given(0..512, true, &[7])]);
-        assert_eq!((session.module.use_of(7), session.module.use_of(8)), (FrameUse::Retired, FrameUse::Free));
+        assert_eq!((session.module.use_of(7), session.module.use_of(8)), (FakeUse::Retired, FakeUse::Free));
         let told = session.observer.bad.lock().unwrap();
         assert_eq!((told.len(), told[0].frame), (1, Some(frame(7))));
         let kept = session.disk.open().failures(MapOrigin::Real).unwrap();
@@ -385,7 +389,7 @@ fn a_frame_that_forgets_is_bad_and_goes_back_as_such() {
 #[test]
 fn a_verdict_that_is_too_late_or_refused_does_not_lose_the_bad_frame() {
     for refusal in [VerdictRefusal::Late, VerdictRefusal::TooMany] {
-        let mut session = Session::new(request(), &[0..8], false);
+        let mut session = Session::new(request(), &[range(0, 8)], false);
         session.known_bad = BTreeSet::from([frame(3), frame(9)]);
         session.with(SystemClock, |shared| {
             let mut piece = Session::claim(shared);
@@ -407,7 +411,7 @@ fn a_verdict_that_is_too_late_or_refused_does_not_lose_the_bad_frame() {
 fn an_error_of_the_hardware_ends_a_test_and_its_frame_is_retired() {
     for marks in [true, false] {
         let clock = FailingClock::default();
-        let session = Session::new(TestRequest { retention: HOUR, ..request() }, &[0..512], false);
+        let session = Session::new(TestRequest { retention: HOUR, ..request() }, &[range(0, 512)], false);
         session.with(clock.clone(), |shared| {
             let mut piece = Session::claim(shared);
             assert_eq!(piece.march(shared), StageEnd::Whole);
@@ -437,7 +441,7 @@ fn an_error_of_the_hardware_ends_a_test_and_its_frame_is_retired() {
 fn a_piece_that_is_taken_back_is_lost_without_findings() {
     let session = Session::new(
         TestRequest { retention: HOUR, fidelity: Fidelity::new(2).unwrap(), ..request() },
-        &[0..512],
+        &[range(0, 512)],
         false,
     );
     session.module.can_be_taken_back(0);
@@ -456,7 +460,7 @@ fn a_piece_that_is_taken_back_is_lost_without_findings() {
 
 #[test]
 fn a_piece_is_tried_again_when_memory_is_short_and_when_its_verdict_comes_too_late() {
-    let session = Session::new(request(), &[0..8], false);
+    let session = Session::new(request(), &[range(0, 8)], false);
     session.module.refuse(0, ClaimRefusal::MemoryShort);
     session.module.refuse_verdict(0, VerdictRefusal::Late);
     let report = session.run(false).unwrap();
@@ -469,7 +473,7 @@ fn a_piece_is_tried_again_when_memory_is_short_and_when_its_verdict_comes_too_la
 fn a_piece_stops_in_the_middle() {
     let session = Session::new(
         TestRequest { march: "{⇕(w0); Del; ⇕(r0)}".parse().unwrap(), delay: HOUR, ..request() },
-        &[0..8],
+        &[range(0, 8)],
         false,
     );
     session.with(SystemClock, |shared| {

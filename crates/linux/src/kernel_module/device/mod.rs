@@ -272,13 +272,16 @@ mod tests {
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
     use std::sync::Mutex;
 
+    /// Whether each verdict was that of a whole test, and the number of bad frames.
+    type Verdicts = Arc<Mutex<Vec<(bool, usize)>>>;
+
     /// Gives each range, and answers verdicts as it is told, at last with consent.
     #[derive(Debug)]
     struct Answers {
         /// A file that cannot be mapped, or one that can.
         memory: OwnedFd,
         answers: Mutex<Vec<VerdictRefusal>>,
-        verdicts: Arc<Mutex<Vec<(bool, usize)>>>,
+        verdicts: Verdicts,
     }
 
     impl ModuleRequests for Answers {
@@ -315,11 +318,11 @@ mod tests {
         memory: OwnedFd,
         answers: &[VerdictRefusal],
         goes_on: &str,
-    ) -> (Arc<ModuleDevice>, Arc<Mutex<Vec<(bool, usize)>>>, tempfile::TempDir) {
+    ) -> (Arc<ModuleDevice>, Verdicts, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("sys/vm")).unwrap();
         fs::write(folder.path().join("sys/vm/memory_failure_recovery"), goes_on).unwrap();
-        let verdicts = Arc::default();
+        let verdicts = Verdicts::default();
         let answers = Mutex::new(answers.iter().rev().cloned().collect());
         let module = Answers { memory, answers, verdicts: Arc::clone(&verdicts) };
         (Arc::new(ModuleDevice::over(module, &Roots::new(folder.path(), folder.path()))), verdicts, folder)
