@@ -10,6 +10,7 @@ use rampart_linux::kernel_module::{
     ClaimRefusal, ClaimWay, KernelFreeList, KernelMigratetype, KernelZone, VerdictRefusal,
 };
 use rampart_linux::memory_loss::MemoryLoss;
+use rampart_march::execute::limit::Limit;
 use rampart_march::{AddressSequence, Fidelity};
 use rampart_memory::fault_map::{FailedFrame, MapOrigin, Retirement};
 use rampart_memory::{BlockOrder, Bytes, Clock, FRAME_BYTES, Frame, Node, Timestamp};
@@ -17,6 +18,7 @@ use rampart_memory::{BlockOrder, Bytes, Clock, FRAME_BYTES, Frame, Node, Timesta
 use super::piece::{ClaimedPiece, StageEnd};
 use super::schedule::NextPiece;
 use super::*;
+use crate::machine::KernelErrors;
 use crate::machine::fake::{FailingClock, FakeMachine, HardwareError, POISONED, RESERVED};
 use crate::machine::fake_module::{FakeModule, FakeUse, GivenBack, range};
 use crate::once::TestSource;
@@ -184,6 +186,7 @@ fn what_the_kernel_gives_is_tested_and_the_report_counts_the_rest() {
     let not_tested: Vec<_> = report.not_tested.iter().map(|left| (&left.why[..8], left.frames)).collect();
     assert_eq!(not_tested, [("free now", 2048 - tested - 1), ("in use: ", 1), ("taken ba", lost)]);
     assert_eq!((report.test.passes, report.test.threads), (1, 1));
+    assert_eq!(report.test.pinning, "claimed from the kernel, by its module");
     assert_eq!((report.own_bytes, report.delayed_read.is_none()), (Some(Bytes::from_mib(9)), true));
     let limit = report.limit.unwrap();
     assert_eq!(report.fraction_of_limit, Some(report.bytes_per_second / limit.of_this_test));
@@ -460,7 +463,9 @@ fn a_piece_that_is_taken_back_is_lost_without_findings() {
 
 #[test]
 fn a_piece_is_tried_again_when_memory_is_short_and_when_its_verdict_comes_too_late() {
-    let session = Session::new(request(), &[range(0, 8)], false);
+    let march = "{⇕(w0); Del; ⇕(r0)}".parse().unwrap();
+    let delayed = TestRequest { march, delay: Duration::from_millis(1), ..request() };
+    let session = Session::new(delayed, &[range(0, 8)], false);
     session.module.refuse(0, ClaimRefusal::MemoryShort);
     session.module.refuse_verdict(0, VerdictRefusal::Late);
     let report = session.run(false).unwrap();
@@ -480,5 +485,24 @@ fn a_piece_stops_in_the_middle() {
         let mut piece = Session::claim(shared);
         shared.stop(Stopped::Asked);
         assert_eq!((piece.march(shared), lock(&shared.sums).busy), (StageEnd::Stopped, Duration::ZERO));
+    });
+}
+
+#[test]
+fn findings_are_told_while_the_test_goes_on_and_what_was_not_tested_has_no_rate() {
+    let session = Session::new(request(), &[range(0, 8)], false);
+    session.with(SystemClock, |shared| {
+        lock(&shared.published.findings).uncorrected(MismatchLocation::Frame(frame(3)), Timestamp::from_micros(1));
+        tick(shared, &AtomicBool::new(false));
+        assert_eq!((session.observer.bad.lock().unwrap().len(), session.module.renewals()), (1, 1));
+        assert_eq!((session.observer.progress.lock().unwrap()[0].bad_frames, shared.stopped()), (1, None));
+        lock(&shared.sums).limits.push(Limit { write: 4e9, read: 2e9 });
+        let errors = KernelErrors::Absent(String::new());
+        let report = summary::summarize(shared, &shared.ranges, Timestamp::from_micros(1), errors);
+        assert_eq!(
+            (report.verdict, report.bytes_per_second.abs(), report.fraction_of_limit),
+            (TestVerdict::Fail, 0.0, None)
+        );
+        assert!(report.limit.is_some());
     });
 }
