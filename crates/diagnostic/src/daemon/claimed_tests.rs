@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
-use std::time::Instant;
 
 use rampart_linux::kernel_module::{ClaimWay, KernelFreeList, VerdictRefusal};
 use rampart_linux::{Block, PageKind};
@@ -18,6 +17,7 @@ use crate::machine::fake_module::{FakeModule, FakeUse, GivenBack, range};
 use crate::machine::reserve::SMALLEST_CLAIM;
 use crate::sources::step::{ChosenMemory, ChosenRequest, Step, StepMemory};
 use crate::testing::bad_frame::BadFrame;
+use crate::testing::interruption::{HaltAtEnd, await_that};
 use crate::testing::observed::Observed;
 use crate::testing::observer::TestProgress;
 use crate::testing::publishing::lock;
@@ -147,14 +147,6 @@ fn given(first: u64, count: u64, tested: bool, bad: &[u64]) -> GivenBack {
 /// The frames that a tester leaves as tested.
 fn tested(step: &Step<StepMemory>) -> Vec<u64> {
     step.frames.iter().flatten().map(|frame| frame.number()).collect()
-}
-
-fn await_that(mut is: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is() {
-        assert!(began.elapsed() < Duration::from_mins(1), "it does not come about");
-        thread::sleep(Duration::from_millis(1));
-    }
 }
 
 #[test]
@@ -333,6 +325,7 @@ fn a_block_for_which_a_task_waits_is_tested_at_once_and_without_its_delayed_read
         let before = needed();
         let mut all = Vec::new();
         thread::scope(|scope| {
+            let _halts = HaltAtEnd(&shared.interruption);
             scope.spawn(|| on_demand::work(shared, device));
             await_that(|| fixture.module.waits() > 0);
             fixture.module.demand(Node(0), 512, 8);
@@ -341,7 +334,6 @@ fn a_block_for_which_a_task_waits_is_tested_at_once_and_without_its_delayed_read
                 all.extend(fixture.module.take_given());
                 all.len() == 2
             });
-            shared.interruption.halt();
         });
         assert_eq!(all, [given(512, 8, true, &[]), given(600, 8, true, &[600])]);
         assert_eq!(lock(&shared.sums).frames, 16);

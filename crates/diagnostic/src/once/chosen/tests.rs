@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::num::NonZero;
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rampart_linux::SystemClock;
 use rampart_linux::kernel_module::{
@@ -24,6 +24,7 @@ use crate::machine::fake_module::{FakeModule, FakeUse, GivenBack, range};
 use crate::once::TestSource;
 use crate::once::report::TestVerdict;
 use crate::testing::findings::MismatchLocation;
+use crate::testing::interruption::{HaltAtEnd, await_that};
 use crate::testing::observed::Observed;
 use crate::testing::publishing::lock;
 use crate::testing::record::tests::Disk;
@@ -137,15 +138,6 @@ fn given(frames: Range<u64>, tested: bool, bad: &[u64]) -> GivenBack {
 
 fn late(frames: Range<u64>, tested: bool) -> GivenBack {
     GivenBack { answer: Err(VerdictRefusal::Late), ..given(frames, tested, &[]) }
-}
-
-/// Waits until something has come about, on a busy machine too.
-fn await_that(mut is: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is() {
-        assert!(began.elapsed() < Duration::from_mins(1), "it does not come about");
-        thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// Blocks of 2 MiB: of free frames, one of which is on the map; with frames in use; with one that cannot be moved; and
@@ -273,6 +265,7 @@ fn a_tester_holds_a_few_pieces_that_rest_before_their_delayed_read() {
     let session = Session::new(TestRequest { retention: HOUR, ..request() }, &pieces, false);
     session.with(SystemClock, |shared| {
         thread::scope(|scope| {
+            let _halts = HaltAtEnd(&shared.interruption);
             scope.spawn(|| tester::work(shared, shared.test.cpus[0]));
             await_that(|| session.module.claims().0 >= 4);
             thread::sleep(Duration::from_millis(30));
@@ -298,11 +291,13 @@ fn blocks_of_a_free_list_rest_together_and_their_rest_can_be_interrupted() {
         [0, 4, 100].into_iter().for_each(|first| session.module.list(orders, first));
         session.with(SystemClock, |shared| {
             thread::scope(|scope| {
-                scope.spawn(|| lists::test(shared, vec![orders]));
+                let tester = scope.spawn(|| lists::test(shared, vec![orders]));
+                let _halts = HaltAtEnd(&shared.interruption);
                 if retention == HOUR {
                     await_that(|| lock(&shared.sums).busy > Duration::ZERO);
                     shared.stop(Stopped::Asked);
                 }
+                tester.join().unwrap();
             });
             let all = session.module.take_given();
             assert_eq!(all.len(), 3);
