@@ -236,8 +236,8 @@ impl MachineUnderTest {
         classes.unwrap_or_default()
     }
 
-    /// Counts the frames for which `counted` is true, by their use, without uses of which there are none; `None` if their
-    /// flags cannot be read.
+    /// Counts the frames for which `counted` is true, by their use, without uses of which there are none. `None` if
+    /// their flags cannot be read.
     #[must_use]
     pub fn census(&self, counted: impl Fn(Frame) -> bool) -> Option<Vec<(FrameClass, u64)>> {
         let table = FlagTable::open(&self.roots).ok()?;
