@@ -285,7 +285,7 @@ fn a_tester_holds_a_few_pieces_that_rest_before_their_delayed_read() {
 
 #[test]
 fn blocks_of_a_free_list_rest_together_and_their_rest_can_be_interrupted() {
-    for retention in [HOUR, Duration::from_millis(1)] {
+    for retention in [Duration::from_millis(1), HOUR] {
         let session = Session::new(TestRequest { retention, ..request() }, &[range(0, 512)], true);
         let orders = list(KernelMigratetype::Unmovable, 2);
         [0, 4, 100].into_iter().for_each(|first| session.module.list(orders, first));
