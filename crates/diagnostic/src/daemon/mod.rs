@@ -10,6 +10,8 @@
 //!
 //! No finding is reported before it is in the store, and no bad frame is given back [Rahman16, fig. 2].
 
+#[cfg(test)]
+mod claimed_tests;
 mod claimer;
 mod errors;
 mod event;
