@@ -28,7 +28,7 @@ use rampart_memory::PAGE_BYTES;
 use rustix::mm::{self, MapFlags, ProtFlags};
 
 /// Of a signal by which the kernel ends what it cannot go on with.
-pub(crate) const SI_KERNEL: c_int = 0x80;
+const SI_KERNEL: c_int = 0x80;
 
 /// The most pages of one access that are lost one by one; with one more, all of its memory is.
 const MOST_PAGES: usize = 16;
@@ -223,9 +223,18 @@ fn reset() {
     unsafe { libc::signal(SIGBUS, SIG_DFL) };
 }
 
+/// Does to this thread what the kernel does when the hardware finds an error in memory that the thread reads: a SIGBUS
+/// at this address, or at none where the kernel cannot take the page away. A test of what follows needs no bad memory.
+/// Without an access to this memory, the process ends.
+pub fn raise_hardware_error(at: Option<usize>) {
+    match at {
+        Some(address) => signal(libc::BUS_MCEERR_AR, address),
+        None => signal(SI_KERNEL, 0),
+    }
+}
+
 /// Sends this thread a SIGBUS as of the kernel.
-#[cfg(test)]
-pub(crate) fn signal(code: c_int, address: usize) {
+fn signal(code: c_int, address: usize) {
     // A process may send itself a signal with any content.
     // SAFETY: all zeros is a valid siginfo_t; the kernel copies it, and the address is only compared.
     unsafe {
@@ -234,7 +243,8 @@ pub(crate) fn signal(code: c_int, address: usize) {
         info.si_code = code;
         (&raw mut info).cast::<u8>().add(16).cast::<usize>().write(address);
         let (process, thread) = (libc::getpid(), libc::gettid());
-        assert_eq!(libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, SIGBUS, &raw const info), 0);
+        let sent = libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, SIGBUS, &raw const info);
+        assert_eq!(sent, 0, "a thread may signal itself");
     }
 }
 
@@ -273,7 +283,7 @@ mod tests {
         let block = block();
         let access = block.access();
         for page in [7, 3] {
-            signal(libc::BUS_MCEERR_AR, address(&block, page));
+            raise_hardware_error(Some(address(&block, page)));
         }
         assert_eq!(access.lost_pages().collect::<Vec<_>>(), [7, 3]);
         assert_eq!([2, 3, 7].map(is_page_lost), [false, true, true]);
@@ -288,7 +298,7 @@ mod tests {
     fn an_error_without_an_address_loses_all() {
         let block = block();
         let access = block.access();
-        signal(SI_KERNEL, 0);
+        raise_hardware_error(None);
         assert_eq!(access.loss(), Some(MemoryLoss::HardwareError));
         assert!(is_all_lost() && is_page_lost(0));
         assert_eq!([0, PAGES - 1].map(|page| word(&block, page, None)), [0, 0]);
@@ -299,10 +309,10 @@ mod tests {
         let block = block();
         let access = block.access();
         for page in 0..MOST_PAGES {
-            signal(libc::BUS_MCEERR_AR, address(&block, page));
+            raise_hardware_error(Some(address(&block, page)));
         }
         assert_eq!((access.lost_pages().count(), access.loss()), (MOST_PAGES, None));
-        signal(libc::BUS_MCEERR_AR, address(&block, MOST_PAGES));
+        raise_hardware_error(Some(address(&block, MOST_PAGES)));
         assert_eq!(access.loss(), Some(MemoryLoss::HardwareError));
     }
 

@@ -148,6 +148,9 @@ mod tests {
         assert_eq!(dispatcher.room(Node(0), 4, 1_000), 0);
         assert_eq!(dispatcher.room(Node(1), 4, 1_000), 2_000);
         assert_eq!(dispatcher.room(Node(1), 1, 1_000), 0, "the one tester tests for all");
+        assert_eq!(dispatcher.room(Node(1), 1, 1_500), 500, "and has room for all");
+        dispatcher.node_local = false;
+        assert_eq!(dispatcher.room(Node(1), 4, 1_500), 4_000, "all testers test for each node");
     }
 
     proptest! {

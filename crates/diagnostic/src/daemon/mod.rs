@@ -10,6 +10,8 @@
 //!
 //! No finding is reported before it is in the store, and no bad frame is given back [Rahman16, fig. 2].
 
+#[cfg(test)]
+mod claimed_tests;
 mod claimer;
 mod errors;
 mod event;
@@ -25,6 +27,7 @@ mod tester;
 mod tests;
 mod watcher;
 
+use std::iter::Peekable;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -271,15 +274,10 @@ impl Watched<'_> {
         thread::scope(|scope| {
             let shared = &shared;
             scope.spawn(move || background(shared));
-            let mut waiting = prepared.testers.iter().enumerate();
-            let mut at_work = 0;
+            let mut waiting = (0..).map(Tester).zip(&prepared.testers).peekable();
             while !stop.load(Ordering::Relaxed) && !watcher.time_is_up() {
-                // Testers beyond MAX-CORES are not started before it is raised; testers above a lowered limit get no
-                // work.
-                let more = watcher.max_cores().saturating_sub(at_work);
-                for (number, (_, near)) in waiting.by_ref().take(more) {
-                    scope.spawn(move || tester::work(shared, Tester(number), near));
-                    at_work += 1;
+                while let Some((tester, (_, near))) = next_tester(&mut waiting, watcher.max_cores()) {
+                    scope.spawn(move || tester::work(shared, tester, near));
                 }
                 watcher.tick();
                 thread::sleep(TICK);
@@ -288,6 +286,12 @@ impl Watched<'_> {
         });
         watcher.end()
     }
+}
+
+/// The next tester to start. Testers beyond MAX-CORES are not started before it is raised; testers above a lowered
+/// limit get no work.
+fn next_tester<T>(waiting: &mut Peekable<impl Iterator<Item = (Tester, T)>>, max_cores: usize) -> Option<(Tester, T)> {
+    waiting.next_if(|(tester, _)| tester.0 < max_cores)
 }
 
 fn controller<'a>(

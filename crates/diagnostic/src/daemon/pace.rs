@@ -14,8 +14,9 @@ use super::Share;
 /// How often the CPU time of programs is read; a multiple of the kernel's tick.
 pub const MEASURE_EVERY: Duration = Duration::from_millis(200);
 
-/// Below this fraction of the machine's CPU time, programs count as idle: it is the machine's own housekeeping.
-const IDLE_BELOW: f64 = 0.05;
+/// Programs that use less than one part in so many of the machine's CPU time count as idle: it is the machine's own
+/// housekeeping.
+const IDLE_BELOW_ONE_IN: u32 = 20;
 
 /// The machine is idle after this many readings without programs: a program that waits for a moment comes back.
 const IDLE_MEASUREMENTS: u32 = 5;
@@ -60,9 +61,8 @@ impl DaemonPace {
 
     /// Measures: `busy` is the time that `cpus` CPUs have run programs so far.
     pub fn measure(&mut self, now: Timestamp, busy: Duration, cpus: u32) {
-        let time = now.since(self.measured).as_secs_f64() * f64::from(cpus.max(1));
-        let part = busy.saturating_sub(self.busy).as_secs_f64() / time.max(1e-9);
-        self.idle = if part < IDLE_BELOW { self.idle + 1 } else { 0 };
+        let (time, ran) = (now.since(self.measured) * cpus, busy.saturating_sub(self.busy));
+        self.idle = if ran * IDLE_BELOW_ONE_IN < time { self.idle + 1 } else { 0 };
         (self.measured, self.busy) = (now, busy);
     }
 
@@ -103,9 +103,10 @@ mod tests {
     #[test]
     fn testers_hurry_once_nobody_has_worked_for_a_second() {
         assert_eq!(after(0, 0.0, Urgency::Needs(0.01)), 0.05);
-        assert_eq!(after(4, 0.01, Urgency::Needs(0.01)), 0.05);
-        assert_eq!(after(5, 0.01, Urgency::Needs(0.01)), 0.5);
+        assert_eq!(after(4, 0.04, Urgency::Needs(0.01)), 0.05);
+        assert_eq!(after(5, 0.04, Urgency::Needs(0.01)), 0.5);
         assert_eq!(after(50, 0.06, Urgency::Needs(0.01)), 0.05);
+        assert_eq!(after(50, 0.05, Urgency::Needs(0.01)), 0.05, "no less than a part in twenty");
     }
 
     #[test]

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use humantime::format_duration;
-use rampart_linux::{Block, CpuNumber, PageKind};
+use rampart_linux::{Block, CpuNumber, PageKind, Topology};
 use rampart_march::execute::Region;
 use rampart_march::execute::limit::Limit;
 use rampart_memory::fault::Campaign;
 use rampart_memory::{Bytes, FRAME_BYTES, Fidelity, Frame, Node, TestLifetime};
 
-use super::WatchRequest;
+use super::{DaemonSettings, WatchRequest};
 use crate::control::policy::Bandwidth;
 use crate::control::{ControlSettings, PolicyLimits};
 use crate::error::Error;
@@ -88,7 +88,17 @@ impl WatchPreparation {
         let survives = block.access();
         let limit = Limit::measure(march.engine, &mut Region::from(&mut block));
         drop(survives);
-        Ok(Self { reach, claimable, step, most_resting, known_bad, testers: testers(machine), march, limit, campaign })
+        Ok(Self {
+            reach,
+            claimable,
+            step,
+            most_resting,
+            known_bad,
+            testers: testers(machine.topology()),
+            march,
+            limit,
+            campaign,
+        })
     }
 
     pub fn describe(&self, request: &WatchRequest) -> String {
@@ -111,22 +121,9 @@ impl WatchPreparation {
         )
     }
 
-    /// A warning, if all testers at the lowest fidelity cannot test the free memory once a lifetime [Rahman16, 3.2.2].
+    /// A warning, if all testers at the lowest fidelity cannot test the memory once a lifetime.
     pub fn shortage(&self, request: &WatchRequest) -> Option<String> {
-        let ControlSettings { lifetime, alpha, limits, .. } = request.settings.control;
-        let least = f64::from(limits.min_fidelity.backgrounds());
-        let speed = self.bandwidth(request).at_fidelity_1 * request.settings.shares.maximum.get();
-        let latency = Duration::from_secs_f64(least / speed);
-        let testers = f64::from(limits.max_cores);
-        let needed = TestLifetime::affordable(alpha, self.claimable, 1.0, latency, testers) + lifetime.delta();
-        (needed > lifetime.lifetime()).then(|| {
-            format!(
-                "a lifetime of {} is too short to test {}: set at least {}, or raise max-cores or max-share",
-                format_duration(lifetime.lifetime()),
-                self.claimable,
-                format_duration(Duration::from_secs(needed.as_secs() + 1))
-            )
-        })
+        shortage(request.settings, self.claimable, self.bandwidth(request))
     }
 
     /// The estimated bandwidth of one tester that never rests, before any measurement: the limit of its memory.
@@ -138,13 +135,30 @@ impl WatchPreparation {
     }
 }
 
+/// A warning, if all testers, each with this bandwidth while it tests, cannot test so much memory once a lifetime
+/// [Rahman16, 3.2.2].
+pub fn shortage(settings: DaemonSettings, memory: Bytes, bandwidth: Bandwidth) -> Option<String> {
+    let ControlSettings { lifetime, alpha, limits, .. } = settings.control;
+    let speed = bandwidth.of(limits.min_fidelity) * settings.shares.maximum.get();
+    let latency = Duration::from_secs_f64(speed.recip());
+    let testers = f64::from(limits.max_cores);
+    let needed = TestLifetime::affordable(alpha, memory, 1.0, latency, testers) + lifetime.delta();
+    (needed > lifetime.lifetime()).then(|| {
+        format!(
+            "a lifetime of {} is too short to test {memory}: set at least {}, or raise max-cores or max-share",
+            format_duration(lifetime.lifetime()),
+            format_duration(Duration::from_secs(needed.as_secs() + 1))
+        )
+    })
+}
+
 /// One tester for each CPU that the process may use, distributed over the nodes that have both memory and CPUs.
-fn testers(machine: &MachineUnderTest) -> Vec<(Node, Vec<CpuNumber>)> {
-    let nodes = machine.topology().nodes.iter();
+pub fn testers(topology: &Topology) -> Vec<(Node, Vec<CpuNumber>)> {
+    let nodes = topology.nodes.iter();
     let able: Vec<_> = nodes.filter(|node| node.total > Bytes::ZERO && !node.cpus.is_empty()).collect();
     let of = |index: usize| match able.get(index % able.len().max(1)) {
-        Some(resources) => (resources.node, machine.topology().cpus_near(resources.node)),
-        None => (Node(0), machine.cpus().to_vec()),
+        Some(resources) => (resources.node, topology.cpus_near(resources.node)),
+        None => (Node(0), topology.allowed.clone()),
     };
-    (0..machine.cpus().len()).map(of).collect()
+    (0..topology.allowed.len()).map(of).collect()
 }

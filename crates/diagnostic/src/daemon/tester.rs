@@ -12,7 +12,7 @@ use rampart_march::execute::{Mismatch, Watch};
 use rampart_march::{Plan, guarantees};
 use rampart_memory::fault::Emulator;
 use rampart_memory::fault_map::Retirement;
-use rampart_memory::{BlockVerdict, Frame, LINE_BYTES};
+use rampart_memory::{BlockVerdict, Bytes, Frame, LINE_BYTES};
 
 use super::DaemonEvent;
 use super::shared::DaemonContext;
@@ -33,11 +33,16 @@ const IDLE: Duration = Duration::from_millis(10);
 /// How long a tester works before it rests.
 const SHIFT: Duration = Duration::from_millis(5);
 
-/// Tests steps until the daemon stops. While a step rests, the tester tests others.
+/// Tests steps until the daemon stops, on some CPUs, when no program needs them.
 pub fn work(shared: &DaemonContext<'_>, number: Tester, near: &[CpuNumber]) {
     // A tester that cannot be bound tests nevertheless.
     let _unbound = cpu::bind_to_any(near);
     yield_to_programs();
+    test_steps(shared, number);
+}
+
+/// Tests steps until the daemon stops. While a step rests, the tester tests others.
+pub fn test_steps(shared: &DaemonContext<'_>, number: Tester) {
     let mut resting: VecDeque<(Instant, Job)> = VecDeque::new();
     while !shared.interruption.halted() {
         if let Some((_, job)) = resting.pop_back_if(|_| shared.interruption.takes_back()) {
@@ -45,8 +50,8 @@ pub fn work(shared: &DaemonContext<'_>, number: Tester, near: &[CpuNumber]) {
             continue;
         }
         let rested = resting.pop_front_if(|(until, _)| *until <= Instant::now()).map(|(_, job)| job);
-        let rests: u64 = resting.iter().map(|(_, job)| job.step.region.bytes().get()).sum();
-        let next = || if rests < shared.prepared.most_resting.get() { shared.next(number) } else { None };
+        let rests = resting.iter().map(|(_, job)| job.step.region.bytes());
+        let next = || if may_begin(rests, shared.prepared.most_resting) { shared.next(number) } else { None };
         let job = if rested.is_some() {
             rested
         } else if let Some(work) = next() {
@@ -62,6 +67,11 @@ pub fn work(shared: &DaemonContext<'_>, number: Tester, near: &[CpuNumber]) {
         }
     }
     resting.into_iter().for_each(|(_, job)| job.finish(shared));
+}
+
+/// Whether a tester may begin with one more step, while steps of these sizes rest.
+pub fn may_begin(resting: impl Iterator<Item = Bytes>, most: Bytes) -> bool {
+    resting.map(Bytes::get).sum::<u64>() < most.get()
 }
 
 /// Makes the calling thread run only when no other thread needs the CPU; if the kernel does not allow that, gives it
@@ -400,6 +410,13 @@ enum Pace {
     AtOnce,
 }
 
+impl Pace {
+    /// Whether a tester that has worked for so long rests now.
+    fn rests_after(self, worked: Duration) -> bool {
+        self == Self::Shares && worked >= SHIFT
+    }
+}
+
 struct TesterWatch<'a, 'b, 'c> {
     under_test: BlockUnderTest<'a>,
     /// The first page of the part in its step.
@@ -424,15 +441,27 @@ impl Watch for TesterWatch<'_, '_, '_> {
         if self.shift.is_interrupted() {
             return ControlFlow::Break(());
         }
-        if self.shift.pace == Pace::AtOnce || self.shift.began.elapsed() < SHIFT {
-            return ControlFlow::Continue(());
+        if self.shift.pace.rests_after(self.shift.began.elapsed()) {
+            let worked = self.shift.count();
+            return self.shift.rest(self.shift.shared.rest_after(worked));
         }
-        let worked = self.shift.count();
-        self.shift.rest(self.shift.shared.rest_after(worked))
+        ControlFlow::Continue(())
     }
 
     fn pause(&mut self, time: Duration) -> ControlFlow<()> {
         self.shift.count();
         self.shift.rest(time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tester_rests_after_each_shift_unless_a_task_waits() {
+        let just_below = SHIFT - Duration::from_nanos(1);
+        assert_eq!([just_below, SHIFT].map(|worked| Pace::Shares.rests_after(worked)), [false, true]);
+        assert_eq!([just_below, SHIFT].map(|worked| Pace::AtOnce.rests_after(worked)), [false, false]);
     }
 }

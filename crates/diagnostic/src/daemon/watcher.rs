@@ -293,19 +293,17 @@ const LOOKS: usize = 4;
 /// What this process uses beyond its claims, from what it uses in all. Another thread may fill a claim meanwhile: of
 /// some looks the one counts during which it came least far.
 fn own_memory(all: impl Fn() -> Option<Bytes>, claimed: impl Fn() -> Bytes) -> Option<Bytes> {
-    let mut best: Option<(Bytes, Bytes)> = None;
+    let mut looks = Vec::new();
     for _ in 0..LOOKS {
         let before = claimed();
         let all = all()?;
         let grown = claimed().saturating_sub(before);
-        if best.is_none_or(|(least, _)| grown < least) {
-            best = Some((grown, all.saturating_sub(before)));
-        }
+        looks.push((grown, all.saturating_sub(before)));
         if grown == Bytes::ZERO {
             break;
         }
     }
-    best.map(|(_, own)| own)
+    looks.into_iter().min_by_key(|(grown, _)| *grown).map(|(_, own)| own)
 }
 
 /// Whether the machine has so much more memory than it had, in frames, that it is worth a sweep.

@@ -3,17 +3,21 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex};
 
-use rampart_linux::{Block, Roots};
-use rampart_memory::{Bytes, FRAME_BYTES, Frame};
+use rampart_linux::memory_loss::raise_hardware_error;
+use rampart_linux::{Block, Roots, SystemClock};
+use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, Timestamp};
 
 use super::MachineUnderTest;
 use super::moving_pages::{ADDRESSES, PRESENT};
 
 /// Bits of an entry of `/proc/kpageflags`.
+pub const SLAB: u64 = 1 << 7;
 pub const FREE: u64 = 1 << 10;
 pub const ANONYMOUS: u64 = 1 << 12;
 pub const POISONED: u64 = 1 << 19;
+pub const RESERVED: u64 = 1 << 32;
 
 const ENTRY: u64 = 8;
 
@@ -34,6 +38,8 @@ impl FakeMachine {
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let roots = Roots::new(folder.path().join("proc"), folder.path().join("sys"));
         fs::create_dir_all(roots.proc("self")).unwrap();
+        fs::create_dir_all(roots.proc("sys/vm")).unwrap();
+        fs::write(roots.proc("sys/vm/memory_failure_recovery"), "1\n").unwrap();
         fs::create_dir_all(roots.sys("devices/system/memory")).unwrap();
         fs::write(roots.sys("devices/system/memory/soft_offline_page"), "").unwrap();
         let pagemap = File::create_new(roots.proc("self/pagemap")).unwrap();
@@ -66,10 +72,22 @@ impl FakeMachine {
         self.pagemap.write_all_at(&entries, block.base().addr().get() as u64 / FRAME_BYTES * ENTRY).unwrap();
     }
 
+    /// Puts the page at an address into a frame.
+    pub fn put(&self, address: u64, frame: u64) {
+        self.pagemap.write_all_at(&(PRESENT | frame).to_ne_bytes(), address / FRAME_BYTES * ENTRY).unwrap();
+    }
+
     /// Says what the frames from 0 on are used for. From then on, a frame that the kernel does not mark is not retired.
     pub fn use_frames(&self, flags: impl IntoIterator<Item = u64>) {
         let entries: Vec<u8> = flags.into_iter().flat_map(u64::to_ne_bytes).collect();
         fs::write(self.roots.proc("kpageflags"), entries).unwrap();
+    }
+
+    /// Adds a node with these CPUs and without memory.
+    pub fn add_node(&self, number: usize, cpus: &str) {
+        let node = self.roots.sys("devices/system/node").join(format!("node{number}"));
+        fs::create_dir_all(&node).unwrap();
+        fs::write(node.join("cpulist"), cpus).unwrap();
     }
 
     /// Adds a memory block of 1 MiB.
@@ -82,6 +100,13 @@ impl FakeMachine {
         fs::write(block.join("valid_zones"), zone).unwrap();
     }
 
+    /// Shows that no frame below this number was ever tested, as the kernel module does.
+    pub fn add_ages(&self, frames: u64) {
+        let folder = self.roots.sys("kernel/rampart");
+        fs::create_dir_all(&folder).unwrap();
+        File::create(folder.join("ages")).unwrap().set_len(frames * 4).unwrap();
+    }
+
     /// Gives programs a zone of their own.
     pub fn add_user_zone(&self) {
         let zone = |name| format!("Node 0, zone {name}\n  pages free 65536\n        high 0\n        managed 131072\n");
@@ -92,5 +117,34 @@ impl FakeMachine {
     pub fn was_asked_to_retire(&self, frame: Frame) -> bool {
         let asked = fs::read_to_string(self.roots.sys("devices/system/memory/soft_offline_page")).unwrap();
         asked.starts_with(&format!("{:#x}", frame.address()))
+    }
+}
+
+/// Where the hardware finds an error at the next reading of a [`FailingClock`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HardwareError {
+    At(u64),
+    /// At no address: the kernel cannot take the page away.
+    Nowhere,
+}
+
+/// A clock that is read at each mismatch. Then, in the middle of a test, the hardware finds an error, once.
+#[derive(Clone, Debug, Default)]
+pub struct FailingClock(Arc<Mutex<Option<HardwareError>>>);
+
+impl FailingClock {
+    pub fn fail(&self, error: HardwareError) {
+        *self.0.lock().unwrap() = Some(error);
+    }
+}
+
+impl Clock for FailingClock {
+    fn now(&self) -> Timestamp {
+        match self.0.lock().unwrap().take() {
+            None => {}
+            Some(HardwareError::At(address)) => raise_hardware_error(usize::try_from(address).ok()),
+            Some(HardwareError::Nowhere) => raise_hardware_error(None),
+        }
+        SystemClock.now()
     }
 }

@@ -3,6 +3,8 @@
 #[cfg(test)]
 pub(crate) mod fake;
 #[cfg(test)]
+pub(crate) mod fake_module;
+#[cfg(test)]
 pub(crate) mod moving_pages;
 pub mod pins;
 pub mod reach;
@@ -234,7 +236,8 @@ impl MachineUnderTest {
         classes.unwrap_or_default()
     }
 
-    /// Counts the frames for which `counted` is true, by their use; `None` if their flags cannot be read.
+    /// Counts the frames for which `counted` is true, by their use, without uses of which there are none. `None` if
+    /// their flags cannot be read.
     #[must_use]
     pub fn census(&self, counted: impl Fn(Frame) -> bool) -> Option<Vec<(FrameClass, u64)>> {
         let table = FlagTable::open(&self.roots).ok()?;

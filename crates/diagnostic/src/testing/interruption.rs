@@ -52,6 +52,24 @@ pub fn rest(time: Duration, mut interrupted: impl FnMut() -> bool) -> ControlFlo
     }
 }
 
+/// Waits until something has come about, on a busy machine too.
+#[cfg(test)]
+pub fn await_that(mut is: impl FnMut() -> bool) {
+    let awaited = rest(Duration::from_mins(1), &mut is);
+    assert!(awaited.is_break() || is(), "it does not come about");
+}
+
+/// Stops all testers at its end: a test that fails ends too.
+#[cfg(test)]
+pub struct HaltAtEnd<'a>(pub &'a Interruption);
+
+#[cfg(test)]
+impl Drop for HaltAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.halt();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

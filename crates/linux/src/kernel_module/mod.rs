@@ -26,7 +26,7 @@ pub use self::counters::{
 };
 pub use self::device::{
     ClaimRefusal, ClaimVerdict, ClaimWay, ClaimedFrames, FrameAccess, KernelFreeList, KernelMigratetype, KernelZone,
-    ListPart, ListRefusal, ModuleDevice, VerdictRefusal,
+    ListPart, ListRefusal, ModuleDevice, ModuleRequests, NewClaim, VerdictRefusal,
 };
 pub use self::file::ModuleFile;
 pub use self::holders::{DeviceHolder, LoadedModule};

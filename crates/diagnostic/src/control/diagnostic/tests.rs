@@ -16,6 +16,7 @@ struct Source {
     asked: Vec<usize>,
     re_placed: Vec<(Timestamp, Timestamp)>,
     forgotten: u32,
+    preferred: Vec<Vec<FrameRange>>,
 }
 
 impl Source {
@@ -23,7 +24,7 @@ impl Source {
         let list = |node, order| FreeList { node: Node(node), order: BlockOrder::new(order).unwrap() };
         let lists = vec![list(0, 0), list(0, 1), list(1, 0)];
         let (left, asked, re_placed) = (left.to_vec(), Vec::new(), Vec::new());
-        Self { lists, left, allocated: 0, tested_free: 0, asked, re_placed, forgotten: 0 }
+        Self { lists, left, allocated: 0, tested_free: 0, asked, re_placed, forgotten: 0, preferred: Vec::new() }
     }
 }
 
@@ -63,7 +64,9 @@ impl FrameSource for Source {
         RePlacementCounts { migrated: 3, ..RePlacementCounts::default() }
     }
 
-    fn prefer(&mut self, _: &[FrameRange]) {}
+    fn prefer(&mut self, frames: &[FrameRange]) {
+        self.preferred.push(frames.to_vec());
+    }
 
     fn forget(&mut self) {
         self.forgotten += 1;
@@ -189,6 +192,29 @@ fn what_is_requested_is_taken_as_far_as_it_can_be_tested_in_an_epoch() {
     diagnostic.stop(at(3));
     let counts = diagnostic.counts();
     assert_eq!((diagnostic.waiting(), counts.tested, counts.failed, counts.not_tested), (0, 71, 2, 19));
+}
+
+#[test]
+fn what_is_requested_and_was_not_taken_stays_requested_until_the_list_is_empty() {
+    for (left, taken) in [(40, 40), (200, 100)] {
+        let (mut diagnostic, _) = controller(Source::new(&[left, 0, 0]), 1, 100);
+        diagnostic.tick(at(1));
+        while let Some(work) = diagnostic.next(Tester(0)) {
+            diagnostic.finish(work.block, BlockVerdict::Good, at(1));
+        }
+        diagnostic.source_mut().left[0] = 200;
+        (2..5).for_each(|second| diagnostic.tick(at(second)));
+        assert_eq!(diagnostic.counts().taken, taken);
+    }
+}
+
+#[test]
+fn frames_with_errors_are_tested_first_and_the_policy_decides_anew_whenever_these_are_others() {
+    let (mut diagnostic, _) = controller(Source::new(&[0; 3]), 1, 0);
+    let erring = vec![FrameRange::new(Frame::new(512).unwrap(), 512).unwrap()];
+    [&erring, &erring, &Vec::new()].into_iter().for_each(|frames| diagnostic.erring(frames.clone()));
+    assert_eq!(diagnostic.source().preferred, [erring, Vec::new()]);
+    assert_eq!(diagnostic.counts().epochs, 1 + 2);
 }
 
 #[test]

@@ -15,6 +15,8 @@ mod schedule;
 mod shared;
 mod summary;
 mod tester;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,12 +49,24 @@ pub fn run(
     request: &TestRequest,
     choice: &FrameChoice,
     machine: &MachineUnderTest,
+    store: Store,
+    stop: &AtomicBool,
+    observer: &dyn TestObserver,
+) -> Result<Report, Error> {
+    let device = Arc::new(ModuleDevice::open(machine.roots()).map_err(Error::NoModule)?);
+    run_over(device, (request, choice), machine, store, stop, observer)
+}
+
+/// The same over a device that is open.
+fn run_over(
+    device: Arc<ModuleDevice>,
+    (request, choice): (&TestRequest, &FrameChoice),
+    machine: &MachineUnderTest,
     mut store: Store,
     stop: &AtomicBool,
     observer: &dyn TestObserver,
 ) -> Result<Report, Error> {
     let started = machine.clock.now();
-    let device = Arc::new(ModuleDevice::open(machine.roots()).map_err(Error::NoModule)?);
     let blocks = machine.memory_blocks().ok_or(Error::NoMemoryBlocks)?;
     let ranges = choice.online(&blocks);
     if ranges.is_empty() {

@@ -125,7 +125,7 @@ impl<'a> ChosenContext<'a> {
         let sums = lock(&self.sums);
         let is_left = |frame| self.ranges.iter().any(|range| range.contains(frame)) && !sums.frames.contains(frame);
         let left = self.test.machine.census(is_left).unwrap_or_default();
-        left.iter().any(|(class, frames)| *class == FrameClass::Free && *frames > 0)
+        left.iter().any(|(class, _)| *class == FrameClass::Free)
     }
 
     /// The memory that programs can spare; all, if that cannot be read.

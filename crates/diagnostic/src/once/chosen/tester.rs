@@ -45,11 +45,11 @@ pub fn work(shared: &ChosenContext<'_>, on: CpuNumber) {
                 go_on(shared, claimed, &mut resting);
             }
             NextPiece::Wait => thread::sleep(IDLE),
-            NextPiece::Finished if resting.is_empty() => match shared.next_lists() {
+            // Nothing rests then: what rests is under way.
+            NextPiece::Finished => match shared.next_lists() {
                 Some(kind) => lists::test(shared, kind),
                 None => return,
             },
-            NextPiece::Finished => thread::sleep(IDLE),
         }
     }
 }

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rampart_linux::SystemClock;
 use rampart_march::{AddressSequence, Fidelity};
+use rampart_memory::fault_map::MapOrigin;
 use rampart_memory::{Clock, Timestamp};
 use rampart_store::Store;
 
 use super::*;
-use crate::machine::fake::{FREE, FakeMachine, POISONED};
+use crate::machine::fake::{FREE, FailingClock, FakeMachine, HardwareError, POISONED};
 use crate::machine::moving_pages::MovingPages;
 use crate::once::prepare::TestPreparation;
 use crate::once::report::{NotTested, Report, TestVerdict};
@@ -113,7 +114,12 @@ impl Session {
     }
 
     fn with<T>(&self, then: impl FnOnce(&TestContext<'_>) -> T) -> T {
-        let machine = self.fake.machine();
+        self.with_clock(SystemClock, then)
+    }
+
+    fn with_clock<T>(&self, clock: impl Clock + Sync + 'static, then: impl FnOnce(&TestContext<'_>) -> T) -> T {
+        let mut machine = self.fake.machine();
+        machine.clock = Box::new(clock);
         let prepared = TestPreparation::new(&self.request, &machine).unwrap();
         let (clock, start) = (&*machine.clock, self.request.start(machine.clock.now()));
         let recorder = TestRecorder::begin(self.disk.open(), start, clock, &self.observer);
@@ -545,4 +551,56 @@ fn a_frame_that_was_not_reached_is_counted_by_its_use() {
     assert_eq!(count(Goal::Exactly(MIB(8)), 5), [not_tested("beyond the --memory that was asked for", all - 15)]);
     fake.use_frames([POISONED; 12]);
     assert_eq!(count(Goal::Free(MIB(8)), 0).len(), 1);
+}
+
+#[test]
+fn the_frame_of_an_error_that_the_hardware_finds_is_bad_and_what_is_read_there_then_is_not_compared() {
+    for is_placed in [true, false] {
+        let (session, clock) = (Session::new(request()), FailingClock::default());
+        session.with_clock(clock.clone(), |shared| {
+            let Next::Claim { index, bytes } = shared.next() else { panic!("there is memory") };
+            let held = claim(shared, index, bytes).expect("a block");
+            if is_placed {
+                session.fake.place(&held.block, 1000);
+            }
+            let address = held.block.base().addr().get() as u64;
+            clock.fail(HardwareError::At(address + 9 * 4096));
+            test(shared, held);
+            let found = lock(&shared.published.findings).bad_frames();
+            let real: Vec<_> = found.iter().filter(|bad| bad.origin == MapOrigin::Real).collect();
+            assert_eq!(real.iter().map(|bad| bad.frame).collect::<Vec<_>>(), [is_placed.then(|| frame(1009))]);
+            assert_eq!(session.fake.was_asked_to_retire(frame(1009)), is_placed);
+            assert!(session.observer.take_lines().is_empty());
+            let held = shared.schedule().take_all().pop().expect("the test went on to its end");
+            assert!(held.tested && held.retired.contains(&9));
+        });
+    }
+}
+
+#[test]
+fn a_block_that_is_lost_as_a_whole_is_tested_again_a_few_times_and_then_given_up() {
+    for marks in [true, false] {
+        let (session, clock) = (Session::new(request()), FailingClock::default());
+        session.fake.use_frames((0..2000).map(|frame| if marks && frame == 1009 { POISONED } else { 0 }));
+        session.with_clock(clock.clone(), |shared| {
+            let mut held = session.claim(shared);
+            let mut tests = 1;
+            loop {
+                clock.fail(HardwareError::Nowhere);
+                test(shared, held);
+                let Next::Again(again) = shared.next() else { break };
+                (held, tests) = (again, tests + 1);
+            }
+            assert_eq!(
+                (tests, sums_of(shared, |sums| sums.frames.len())),
+                (1 + RETRIES, u64::from(marks)),
+                "the bad one counts"
+            );
+            let found = lock(&shared.published.findings).bad_frames();
+            let real: Vec<_> = found.iter().filter(|bad| bad.origin == MapOrigin::Real).map(|bad| bad.frame).collect();
+            assert_eq!(real, if marks { vec![Some(frame(1009))] } else { vec![] });
+            let nobody_knows = session.observer.take_lines();
+            assert_eq!(nobody_knows.len(), if marks { 0 } else { 4 }, "{nobody_knows:?}");
+        });
+    }
 }

@@ -16,18 +16,21 @@
 
 mod abi;
 mod lists;
+mod opened;
+mod requests;
 mod window;
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rampart_memory::{Frame, FrameRange, Node, TestLifetime};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 pub use self::lists::{KernelFreeList, KernelMigratetype, KernelZone, ListPart, ListRefusal};
+use self::opened::OpenedDevice;
+pub use self::requests::{ModuleRequests, NewClaim};
 pub use self::window::FrameAccess;
 use self::window::FrameWindow;
 use super::{DEVICE, KernelModuleView, LoadedModule};
@@ -38,7 +41,7 @@ use crate::{Absence, Roots};
 /// The device, which this process owns until this and all claims are dropped.
 #[derive(Debug)]
 pub struct ModuleDevice {
-    file: File,
+    module: Box<dyn ModuleRequests>,
     roots: Roots,
 }
 
@@ -115,13 +118,17 @@ impl ModuleDevice {
             ),
             _ => Absence::of_file(DEVICE.as_ref(), &cause, "Rampart's module"),
         })?;
-        Ok(Self { file, roots: roots.clone() })
+        Ok(Self::over(OpenedDevice(file), roots))
+    }
+
+    /// The device of anything that takes the module's requests, on the machine whose files are below `roots`.
+    pub fn over(module: impl ModuleRequests + 'static, roots: &Roots) -> Self {
+        Self { module: Box::new(module), roots: roots.clone() }
     }
 
     /// Shows that this process goes on: the time of all its claims begins anew. A claim ends after 30 s without.
     pub fn renew(&self) {
-        // It fails for no owner.
-        let _renewed = abi::renew(&self.file);
+        self.module.renew();
     }
 
     /// Sets how long a test is good, by which the module counts what is allocated and freed. In whole seconds: both are
@@ -130,9 +137,7 @@ impl ModuleDevice {
     /// # Errors
     /// If nothing of the lifetime is left.
     pub fn set_lifetime(&self, bound: TestLifetime) -> Result<(), Errno> {
-        let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
-        let margin = seconds(bound.delta()) + u32::from(bound.delta().subsec_nanos() > 0);
-        abi::set_lifetime(&self.file, abi::Lifetime { seconds: seconds(bound.lifetime()), margin })
+        self.module.set_lifetime(bound)
     }
 
     /// Claims frames, at most [`ClaimedFrames::MOST`]. They hold zeros.
@@ -140,22 +145,7 @@ impl ModuleDevice {
     /// # Errors
     /// If the kernel does not give all of them; then it keeps all.
     pub fn claim(self: &Arc<Self>, frames: FrameRange, way: ClaimWay) -> Result<ClaimedFrames, ClaimRefusal> {
-        let mut request = abi::Claim {
-            first: frames.start().number(),
-            frames: u32::try_from(frames.count()).unwrap_or(u32::MAX),
-            how: match way {
-                ClaimWay::Free => abi::CLAIM_FREE,
-                ClaimWay::Move => abi::CLAIM_MOVE,
-            },
-            ..abi::Claim::default()
-        };
-        abi::claim(&self.file, &mut request).map_err(|errno| match errno {
-            Errno::BUSY => ClaimRefusal::Busy { in_use: request.in_use.into() },
-            Errno::NXIO => ClaimRefusal::NotMemory,
-            Errno::NOMEM => ClaimRefusal::MemoryShort,
-            other => ClaimRefusal::Unexpected(other),
-        })?;
-        self.claimed(frames, request.claim, request.in_use.into()).map_err(ClaimRefusal::Unexpected)
+        self.claimed(self.module.claim(frames, way)?).map_err(ClaimRefusal::Unexpected)
     }
 
     /// Claims the first block of a free list. Its frames hold zeros.
@@ -167,9 +157,7 @@ impl ModuleDevice {
     /// # Errors
     /// If there is no such list, it is empty, or the kernel does not give a block.
     pub fn claim_listed(self: &Arc<Self>, list: KernelFreeList, part: ListPart) -> Result<ClaimedFrames, ListRefusal> {
-        let mut request = list.request(part);
-        abi::claim_listed(&self.file, &mut request).map_err(ListRefusal::of)?;
-        self.claimed_block(request.first, request.frames, request.claim)
+        self.claimed(self.module.claim_listed(list, part)?).map_err(ListRefusal::Unexpected)
     }
 
     /// Claims a block of memory that came online on a node and was not used yet, at most 4 MiB. Its frames hold zeros.
@@ -179,9 +167,7 @@ impl ModuleDevice {
     /// # Errors
     /// If none waits, or the kernel does not give a block.
     pub fn claim_new(self: &Arc<Self>, node: Node) -> Result<ClaimedFrames, ListRefusal> {
-        let mut request = abi::NodeBlock { node: node.0, ..abi::NodeBlock::default() };
-        abi::claim_new(&self.file, &mut request).map_err(ListRefusal::of)?;
-        self.claimed_block(request.first, request.frames, request.claim)
+        self.claimed(self.module.claim_new(node)?).map_err(ListRefusal::Unexpected)
     }
 
     /// Claims a block of a node for which a task waits that allocates, on a kernel with `kernel/patches`. Its frames
@@ -190,31 +176,20 @@ impl ModuleDevice {
     /// # Errors
     /// If no task waits for a block.
     pub fn claim_demanded(self: &Arc<Self>, node: Node) -> Result<ClaimedFrames, ListRefusal> {
-        let mut request = abi::NodeBlock { node: node.0, ..abi::NodeBlock::default() };
-        abi::claim_demanded(&self.file, &mut request).map_err(ListRefusal::of)?;
-        self.claimed_block(request.first, request.frames, request.claim)
+        self.claimed(self.module.claim_demanded(node)?).map_err(ListRefusal::Unexpected)
     }
 
     /// Waits until a task waits for a block of any node, for at most this time.
     pub fn await_demand(&self, longest: Duration) {
-        let wait = Timespec::try_from(longest).ok();
-        // Whoever is interrupted looks again.
-        let _ready = poll(&mut [PollFd::new(&self.file, PollFlags::IN)], wait.as_ref());
+        self.module.await_demand(longest);
     }
 
-    fn claimed_block(self: &Arc<Self>, first: u64, frames: u32, claim: u64) -> Result<ClaimedFrames, ListRefusal> {
-        let frames = Frame::new(first).and_then(|first| FrameRange::new(first, frames.into()));
-        let frames = frames.expect("the kernel's frames are addressable");
-        self.claimed(frames, claim, 0).map_err(ListRefusal::Unexpected)
-    }
-
-    /// The frames of a claim that this thread has just made, and a window of them; without a window, the claim ends.
-    fn claimed(self: &Arc<Self>, frames: FrameRange, claim: u64, moved: u64) -> Result<ClaimedFrames, Errno> {
-        let window = FrameWindow::map(&self.file, frames).inspect_err(|_| {
-            let untested = give_back_of(frames, claim, ClaimVerdict::NotTested(&[]), &[]);
-            let _given = abi::give_back(&self.file, &untested);
+    /// A claim that this thread has just made, and a window of its frames; without a window, the claim ends.
+    fn claimed(self: &Arc<Self>, claim: NewClaim) -> Result<ClaimedFrames, Errno> {
+        let window = FrameWindow::map(self.module.memory(&claim), claim.frames).inspect_err(|_| {
+            let _given = self.module.give_back(&claim, ClaimVerdict::NotTested(&[]));
         })?;
-        Ok(ClaimedFrames { device: Arc::clone(self), frames, moved, claim: Some(claim), window })
+        Ok(ClaimedFrames { device: Arc::clone(self), claim, is_held: true, window })
     }
 }
 
@@ -222,10 +197,9 @@ impl ModuleDevice {
 #[derive(Debug)]
 pub struct ClaimedFrames {
     device: Arc<ModuleDevice>,
-    frames: FrameRange,
-    moved: u64,
-    /// The number of the claim, until it is given back.
-    claim: Option<u64>,
+    claim: NewClaim,
+    /// Until it is given back.
+    is_held: bool,
     window: FrameWindow,
 }
 
@@ -236,13 +210,13 @@ impl ClaimedFrames {
     /// The frames.
     #[must_use]
     pub const fn frames(&self) -> FrameRange {
-        self.frames
+        self.claim.frames
     }
 
     /// How many of them were in use; what was in them was moved.
     #[must_use]
     pub const fn moved(&self) -> u64 {
-        self.moved
+        self.claim.moved
     }
 
     /// The address of the first frame in this process.
@@ -267,40 +241,133 @@ impl ClaimedFrames {
     /// # Errors
     /// If the verdict is not accepted. Unless it is too late, the frames stay claimed.
     pub fn give_back(&mut self, verdict: ClaimVerdict<'_>) -> Result<(), VerdictRefusal> {
-        let Some(claim) = self.claim else { return Err(VerdictRefusal::Late) };
+        if !self.is_held {
+            return Err(VerdictRefusal::Late);
+        }
         let (ClaimVerdict::NotTested(bad) | ClaimVerdict::Tested(bad)) = verdict;
-        let bad: Vec<u64> = bad.iter().map(|frame| frame.number()).collect();
         // Asked each time: it can be changed at any time, and a bad frame is rare.
         if !bad.is_empty() && !goes_on_after_errors(&self.device.roots) {
             return Err(VerdictRefusal::WouldStop);
         }
-        let given = abi::give_back(&self.device.file, &give_back_of(self.frames, claim, verdict, &bad));
-        if given != Err(Errno::DQUOT) {
-            self.claim = None;
-        }
-        given.map_err(|errno| match errno {
-            Errno::STALE => VerdictRefusal::Late,
-            Errno::DQUOT => VerdictRefusal::TooMany,
-            other => VerdictRefusal::Unexpected(other),
-        })
+        let given = self.device.module.give_back(&self.claim, verdict);
+        self.is_held = given == Err(VerdictRefusal::TooMany);
+        given
     }
 }
 
 impl Drop for ClaimedFrames {
     fn drop(&mut self) {
-        if self.claim.is_some() {
+        if self.is_held {
             // It can only be too late.
             let _given = self.give_back(ClaimVerdict::NotTested(&[]));
         }
     }
 }
 
-fn give_back_of(frames: FrameRange, claim: u64, verdict: ClaimVerdict<'_>, bad: &[u64]) -> abi::GiveBack {
-    abi::GiveBack {
-        first: frames.start().number(),
-        claim,
-        bad: bad.as_ptr().addr() as u64,
-        bad_frames: u32::try_from(bad.len()).unwrap_or(u32::MAX),
-        flags: if matches!(verdict, ClaimVerdict::Tested(_)) { abi::TESTED } else { 0 },
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, memfd_create};
+    use std::fs;
+    use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+    use std::sync::Mutex;
+
+    /// Whether each verdict was that of a whole test, and the number of bad frames.
+    type Verdicts = Arc<Mutex<Vec<(bool, usize)>>>;
+
+    /// Gives each range, and answers verdicts as it is told, at last with consent.
+    #[derive(Debug)]
+    struct Answers {
+        /// A file that cannot be mapped, or one that can.
+        memory: OwnedFd,
+        answers: Mutex<Vec<VerdictRefusal>>,
+        verdicts: Verdicts,
+    }
+
+    impl ModuleRequests for Answers {
+        fn claim(&self, frames: FrameRange, _: ClaimWay) -> Result<NewClaim, ClaimRefusal> {
+            Ok(NewClaim { number: 7, frames, moved: 3 })
+        }
+        fn claim_listed(&self, _: KernelFreeList, _: ListPart) -> Result<NewClaim, ListRefusal> {
+            Err(ListRefusal::Empty)
+        }
+        fn claim_new(&self, _: Node) -> Result<NewClaim, ListRefusal> {
+            Err(ListRefusal::NotOffered)
+        }
+        fn claim_demanded(&self, _: Node) -> Result<NewClaim, ListRefusal> {
+            Err(ListRefusal::MemoryShort)
+        }
+        fn await_demand(&self, _: Duration) {}
+        fn give_back(&self, claim: &NewClaim, verdict: ClaimVerdict<'_>) -> Result<(), VerdictRefusal> {
+            assert_eq!(claim.number, 7);
+            let (ClaimVerdict::NotTested(bad) | ClaimVerdict::Tested(bad)) = verdict;
+            self.verdicts.lock().unwrap().push((matches!(verdict, ClaimVerdict::Tested(_)), bad.len()));
+            self.answers.lock().unwrap().pop().map_or(Ok(()), Err)
+        }
+        fn set_lifetime(&self, _: TestLifetime) -> Result<(), Errno> {
+            Err(Errno::INVAL)
+        }
+        fn renew(&self) {}
+        fn memory(&self, _: &NewClaim) -> BorrowedFd<'_> {
+            self.memory.as_fd()
+        }
+    }
+
+    /// A device, its verdicts, and the folder of a kernel that goes on after errors, or does not.
+    fn device(
+        memory: OwnedFd,
+        answers: &[VerdictRefusal],
+        goes_on: &str,
+    ) -> (Arc<ModuleDevice>, Verdicts, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("sys/vm")).unwrap();
+        fs::write(folder.path().join("sys/vm/memory_failure_recovery"), goes_on).unwrap();
+        let verdicts = Verdicts::default();
+        let answers = Mutex::new(answers.iter().rev().cloned().collect());
+        let module = Answers { memory, answers, verdicts: Arc::clone(&verdicts) };
+        (Arc::new(ModuleDevice::over(module, &Roots::new(folder.path(), folder.path()))), verdicts, folder)
+    }
+
+    fn memory() -> OwnedFd {
+        memfd_create("frames", MemfdFlags::CLOEXEC).unwrap()
+    }
+
+    fn frames() -> FrameRange {
+        FrameRange::new(Frame::new(16).unwrap(), 4).unwrap()
+    }
+
+    #[test]
+    fn a_claim_goes_back_once_and_without_a_verdict_as_not_tested() {
+        let (device, verdicts, _folder) = device(memory(), &[VerdictRefusal::TooMany], "1\n");
+        let mut claimed = device.claim(frames(), ClaimWay::Move).unwrap();
+        assert_eq!((claimed.frames(), claimed.moved(), claimed.loss()), (frames(), 3, None));
+        let bad = [Frame::new(17).unwrap()];
+        assert_eq!(claimed.give_back(ClaimVerdict::Tested(&bad)), Err(VerdictRefusal::TooMany));
+        assert_eq!(claimed.give_back(ClaimVerdict::Tested(&[])), Ok(()), "it was still claimed");
+        assert_eq!(claimed.give_back(ClaimVerdict::Tested(&[])), Err(VerdictRefusal::Late));
+        drop(claimed);
+        assert_eq!(*verdicts.lock().unwrap(), [(true, 1), (true, 0)]);
+        drop(device.claim(frames(), ClaimWay::Free).unwrap());
+        assert_eq!(verdicts.lock().unwrap().last(), Some(&(false, 0)));
+    }
+
+    #[test]
+    fn a_bad_frame_is_not_named_to_a_kernel_that_would_stop() {
+        let (device, verdicts, _folder) = device(memory(), &[VerdictRefusal::Late], "0\n");
+        let mut claimed = device.claim(frames(), ClaimWay::Free).unwrap();
+        let bad = [Frame::new(17).unwrap()];
+        assert_eq!(claimed.give_back(ClaimVerdict::NotTested(&bad)), Err(VerdictRefusal::WouldStop));
+        assert_eq!(*verdicts.lock().unwrap(), []);
+        assert_eq!(claimed.give_back(ClaimVerdict::NotTested(&[])), Err(VerdictRefusal::Late));
+        drop(claimed);
+        assert_eq!(*verdicts.lock().unwrap(), [(false, 0)], "what is too late is not said twice");
+    }
+
+    #[test]
+    fn a_claim_without_a_window_ends() {
+        let (_, cannot_be_mapped) = rustix::pipe::pipe().unwrap();
+        let (device, verdicts, _folder) = device(cannot_be_mapped, &[], "1\n");
+        assert!(matches!(device.claim(frames(), ClaimWay::Free), Err(ClaimRefusal::Unexpected(_))));
+        assert_eq!(*verdicts.lock().unwrap(), [(false, 0)]);
     }
 }
