@@ -14,8 +14,11 @@ use crate::runtime::vm::{
     VMMemoryDefinition,
 };
 use crate::{Engine, bail_bug, prelude::*};
+use std::sync::Arc;
+use std::time::Instant;
+
 use core::{alloc::Layout, any::Any, cell::Cell, mem, ops::Range, ptr::NonNull, sync::atomic::AtomicUsize};
-use rampart_heap::wasmtime::HeapPlan;
+use rampart_heap::wasmtime::{HeapPlan, HeapShare};
 use rampart_heap::{
     BumpRange, CARD_BYTES, CARDS, Collection, ManagedHeap, LocalAllocator, ObjectModel, ObjectRef, HeapRegion, RootSet,
 };
@@ -184,6 +187,8 @@ struct ImmixHeap {
     bump: SendSyncUnsafeCell<BumpRange>,
     local: LocalAllocator,
     heap: Option<ManagedHeap<WasmModel>>,
+    /// What the host uses, too.
+    shared: Arc<HeapShare>,
     /// The `externref`s.
     externs: Vec<ObjectRef>,
     /// The last allocation that there was no room for, in bytes.
@@ -202,6 +207,7 @@ impl Default for ImmixHeap {
             bump: SendSyncUnsafeCell::new(BumpRange::default()),
             local: LocalAllocator::default(),
             heap: None,
+            shared: Arc::default(),
             externs: Vec::new(),
             short_of: None,
             found: None,
@@ -217,7 +223,8 @@ impl ImmixHeap {
         // SAFETY: wasmtime reserves 4 GiB and a guard of more than 64 KiB, and this heap is their only user. Compiled
         // code and `heap_slice` access the memory while the collector does not.
         let region = unsafe { HeapRegion::over(vmmemory.base.as_non_null()) };
-        let HeapPlan { settings, failed } = HeapPlan::take();
+        let HeapPlan { settings, failed, shared } = HeapPlan::take();
+        self.shared = shared;
         let heap = ManagedHeap::within(region, CARDS.into(), WasmModel::default(), settings, failed);
         self.heap = Some(heap.expect("whoever sets the plan checks it"));
     }
@@ -256,12 +263,14 @@ impl ImmixHeap {
         roots: &mut RootList<'_>,
         state: &mut GcStoreTraceState<'_>,
     ) -> Result<()> {
-        let Self { heap, local, externs, trace_infos, bump, .. } = self;
+        let Self { heap, local, externs, trace_infos, bump, shared, .. } = self;
+        let began = Instant::now();
         let heap = heap.as_mut().expect("the heap is open while its memory is attached");
         let mut dead = Vec::new();
         let types = TypeTable { infos: NonNull::from(trace_infos), state: NonNull::from(&mut *state).cast() };
         heap.model().types.set(Some(types));
         heap.collect(kind, &mut [local], roots, &mut |survivors| {
+            shared.follow(survivors);
             externs.retain_mut(|object| match survivors.at(*object) {
                 Some(now) => {
                     *object = now;
@@ -274,6 +283,7 @@ impl ImmixHeap {
             });
         });
         heap.model().types.set(None);
+        shared.collected(kind, began.elapsed(), heap.counts(), heap.demand(), heap.metadata_bytes());
         *bump.get_mut() = BumpRange::default();
         for object in dead {
             // What was in it is still there: nothing is allocated before the collection has ended.

@@ -25,7 +25,7 @@ pub const LAYERS: [(&str, &[&str]); 7] = [
             "xtask",
         ],
     ),
-    ("face", &["crates/rampart"]),
+    ("face", &["crates/rampart", "java/host"]),
     ("studies", &["crates/studies"]),
     (
         "systems",

@@ -221,6 +221,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "crates/studies/src",
         &["asteroid", "comet", "runs", "summary", "simulate", "scenario", "rahman", "text", "outcome", "lib.rs"],
     ),
+    ("java/host/src", &["imports", "js", "weak", "arguments"]),
     ("tests/freestanding/src", &["drive"]),
     ("tests/qemu/badram/src", &["injector", "effect", "rests", "spec"]),
     ("tests/redmpi/src", &["spare", "succession", "lib.rs"]),
