@@ -3,8 +3,8 @@
 //! **Problem.** wasmtime has no interface for collectors of others: the trait is private, and who implements it is
 //! fixed. **Idea.** This file replaces `copying.rs` of the crate `wasmtime`; its types keep their names, and objects
 //! their layout, so that nothing else changes. The word that the header has as padding is the collector's. **Why this
-//! way.** Compiled code allocates between two offsets and calls when they meet: it does not know what lies behind, so
-//! holes need nothing of it. The write barrier is in the file beside this one.
+//! way.** Compiled code bumps a cursor up to a limit and calls the runtime at the limit: only the runtime knows that
+//! the range is a hole. The write barrier is in the file beside this one.
 
 use super::VMArrayRef;
 use super::trace_infos::TraceInfos;
@@ -91,7 +91,7 @@ unsafe impl GcHeapObject for ArrayHeader {
 #[repr(C)]
 struct ExternObject {
     header: ObjectHeader,
-    /// The word that a moved object has its new place in: what follows must stay.
+    /// The word in which a moved object has its new offset.
     forward: u32,
     host_data: ExternRefHostDataId,
 }
@@ -191,9 +191,10 @@ struct ImmixHeap {
     shared: Arc<HeapShare>,
     /// The `externref`s.
     externs: Vec<ObjectRef>,
-    /// The last allocation that there was no room for, in bytes.
+    /// The size of the allocation that failed last.
     short_of: Option<u32>,
-    /// What the collection after it has found for it: an offset, and the bytes.
+    /// Memory set aside for its retry: an offset, and the size. It is not an object yet: the next collection forgets
+    /// it.
     found: Option<(u32, u32)>,
 }
 
@@ -244,8 +245,10 @@ impl ImmixHeap {
         at
     }
 
-    /// Collects what is due, and more if there is no room then for what there was no room for.
+    /// Collects as is due. If the allocation that failed still does not fit, collects again with the next stronger
+    /// kind.
     fn collect(&mut self, roots: &mut RootList<'_>, state: &mut GcStoreTraceState<'_>) -> Result<()> {
+        self.found = None;
         let short_of = self.short_of.take();
         let mut due = Some(if short_of.is_some() { self.heap().due() } else { Collection::Full });
         while let Some(kind) = due {
@@ -286,7 +289,8 @@ impl ImmixHeap {
         shared.collected(kind, began.elapsed(), heap.counts(), heap.demand(), heap.metadata_bytes());
         *bump.get_mut() = BumpRange::default();
         for object in dead {
-            // What was in it is still there: nothing is allocated before the collection has ended.
+            // Its words are still intact: no collection moves objects to lines that were in use when it began, and the
+            // program has not run since.
             let data = heap.region().read(object.offset() + mem::offset_of!(ExternObject, host_data) as u32);
             // SAFETY: an id has the layout of the word that it was written as.
             state.host_data_table.dealloc(unsafe { mem::transmute::<u32, ExternRefHostDataId>(data) })?;
@@ -456,8 +460,8 @@ unsafe impl GcHeap for ImmixHeap {
         Ok(self.index::<ArrayHeader>(arrayref.as_gc_ref().as_typed_unchecked())?.length)
     }
 
-    /// Nothing, as far as wasmtime needs to know: below half of the memory, it collects before it grows the heap, which
-    /// this one never does.
+    /// Always 0: then wasmtime collects first instead of growing the heap. This heap has its 4 GiB from the start and
+    /// cannot grow.
     fn allocated_bytes(&self) -> usize {
         0
     }
@@ -503,7 +507,7 @@ unsafe impl GcHeap for ImmixHeap {
             InlineTraceInfo::Array { elems_are_gc_refs: false } | InlineTraceInfo::Struct { gc_ref_bitmap: 0 } => {}
             _ => (start / CARD_BYTES * CARD_BYTES..u32::try_from(range.end)?)
                 .step_by(CARD_BYTES as usize)
-                .for_each(|card| region.note_write(card)),
+                .for_each(|card| region.mark_card(card)),
         }
         match self.heap_slice_mut().get_mut(range) {
             Some(data) => Ok(data.into()),

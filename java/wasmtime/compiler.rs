@@ -1,10 +1,8 @@
-//! Compiler for the copying (semi-space/Cheney) collector.
+//! The compiler side of `rampart-heap`, changed from wasmtime's `copying.rs`.
 //!
-//! Allocation is performed inline with a bump pointer when possible, falling
-//! back to the `gc_alloc_raw` libcall when the active semi-space is full.
-//! Read and write barriers are unnecessary (e.g. no reference counting and
-//! no concurrent mutation during collection) but we do need stack maps so the
-//! collector can find and update roots when it relocates objects.
+//! Compiled code bumps a pointer through the current hole and calls `gc_alloc_raw` at its end. Each store of a
+//! reference into an object marks a card as dirty; loads need no barrier. Stack maps tell the collector which
+//! references to change when it moves objects.
 
 use super::*;
 use crate::TRAP_INTERNAL_ASSERT;
@@ -411,8 +409,8 @@ impl GcCompiler for CopyingCompiler {
         let card = builder.ins().ushr_imm_u(offset, i64::from(CARD_BYTES.ilog2()));
         let cards = builder.ins().iadd_imm_s(base, i64::from(CARDS));
         let at = builder.ins().iadd(cards, card);
-        let noted = builder.ins().iconst(ir::types::I32, 1);
-        builder.ins().istore8(heap, noted, at, 0);
+        let dirty = builder.ins().iconst(ir::types::I32, 1);
+        builder.ins().istore8(heap, dirty, at, 0);
         Ok(())
     }
 
@@ -425,7 +423,7 @@ impl GcCompiler for CopyingCompiler {
         new_val: ir::Value,
         flags: ir::MemFlagsData,
     ) -> WasmResult<()> {
-        // No write barrier needed for the copying collector.
+        // An initializing store goes to a young object, which needs no card.
         unbarriered_store_gc_ref(builder, ty.heap_type, dst, new_val, flags)
     }
 
@@ -448,8 +446,7 @@ impl GcCompiler for CopyingCompiler {
                     write_func_ref_at_addr(func_env, builder, r, flags, field_addr, val)?
                 }
                 WasmHeapTopType::Extern | WasmHeapTopType::Any | WasmHeapTopType::Exn => {
-                    // No init barrier needed for the copying collector; just
-                    // store the reference directly.
+                    // As in `translate_init_gc_reference`.
                     unbarriered_store_gc_ref(builder, r.heap_type, field_addr, val, flags)?;
                 }
                 WasmHeapTopType::Cont => return super::stack_switching_unsupported(),

@@ -5,8 +5,13 @@ use std::io;
 /// An error of the heap.
 #[derive(Debug, displaydoc::Display, thiserror::Error)]
 pub enum Error {
-    /// a heap of {0} bytes cannot be had: give at most 4 GiB
-    TooLarge(u64),
+    /// a heap of {given} bytes is too large: give at most {most}
+    TooLarge {
+        /// What was asked for.
+        given: u64,
+        /// The most.
+        most: u64,
+    },
     /// a heap of {given} bytes is too small: give at least {least}
     TooSmall {
         /// What was asked for.
@@ -18,6 +23,4 @@ pub enum Error {
     NoAddressSpace(io::Error),
     /// the memory of the heap is not to be had ({0})
     NoMemory(io::Error),
-    /// out of memory: no room for {0} bytes after a full collection
-    OutOfMemory(u64),
 }

@@ -87,12 +87,12 @@ impl HeapBlock {
         self.0 * BLOCK_BYTES
     }
 
-    /// The offset of a line of it, by its place from the start.
+    /// The offset of a line of it, by its index.
     pub(crate) fn line_at(self, line: usize, size: LineSize) -> u32 {
         self.start() + (narrow(line) << size.shift())
     }
 
-    /// The offset of a page of it, by its place from the start, or of its end.
+    /// The offset of a page of it, by its index, or of its end.
     pub(crate) fn page_at(self, page: usize) -> u32 {
         self.start() + narrow(page) * PAGE
     }
@@ -132,7 +132,7 @@ impl LineSize {
         (PAGE >> self.shift()) as usize
     }
 
-    /// The line of its block that an offset is in, by its place from the start.
+    /// The line of its block that an offset is in, by its index.
     pub(crate) const fn place_of(self, offset: u32) -> usize {
         ((offset % BLOCK_BYTES) >> self.shift()) as usize
     }
@@ -144,7 +144,7 @@ impl LineSize {
     }
 }
 
-/// A number of parts of a region of 4 GiB.
+/// Converts a count: a region has fewer than 2^32 parts.
 pub(crate) fn narrow(count: usize) -> u32 {
     u32::try_from(count).expect("a region has fewer parts than bytes")
 }

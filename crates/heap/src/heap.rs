@@ -6,10 +6,13 @@ use crate::error::Error;
 use crate::geometry::{ALIGN, BLOCK_BYTES, BLOCK_PAGES, LineSize, ObjectRef, PAGE};
 use crate::object::{CollectorWord, ObjectModel};
 use crate::pools::PerfectDemand;
-use crate::region::HeapRegion;
+use crate::region::{CARDS, HeapRegion};
 use crate::space::allocator::LocalAllocator;
 use crate::space::{ImmixSpace, LineFailure, Source};
 use crate::wear::FailedLines;
+
+/// The largest heap, 2 GiB: large objects must find contiguous addresses beside it.
+pub const MOST: u64 = 1 << 31;
 
 /// How a heap is run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +38,7 @@ impl Default for HeapSettings {
 pub struct HeapCounts {
     /// Collections of young objects.
     pub nursery: u64,
-    /// Full collections.
+    /// Full collections, and compacting ones.
     pub full: u64,
     /// Objects that were marked where they are.
     pub marked: u64,
@@ -45,7 +48,7 @@ pub struct HeapCounts {
     pub moved_bytes: u64,
     /// Pages that were replaced, as objects on failed lines could not move.
     pub replaced: u64,
-    /// Cards of old objects that were written to before a collection of young ones, and looked at by it.
+    /// Dirty cards that the collections found.
     pub cards: u64,
 }
 
@@ -64,7 +67,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
     /// A heap of as many pages as `failed` has, of which these lines have failed.
     ///
     /// # Errors
-    /// If that is more than 4 GiB or less than four blocks, or the memory is not to be had.
+    /// If that is more than [`MOST`] or less than four blocks, or the memory is not to be had.
     pub fn new(model: M, settings: HeapSettings, failed: Vec<FailedLines>) -> Result<Self, Error> {
         let bytes = failed.len() as u64 * u64::from(PAGE);
         let reserve = Self::addresses(failed.len())?;
@@ -79,7 +82,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
     fn addresses(pages: usize) -> Result<u64, Error> {
         let bytes = pages as u64 * u64::from(PAGE);
         let all = (bytes + u64::from(2 * BLOCK_BYTES)).next_multiple_of(u64::from(BLOCK_BYTES)) + 4 * bytes;
-        if bytes > 1 << 32 { Err(Error::TooLarge(bytes)) } else { Ok(all.min(1 << 32)) }
+        if bytes > MOST { Err(Error::TooLarge { given: bytes, most: MOST }) } else { Ok(all.min(CARDS.into())) }
     }
 
     /// A heap in a region of which the first `end` bytes may be used.
@@ -168,8 +171,9 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.region.write(object.offset() + M::COLLECTOR_WORD, word.0);
     }
 
-    /// A line of 64 B has failed, at an offset in the region. It is never allocated again; objects in it are moved by
-    /// the next collection, until which their memory must keep its data: it is a borrowed page meanwhile.
+    /// A line of 64 B has failed, at an offset in the region. It is never allocated again. A large object gets another
+    /// page at once. Other objects stay until the collection that [`LineFailure::InUse`] names; until then the caller
+    /// (hardware or operating system) must keep the line readable and writable.
     pub fn fail_line(&mut self, offset: u32, locals: &mut [&mut LocalAllocator]) -> LineFailure {
         let failure = self.space.fail_line(offset);
         if let LineFailure::InUse(block, due) = failure {
@@ -205,7 +209,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         locals.iter_mut().for_each(|local| local.retire());
         let mut tracer = Tracer::begin(&self.region, &self.model, &mut self.space, kind);
         roots.visit(&mut |value| tracer.trace_value(value));
-        self.counts.cards += tracer.trace_noted_cards();
+        self.counts.cards += tracer.trace_dirty_cards();
         tracer.trace_all();
         finish(&tracer.survivors());
         let traced = tracer.end();

@@ -18,8 +18,8 @@ pub trait ObjectModel {
     /// The size in bytes, a multiple of [`ALIGN`](crate::ALIGN).
     fn size(&self, region: &HeapRegion, object: ObjectRef) -> u32;
 
-    /// Calls `visit` with the offset in the region of each word that may have a reference, of those that lie within
-    /// some offsets; all of an object's do within the region's.
+    /// Calls `visit` with the offset of each reference slot of an object that lies within a range; `0..u32::MAX` covers
+    /// all.
     fn visit_slots(&self, region: &HeapRegion, object: ObjectRef, within: Range<u32>, visit: &mut impl FnMut(u32));
 
     /// The object that the value of a slot refers to; `None` if it is no reference.

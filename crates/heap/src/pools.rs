@@ -4,14 +4,15 @@
 //! perfect, the more each of them is worth. **Idea.** Pages lie in pools, perfect and imperfect. A page is a token:
 //! address translation puts any page at any address, so large objects take perfect pages wherever these are, and blocks
 //! are put together from what is left: imperfect pages first, in pairs whose failures lie at the outer ends, so that
-//! what works of both is contiguous; pages in which nothing works never. Who needs a perfect page when there is none
-//! borrows one of ordinary DRAM, at the price of two pages of the heap: one for its bytes and one as a penalty, until
-//! perfect pages that came to blocks have paid it back. **Why this way.** The price keeps borrowed memory from being
-//! better than memory that fails: otherwise a heap would run the faster, the more of it has failed.
+//! what works of both is contiguous; pages in which nothing works never. If there is no perfect page, one of ordinary
+//! DRAM is borrowed: meanwhile two imperfect pages of the heap are withheld, one for its bytes and one as a penalty.
+//! When a block would take a perfect page, that page is withheld in their place. A page below objects that cannot move
+//! is replaced even if the heap cannot pay. **Why this way.** The price keeps borrowed memory from being better than
+//! memory that fails: otherwise a heap would run the faster, the more of it has failed.
 
 use std::cmp::Ordering;
 
-use crate::geometry::{BLOCK_PAGES, PAGE, narrow};
+use crate::geometry::{BLOCK_PAGES, MEMORY_LINE, PAGE, narrow};
 use crate::wear::FailedLines;
 
 /// A page of the heap's own, by its number.
@@ -114,6 +115,13 @@ impl PagePools {
     /// The pages that can be taken.
     pub fn available(&self) -> usize {
         self.perfect.len() + self.imperfect()
+    }
+
+    /// What works of them, in bytes.
+    pub fn working_bytes(&self) -> u64 {
+        let imperfect = self.failed_low.iter().chain(&self.failed_high);
+        let lost: u64 = imperfect.map(|token| u64::from(self.failed[token.0 as usize].count())).sum();
+        self.available() as u64 * u64::from(PAGE) - lost * u64::from(MEMORY_LINE)
     }
 
     fn imperfect(&self) -> usize {

@@ -2,8 +2,9 @@
 //!
 //! **Problem.** A collector reads and writes any word of any object, through references that it has just read from
 //! another; a check of each would cost more than the work. **Idea.** An offset has 32 bits, and a region reserves all
-//! of the 4 GiB that it can name, with a margin behind: no offset leads outside. What is not in use has no permissions,
-//! so a wrong offset ends the process and harms nothing. **Why this way.** All other code of the heap is safe Rust.
+//! of the 4 GiB that it can name, with a margin behind. So a wrong offset can damage this heap, but no other memory; in
+//! a region that `reserve` made, it faults outside of the used part. **Why this way.** All other code of the heap is
+//! safe Rust.
 
 #![expect(unsafe_code, reason = "the raw front end of the heap")]
 
@@ -51,7 +52,7 @@ impl HeapRegion {
     /// If the process may not have that much address space, or memory.
     pub fn reserve(bytes: u64) -> Result<Self, Error> {
         let used = usize::try_from(bytes).ok().filter(|bytes| *bytes <= CARDS as usize);
-        let used = used.ok_or(Error::TooLarge(bytes))?;
+        let used = used.ok_or(Error::TooLarge { given: bytes, most: CARDS.into() })?;
         let reservation =
             AddressReservation::new(Bytes::new((NAMEABLE + MARGIN) as u64)).map_err(Error::NoAddressSpace)?;
         let cards = (used / CARD_BYTES as usize).next_multiple_of(PAGE as usize);
@@ -100,22 +101,22 @@ impl HeapRegion {
         unsafe { AtomicU8::from_ptr(self.at(CARDS + offset / CARD_BYTES)) }
     }
 
-    /// Notes that a reference was written at an offset: the write barrier of a program, which comes with each write of
-    /// a reference into an object that is not new.
+    /// The write barrier: marks the card of a slot as dirty. Call it with each store of a reference into an object that
+    /// may be old.
     #[inline]
-    pub fn note_write(&self, offset: u32) {
+    pub fn mark_card(&self, offset: u32) {
         self.card(offset).store(1, Ordering::Relaxed);
     }
 
-    /// Whether a reference was written into the card of an offset since cards were cleared.
+    /// Whether the card of an offset is dirty.
     #[must_use]
-    pub fn is_noted(&self, offset: u32) -> bool {
+    pub fn is_dirty(&self, offset: u32) -> bool {
         self.card(offset).load(Ordering::Relaxed) != 0
     }
 
-    /// The noted cards of a range of whole pages, by their first offsets; clears them.
-    pub(crate) fn take_noted(&self, from: u32, bytes: u32, noted: &mut Vec<u32>) {
-        // Few are noted: eight at a time.
+    /// The dirty cards of a range of whole pages, by their first offsets; makes them clean.
+    pub(crate) fn take_dirty(&self, from: u32, bytes: u32, dirty: &mut Vec<u32>) {
+        // Few are dirty: eight at a time.
         for cards in (from..from + bytes).step_by(8 * CARD_BYTES as usize) {
             let eight = self.double_word(CARDS + cards / CARD_BYTES);
             if eight.load(Ordering::Relaxed) == 0 {
@@ -123,7 +124,7 @@ impl HeapRegion {
             }
             let offsets = (cards..).step_by(CARD_BYTES as usize);
             let of_these = eight.swap(0, Ordering::Relaxed).to_le_bytes().into_iter().zip(offsets);
-            noted.extend(of_these.filter(|(is_noted, _)| *is_noted != 0).map(|(_, card)| card));
+            dirty.extend(of_these.filter(|(is_dirty, _)| *is_dirty != 0).map(|(_, card)| card));
         }
     }
 

@@ -1,4 +1,4 @@
-//! Whether a heap is sound: a check of every object that can be reached, and of every line.
+//! Whether a heap is sound: a check of every object that can be reached, and of its lines.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +21,10 @@ pub enum Violation {
     Overlap(u32, u32),
     /// the object at {0:#x} was moved, and a reference to it remains
     Moved(u32),
-    /// an old object refers to a new one at {0:#x}, and its card is not noted
-    NotNoted(u32),
+    /// the slot at {0:#x} of an old object refers to a young one, and its card is clean
+    CleanCard(u32),
     /// the old object at {0:#x} has lines that are not marked
     NotMarked(u32),
-    /// the failed line at {0:#x} was written
-    Written(u32),
 }
 
 /// What a sound heap holds.
@@ -39,7 +37,7 @@ pub struct LiveObjects {
 }
 
 impl<M: ObjectModel> ManagedHeap<M> {
-    /// Checks every object that can be reached from these references. Slow: for tests, and for the stress mode.
+    /// Checks every object that can be reached from these references. Slow: for tests.
     ///
     /// # Errors
     /// What is wrong first.
@@ -55,13 +53,13 @@ impl<M: ObjectModel> ManagedHeap<M> {
             let (mut forgotten, is_old) = (None, !self.word_of(object).is_young());
             self.model().visit_slots(self.region(), object, 0..u32::MAX, &mut |slot| {
                 let Some(referent) = M::referent(self.region().read(slot)) else { return };
-                if is_old && self.word_of(referent).is_young() && !self.region().is_noted(slot) {
+                if is_old && self.word_of(referent).is_young() && !self.region().is_dirty(slot) {
                     forgotten = Some(slot);
                 }
                 pending.push(referent);
             });
             if let Some(slot) = forgotten {
-                return Err(Violation::NotNoted(slot));
+                return Err(Violation::CleanCard(slot));
             }
         }
         let mut ends = (0, 0);

@@ -10,7 +10,7 @@ use crate::collection::Collection;
 use crate::collector::Survivors;
 use crate::error::Error;
 use crate::geometry::{BLOCK_BYTES, ObjectRef, PAGE};
-use crate::heap::{HeapCounts, HeapSettings};
+use crate::heap::{HeapCounts, HeapSettings, MOST};
 use crate::object::ObjectModel;
 use crate::pools::PerfectDemand;
 use crate::wear::FailedLines;
@@ -74,8 +74,8 @@ impl HeapPlan {
         if given < least {
             return Err(Error::TooSmall { given, least });
         }
-        if given > 1 << 31 {
-            return Err(Error::TooLarge(given));
+        if given > MOST {
+            return Err(Error::TooLarge { given, most: MOST });
         }
         *lock(&NEXT) = Some(self);
         Ok(())

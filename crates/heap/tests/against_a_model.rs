@@ -167,7 +167,7 @@ impl Pair {
                 };
                 *reference = self.of_roots[to];
                 let slot = NativeModel::slot(object, slot);
-                self.heap.region().note_write(slot);
+                self.heap.region().mark_card(slot);
                 self.heap.region().write(slot, self.roots.0[to]);
             }
             Step::Load { root, from, slot } => {

@@ -12,10 +12,10 @@ use rampart_heap::{HeapSettings, LineSize};
 #[derive(Debug, Parser)]
 #[command(version)]
 pub struct Arguments {
-    /// The size of the heap in MiB, without its failed lines: with failures it gets as many more pages
+    /// The working memory of the heap in MiB: pages are added to make up for failed lines
     #[arg(long, value_name = "MIB", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=1024))]
     heap: u32,
-    /// The lines of 64 B that have failed, at random places
+    /// The share of lines of 64 B that have failed, at random
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = share)]
     holes: FailureShare,
     /// The pages among which the hardware clusters failed lines

@@ -17,7 +17,7 @@ pub struct HostState {
     share: Arc<HeapShare>,
     out: Vec<u8>,
     err: Vec<u8>,
-    /// Weak references that report when their objects are gone: to a queue, themselves.
+    /// Weak references with a `ReferenceQueue`: each goes into its queue once its object is dead.
     queued: Vec<Queued>,
 }
 
@@ -34,7 +34,7 @@ impl HostState {
         Self { share, out: Vec::new(), err: Vec::new(), queued: Vec::new() }
     }
 
-    /// Writes what has no end of line yet.
+    /// Writes what is buffered.
     pub fn flush(&mut self) {
         let _lost = std::io::stdout().write_all(&std::mem::take(&mut self.out));
         let _lost = std::io::stderr().write_all(&std::mem::take(&mut self.err));
@@ -189,7 +189,7 @@ fn object_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Re
             let (object, key) = (JsValue::held(&*caller, &given[0])?, JsValue::held(&*caller, &given[1])?);
             object.property(&key)
         }
-        // The last is the text of the function; TeaVM makes it for what a property of an object would be.
+        // The last argument is JavaScript. TeaVM emits such functions to read a property: we have `length`.
         "createFunction1" => JsValue::Script(text(caller, given.last().unwrap_or(&Val::I32(0)))?),
         "callFunction1" => {
             let (script, object) = (JsValue::held(&*caller, &given[0])?, JsValue::held(&*caller, &given[1])?);

@@ -4,7 +4,7 @@
 //! host offers what programs without a browser ask for, and nothing else: a program that asks for more ends with the
 //! name of the function. **Why this way.** A JavaScript engine would bring a heap of its own.
 //!
-//! Libraries: `wasmtime` (the only engine outside of browsers with garbage collection, exceptions and tail calls),
+//! Libraries: `wasmtime` (an engine without JavaScript that has garbage collection, exceptions and tail calls),
 //! `clap` (arguments).
 
 #![forbid(unsafe_code)]
@@ -27,7 +27,7 @@ use crate::arguments::Arguments;
 use crate::imports::{HostState, link};
 use crate::js::JsValue;
 
-/// What Java programs nest: HotSpot's default is 1 MiB of its own, smaller frames.
+/// The stack, for deep recursion: HotSpot's default is 1 MiB, but its frames are smaller.
 const STACK: usize = 64 << 20;
 
 fn main() -> ExitCode {

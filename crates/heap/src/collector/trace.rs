@@ -66,19 +66,19 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
         M::referent(value).map_or(value, |object| self.trace(object).offset())
     }
 
-    /// Looks at the old objects in noted cards, if only young ones are collected, and clears the cards. Returns how
+    /// Looks at the old objects in dirty cards, if only young ones are collected, and clears the cards. Returns how
     /// many there were.
-    pub fn trace_noted_cards(&mut self) -> u64 {
+    pub fn trace_dirty_cards(&mut self) -> u64 {
         let mut cards = Vec::new();
         for block in self.space.blocks.indices() {
             if matches!(self.space.blocks.get(block).state, HeapBlockState::Absent | HeapBlockState::Free) {
                 continue;
             }
-            self.region.take_noted(block.start(), BLOCK_BYTES, &mut cards);
+            self.region.take_dirty(block.start(), BLOCK_BYTES, &mut cards);
         }
         let in_blocks = cards.len();
         for (at, pages) in self.space.large.objects() {
-            self.region.take_noted(at, pages * PAGE, &mut cards);
+            self.region.take_dirty(at, pages * PAGE, &mut cards);
         }
         if self.kind == Collection::Nursery {
             cards[..in_blocks].iter().for_each(|card| self.trace_card(*card));

@@ -1,9 +1,9 @@
 //! Allocation by bumping a pointer through holes [Gao13, 4.1] and 4.2.
 //!
-//! Small objects fill hole after hole. A medium object, larger than a line, that does not fit the present hole goes to
-//! an overflow block: in the next hole there that is large enough; else in a new block; and if that has no such hole
-//! either, on perfect pages, as are then all objects of its size until the next collection. What an overflow block has
-//! left goes back to those that have holes.
+//! Small objects fill hole after hole. An object larger than a line that does not fit the current hole uses overflow
+//! allocation: the next large enough hole of the overflow block, else a new block, else perfect pages. After that,
+//! objects of this size or larger that do not fit the current hole go straight to perfect pages until the next
+//! collection. What an overflow block has left goes back to those that have holes.
 
 use super::immix_space::{ImmixSpace, Source};
 use super::ranges::{BumpRange, PerfectPages};

@@ -19,15 +19,15 @@ pub enum HeapBlockState {
     Full,
 }
 
-/// Whether a collection moves the objects of a block away.
+/// Which old objects of a block a collection moves. Young ones always move if there is room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Evacuation {
-    /// It does not.
+    /// None.
     #[default]
     Stays,
-    /// As far as there is room elsewhere, so that fewer blocks have holes.
+    /// All, as far as there is room elsewhere, so that fewer blocks have holes.
     Opportunistic,
-    /// It must, from lines that have failed since they were allocated.
+    /// Those on lines that have failed since they were allocated: these must move.
     FromFailedLines,
 }
 

@@ -113,8 +113,8 @@ impl ImmixSpace {
         self.pools.take_block().and_then(|pages| self.map(pages))
     }
 
-    /// Perfect pages for an object of this size, behind those that a block has, or in a block without others. Returns
-    /// the pages, and what of them is free: what was left of the others, too.
+    /// Extends the block in `before` with perfect pages until `bytes` fit behind what is `left` of it. If they do not
+    /// fit the block, starts another. Returns the block and its free range.
     pub(super) fn more_perfect_pages(
         &mut self,
         before: Option<PerfectPages>,
@@ -293,16 +293,15 @@ impl ImmixSpace {
         self.free.push(block);
     }
 
-    /// The bytes that can be allocated, as the last collection found them: free pages without their failed lines, and
-    /// holes.
+    /// The bytes that can be allocated, as the last collection found them: what works of free pages, and holes.
     pub fn free_bytes(&self) -> u64 {
         let line = u64::from(self.lines.size().bytes());
         let free_lines = |block: &HeapBlock| {
             let census = self.blocks.get(*block).census;
             self.lines.size().per_block() as u64 - u64::from(census.live) - u64::from(census.failed)
         };
-        let in_holes: u64 = self.recyclable.iter().map(free_lines).sum();
-        in_holes * line + self.free_pages() as u64 * u64::from(PAGE)
+        let in_blocks: u64 = self.recyclable.iter().chain(&self.free).map(free_lines).sum();
+        in_blocks * line + self.pools.working_bytes()
     }
 
     /// The bytes of all tables.

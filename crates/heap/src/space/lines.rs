@@ -2,7 +2,7 @@
 //!
 //! The marks of live lines alternate between full collections: during one, those of the collection before tell what it
 //! found, while new marks are made. Each collection ends with a sweep, which clears what is not live. Failed lines have
-//! a mark of their own, which nothing overwrites.
+//! a mark of their own. No collection changes it; only a new page below the line does.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! Where old objects begin: a bit for each 16 B of the blocks.
 //!
-//! A collection of young objects looks at the old ones in noted cards, and a failed line must name its object. Neither
-//! can be found by walking from object to object, as dead ones lie between them.
+//! A nursery collection must find the old objects that overlap a dirty card. It cannot walk from object to object, as
+//! dead ones lie between them.
 
 use crate::geometry::{ALIGN, BLOCK_BYTES, ObjectRef};
 

@@ -1,13 +1,13 @@
 //! Hardware that moves failed lines to one end of a region: failure clustering [Gao13, 3.1.2, figure 1].
 //!
-//! **Problem.** A line in 64 that has failed leaves no page whole, and little room between the holes. **Idea.** The
-//! memory module redirects: the address of a failed line goes to a working line at the edge of its region, and the
-//! address of that line fails instead. So failures gather at one end: the start of even regions, the end of odd ones.
-//! **Why this way.** Software sees addresses only. All that it has to do is leave the failed addresses alone, which it
-//! does anyway.
+//! **Problem.** With one line in ten failed at random, one page in a thousand is perfect, and runs of free lines are
+//! short. **Idea.** The memory module redirects: the address of a failed line goes to a working line at the edge of its
+//! region, and the address of that line fails instead. So failures gather at one end: the start of even regions, the
+//! end of odd ones. **Why this way.** Software sees addresses only. All that it has to do is leave the failed addresses
+//! alone, which it does anyway.
 //!
 //! The redirection map lies in the region itself, in the lines at the edge: the first failure takes one more line, or
-//! two, or four. Failures below the map do no harm, as its lines have codes of their own.
+//! two, or four. Failures below the map do no harm, as the map has error correction of its own.
 
 use rampart_memory::{LINE_BYTES, LINES_PER_FRAME};
 
@@ -16,9 +16,9 @@ use super::FailedLines;
 /// How many pages the hardware clusters together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RegionPages {
-    /// One: failures leave one page.
+    /// One: failures gather within their page.
     One,
-    /// Two, as the work proposes: until half the lines have failed, one of the two pages is perfect.
+    /// Two, as [Gao13] proposes: one page stays perfect while failures and the map fit the other.
     Two,
     /// Four [Gao13, 7.3].
     Four,

@@ -4,8 +4,8 @@
 //! not be lost, and must be readable until software has adapted, however many writes fail meanwhile. **Idea.** The
 //! module keeps address and data of failed writes in a small queue, which answers reads, and interrupts the processor.
 //! It accepts a write only while the queue has room for all writes under way: each of them can fail. **Why this way.**
-//! Software clears an entry once nobody can access the line any more; [`RevokedLine`] is the proof, so an entry cannot
-//! be cleared too early.
+//! Software clears an entry once nobody can access the line any more; [`RevokedLine`] makes it say that it has revoked
+//! access.
 
 use std::collections::VecDeque;
 
