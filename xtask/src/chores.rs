@@ -71,11 +71,14 @@ pub enum Chore {
     },
     /// The page allocators without std, alloc and a C library, built and run
     Freestanding,
+    /// Java programs on the heap with failed lines, beside HotSpot (needs a JDK, Maven and npm)
+    Java,
     /// Unit tests of unsafe code under AddressSanitizer
     Sanitize,
     /// `FullestBank` in every schedule of few threads (loom), and in many of more (shuttle)
     Proofs,
-    /// The proofs, the sanitizer, all scenarios on each of the two kernels, the table, and the scenarios on aarch64
+    /// The proofs, the sanitizer, Java programs, all scenarios on each of the two kernels, the table, and the scenarios
+    /// on aarch64
     Nightly,
 }
 

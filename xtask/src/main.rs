@@ -28,7 +28,7 @@ mod tidy;
 mod tree;
 
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use clap::Parser;
 
@@ -79,14 +79,19 @@ fn perform(root: &Path, chore: Chore) -> Result<(), Error> {
         }
         Chore::Aarch64 { names, .. } => aarch64::run_scenarios(root, &names),
         Chore::Freestanding => freestanding::check(root, &skips::Skips::begin(root)?),
+        Chore::Java => java(root),
         Chore::Sanitize => sanitize::check(root),
         Chore::Proofs => stages::proofs(root),
         Chore::Nightly => {
-            [stages::proofs(root), sanitize::check(root), scenarios::nightly(root), aarch64::run_scenarios(root, &[])]
-                .into_iter()
-                .collect()
+            let stages = [stages::proofs, sanitize::check, java, scenarios::nightly];
+            stages.into_iter().map(|stage| stage(root)).chain([aarch64::run_scenarios(root, &[])]).collect()
         }
     }
+}
+
+/// Runs Java programs on the heap with failed lines.
+fn java(root: &Path) -> Result<(), Error> {
+    run(&mut Command::new(root.join("java/check")))
 }
 
 /// The root of the tree that this program was built from.

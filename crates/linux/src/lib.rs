@@ -27,6 +27,7 @@
 //! | [`errors`] | errors that the hardware reported, and those that it injects on request |
 //! | [`userfaultfd`] | page faults that this program resolves itself |
 //! | [`own_memory`] | a limit for this process, and one line where its memory ends |
+//! | [`AddressReservation`] | addresses of which only a part is memory |
 //! | [`vault`] | memory of a program that is absent until it is touched |
 //! | [`shared`] | the same by a file that is mapped twice |
 //! | [`SharedWords`] | words of a file that other processes write meanwhile |
@@ -73,6 +74,7 @@ pub mod pagemap;
 pub mod process;
 mod program;
 pub mod protect;
+mod reservation;
 pub mod retire;
 mod roots;
 pub mod shared;
@@ -100,6 +102,7 @@ pub use memory_state::{KernelWatermarks, MemoryState};
 pub use memory_tables::{CxlWindow, MemoryTables, PowerNode, SmbiosDevice, SmbiosMemory, SmbiosRange};
 pub use pagemap::{Backing, Pagemap};
 pub use program::Window;
+pub use reservation::AddressReservation;
 pub use retire::{RetireOutcome, Retirer, Way};
 pub use roots::Roots;
 pub use shared_words::SharedWords;

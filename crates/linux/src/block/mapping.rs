@@ -120,6 +120,14 @@ impl Mapping {
         }
     }
 
+    /// Lets a part of an inaccessible mapping be read and written.
+    pub(crate) fn open(&self, part: Range<usize>) -> Result<()> {
+        assert!(part.start < part.end && part.end <= self.bytes, "a part of the mapping");
+        let access = mm::MprotectFlags::READ | mm::MprotectFlags::WRITE;
+        // SAFETY: the range is inside this mapping, which we own; more permissions break no promise.
+        unsafe { mm::mprotect(self.at(part.start).as_ptr().cast(), part.end - part.start, access) }
+    }
+
     /// The whole mapping.
     pub(crate) fn area(&self) -> Area {
         Area { start: self.base, bytes: self.bytes }

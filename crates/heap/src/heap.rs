@@ -1,0 +1,234 @@
+//! The heap of a runtime.
+
+use crate::collection::{Collection, RootSet};
+use crate::collector::{Survivors, Tracer};
+use crate::error::Error;
+use crate::geometry::{ALIGN, BLOCK_BYTES, BLOCK_PAGES, LineSize, ObjectRef, PAGE};
+use crate::object::{CollectorWord, ObjectModel};
+use crate::pools::PerfectDemand;
+use crate::region::{CARDS, HeapRegion};
+use crate::space::allocator::LocalAllocator;
+use crate::space::{ImmixSpace, LineFailure, Source};
+use crate::wear::FailedLines;
+
+/// The largest heap, 2 GiB: large objects must find contiguous addresses beside it.
+pub const MOST: u64 = 1 << 31;
+
+/// How a heap is run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HeapSettings {
+    /// The size of lines.
+    pub line: LineSize,
+    /// Larger objects get pages of their own; at most half a block.
+    pub large_above: u32,
+    /// The share of pages that only collections use, to move objects.
+    pub headroom: f64,
+    /// If a collection of young objects leaves a smaller share of the heap free, the next collection is a full one.
+    pub full_below: f64,
+}
+
+impl Default for HeapSettings {
+    fn default() -> Self {
+        Self { line: LineSize::L256, large_above: 8 << 10, headroom: 0.025, full_below: 0.2 }
+    }
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeapCounts {
+    /// Collections of young objects.
+    pub nursery: u64,
+    /// Full collections, and compacting ones.
+    pub full: u64,
+    /// Objects that were marked where they are.
+    pub marked: u64,
+    /// Objects that were moved.
+    pub moved: u64,
+    /// The bytes of those.
+    pub moved_bytes: u64,
+    /// Pages that were replaced, as objects on failed lines could not move.
+    pub replaced: u64,
+    /// Dirty cards that the collections found.
+    pub cards: u64,
+}
+
+/// A garbage-collected heap on pages of which lines have failed.
+#[derive(Debug)]
+pub struct ManagedHeap<M> {
+    region: HeapRegion,
+    model: M,
+    settings: HeapSettings,
+    space: ImmixSpace,
+    next: Collection,
+    counts: HeapCounts,
+}
+
+impl<M: ObjectModel> ManagedHeap<M> {
+    /// A heap of as many pages as `failed` has, of which these lines have failed.
+    ///
+    /// # Errors
+    /// If that is more than [`MOST`] or less than four blocks, or the memory is not to be had.
+    pub fn new(model: M, settings: HeapSettings, failed: Vec<FailedLines>) -> Result<Self, Error> {
+        let bytes = failed.len() as u64 * u64::from(PAGE);
+        let reserve = Self::addresses(failed.len())?;
+        Self::within(HeapRegion::reserve(reserve)?, reserve, model, settings, failed).map_err(|error| match error {
+            Error::TooSmall { least, .. } => Error::TooSmall { given: bytes, least },
+            other => other,
+        })
+    }
+
+    /// The addresses that a heap of so many pages uses: blocks, and four times as much for large objects, which
+    /// must find contiguous addresses.
+    fn addresses(pages: usize) -> Result<u64, Error> {
+        let bytes = pages as u64 * u64::from(PAGE);
+        let all = (bytes + u64::from(2 * BLOCK_BYTES)).next_multiple_of(u64::from(BLOCK_BYTES)) + 4 * bytes;
+        if bytes > MOST { Err(Error::TooLarge { given: bytes, most: MOST }) } else { Ok(all.min(CARDS.into())) }
+    }
+
+    /// A heap in a region of which the first `end` bytes may be used.
+    ///
+    /// # Errors
+    /// If it has less than four blocks.
+    pub fn within(
+        region: HeapRegion,
+        end: u64,
+        model: M,
+        settings: HeapSettings,
+        failed: Vec<FailedLines>,
+    ) -> Result<Self, Error> {
+        let given = failed.len() as u64 * u64::from(PAGE);
+        let least = u64::from(4 * BLOCK_BYTES);
+        if given < least {
+            return Err(Error::TooSmall { given, least });
+        }
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "pages"
+        )]
+        let headroom = ((failed.len() as f64 * settings.headroom) as usize).max(BLOCK_PAGES);
+        let settings = HeapSettings { large_above: settings.large_above.min(BLOCK_BYTES / 2), ..settings };
+        let space = ImmixSpace::new(failed, settings.line, headroom, end);
+        Ok(Self { region, model, settings, space, next: Collection::Nursery, counts: HeapCounts::default() })
+    }
+
+    /// The memory.
+    pub const fn region(&self) -> &HeapRegion {
+        &self.region
+    }
+
+    pub(crate) const fn space(&self) -> &ImmixSpace {
+        &self.space
+    }
+
+    /// The objects' model.
+    pub const fn model(&self) -> &M {
+        &self.model
+    }
+
+    /// What happened so far.
+    pub const fn counts(&self) -> HeapCounts {
+        self.counts
+    }
+
+    /// How many perfect pages were asked for.
+    pub const fn demand(&self) -> PerfectDemand {
+        self.space.pools.demand()
+    }
+
+    /// The bytes of all tables, which lie in perfect memory.
+    pub fn metadata_bytes(&self) -> u64 {
+        self.space.metadata_bytes()
+    }
+
+    /// Memory for an object of `bytes`, a multiple of [`ALIGN`]; `None` if there is room only after a collection. What
+    /// is in it is left over from others; the bits of the collector's word must be made 0.
+    #[inline]
+    pub fn allocate(&mut self, local: &mut LocalAllocator, bytes: u32) -> Option<u32> {
+        debug_assert!(bytes.is_multiple_of(ALIGN));
+        if bytes > self.settings.large_above {
+            return self.space.take_large(bytes, Source::Mutator);
+        }
+        local.allocate(&mut self.space, bytes, Source::Mutator)
+    }
+
+    /// Keeps an object where it is, in all collections.
+    pub fn pin(&mut self, object: ObjectRef) {
+        self.set_word(object, self.word(object).pinned());
+    }
+
+    /// Lets an object move again.
+    pub fn unpin(&mut self, object: ObjectRef) {
+        self.set_word(object, self.word(object).unpinned());
+    }
+
+    fn word(&self, object: ObjectRef) -> CollectorWord {
+        CollectorWord(self.region.read(object.offset() + M::COLLECTOR_WORD))
+    }
+
+    fn set_word(&self, object: ObjectRef, word: CollectorWord) {
+        self.region.write(object.offset() + M::COLLECTOR_WORD, word.0);
+    }
+
+    /// A line of 64 B has failed, at an offset in the region. It is never allocated again. A large object gets another
+    /// page at once. Other objects stay until the collection that [`LineFailure::InUse`] names; until then the caller
+    /// (hardware or operating system) must keep the line readable and writable.
+    pub fn fail_line(&mut self, offset: u32, locals: &mut [&mut LocalAllocator]) -> LineFailure {
+        let failure = self.space.fail_line(offset);
+        if let LineFailure::InUse(block, due) = failure {
+            locals.iter_mut().for_each(|local| local.leave(block));
+            if due == Collection::Full {
+                self.next = Collection::Full;
+            }
+        }
+        failure
+    }
+
+    /// Whether objects lie on lines that have failed: a collection of this kind moves them.
+    pub fn vacating(&self) -> Option<Collection> {
+        let due = self.space.vacating.iter().map(|(_, due)| *due);
+        due.max_by_key(|due| *due == Collection::Full)
+    }
+
+    /// What kind of collection is due when there is no room.
+    pub const fn due(&self) -> Collection {
+        self.next
+    }
+
+    /// Collects: whatever cannot be reached from the roots is gone, of all objects or of the young ones. Objects may
+    /// move; roots and references are changed to their new places. `finish` is called before unreachable objects are
+    /// freed, for weak references.
+    pub fn collect(
+        &mut self,
+        kind: Collection,
+        locals: &mut [&mut LocalAllocator],
+        roots: &mut dyn RootSet,
+        finish: &mut dyn FnMut(&Survivors<'_, M>),
+    ) {
+        locals.iter_mut().for_each(|local| local.retire());
+        let mut tracer = Tracer::begin(&self.region, &self.model, &mut self.space, kind);
+        roots.visit(&mut |value| tracer.trace_value(value));
+        self.counts.cards += tracer.trace_dirty_cards();
+        tracer.trace_all();
+        finish(&tracer.survivors());
+        let traced = tracer.end();
+        match kind {
+            Collection::Nursery => self.counts.nursery += 1,
+            Collection::Full | Collection::Compacting => self.counts.full += 1,
+        }
+        self.counts.marked += traced.marked;
+        self.counts.moved += traced.moved;
+        self.counts.moved_bytes += traced.moved_bytes;
+        self.counts.replaced += traced.replaced;
+        self.next = self.next_after(kind);
+    }
+
+    /// A full collection follows one of young objects that has left little room.
+    #[expect(clippy::cast_precision_loss, reason = "a share of bytes")]
+    fn next_after(&self, kind: Collection) -> Collection {
+        let whole = self.space.pools.pages() as f64 * f64::from(PAGE);
+        let is_tight = (self.space.free_bytes() as f64) < whole * self.settings.full_below;
+        if kind == Collection::Nursery && is_tight { Collection::Full } else { Collection::Nursery }
+    }
+}

@@ -1,0 +1,79 @@
+//! A garbage-collected heap on memory with failed lines: failure-aware Sticky Immix [Gao13].
+//!
+//! **Problem.** A page is lost when the first of its 64 lines fails: with 2 % of the lines failed at random, a quarter
+//! of the pages is left; with 10 %, one in a thousand. **Idea.** A managed runtime moves objects, and Immix accounts
+//! for memory line by line: free or live. A third state, *failed*, is all that it takes to never allocate there, and
+//! what moves objects from sparse blocks also moves them from lines that fail. **Why this way.** Compiled code
+//! allocates by bumping an offset to a limit, as it would without failures; only who sets the two knows of failed
+//! lines. So memory that has not failed costs nothing.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`wear`] | which lines fail, how hardware gathers them, how it reports them |
+//! | `pools` | the pages: perfect, imperfect, borrowed; what a borrowed one costs |
+//! | `space` | blocks of lines, holes, large objects |
+//! | `collector` | marking, moving, sweeping |
+//! | [`ManagedHeap`] | what a runtime calls |
+//! | `verify` | whether a heap is sound: [`ManagedHeap::verify`] |
+//! | `native` | objects for runtimes without a model of their own |
+//! | [`wasmtime`] | what a host hands to a heap that wasmtime makes |
+//!
+//! ```
+//! use rampart_heap::{Collection, ManagedHeap, HeapSettings, LocalAllocator, NativeModel, RootSet, Shape};
+//! use rampart_heap::wear::{ClusterBytes, FailureShare, RegionPages, cluster_failures, draw_failures};
+//!
+//! struct Root(u32);
+//! impl RootSet for Root {
+//!     fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
+//!         self.0 = visit(self.0);
+//!     }
+//! }
+//!
+//! let quarter = FailureShare::new(0.25).unwrap();
+//! let pages = draw_failures(256, quarter, ClusterBytes::LINE, 1);
+//! let failed = cluster_failures(&pages, RegionPages::Two);
+//! let mut heap = ManagedHeap::new(NativeModel, HeapSettings::default(), failed)?;
+//! let mut local = LocalAllocator::default();
+//! let shape = Shape::new(2, 40).unwrap();
+//! let at = heap.allocate(&mut local, shape.size()).expect("there is room");
+//! let mut root = Root(NativeModel::initialize(heap.region(), at, shape).offset());
+//! heap.collect(Collection::Nursery, &mut [&mut local], &mut root, &mut |_| {});
+//! assert_eq!(heap.verify([root.0]).unwrap().objects, 1);
+//! # Ok::<(), rampart_heap::Error>(())
+//! ```
+//!
+//! `unsafe` is in `region` alone, which reads and writes the words of objects.
+//!
+//! Libraries: `rand` and `rand_chacha` (draws that are the same on every machine), `displaydoc` and `thiserror` (an
+//! error's doc comment is its message).
+
+#![deny(unsafe_code)]
+
+mod collection;
+mod collector;
+mod error;
+mod geometry;
+mod heap;
+mod native;
+mod object;
+mod pools;
+mod region;
+mod space;
+mod verify;
+pub mod wasmtime;
+pub mod wear;
+
+pub use collection::{Collection, RootSet};
+pub use collector::Survivors;
+pub use error::Error;
+pub use geometry::{ALIGN, BLOCK_BYTES, HeapBlock, LineSize, ObjectRef};
+pub use heap::{HeapCounts, HeapSettings, MOST, ManagedHeap};
+pub use native::{NativeModel, Shape};
+pub use object::ObjectModel;
+pub use pools::PerfectDemand;
+pub use region::{CARD_BYTES, CARDS, HeapRegion};
+pub use space::LineFailure;
+pub use space::allocator::LocalAllocator;
+pub use space::blocks::HeapBlockState;
+pub use space::ranges::BumpRange;
+pub use verify::{LiveObjects, Violation};

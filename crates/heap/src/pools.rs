@@ -1,0 +1,304 @@
+//! The pages of a heap, by what works in them: the operating system's side [Gao13, 3.2.1] and 5.
+//!
+//! **Problem.** Large objects need whole pages, and small ones need hardly more than lines; the fewer pages are
+//! perfect, the more each of them is worth. **Idea.** Pages lie in pools, perfect and imperfect. A page is a token:
+//! address translation puts any page at any address, so large objects take perfect pages wherever these are, and blocks
+//! are put together from what is left: imperfect pages first, in pairs whose failures lie at the outer ends, so that
+//! what works of both is contiguous; pages in which nothing works never. If there is no perfect page, one of ordinary
+//! DRAM is borrowed: meanwhile two imperfect pages of the heap are withheld, one for its bytes and one as a penalty.
+//! When a block would take a perfect page, that page is withheld in their place. A page below objects that cannot move
+//! is replaced even if the heap cannot pay. **Why this way.** The price keeps borrowed memory from being better than
+//! memory that fails: otherwise a heap would run the faster, the more of it has failed.
+
+use std::cmp::Ordering;
+
+use crate::geometry::{BLOCK_PAGES, MEMORY_LINE, PAGE, narrow};
+use crate::wear::FailedLines;
+
+/// A page of the heap's own, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct PageToken(u32);
+
+/// A page that backs a part of the heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeapPage {
+    /// One of its own.
+    Own(PageToken),
+    /// A perfect one, borrowed.
+    Borrowed,
+}
+
+impl HeapPage {
+    /// Its number, if it is one of the heap's own.
+    pub const fn number(self) -> Option<u32> {
+        match self {
+            Self::Own(PageToken(number)) => Some(number),
+            Self::Borrowed => None,
+        }
+    }
+}
+
+/// The pages of a block, from its start; `None` where it has none.
+pub(crate) type BlockPages = [Option<HeapPage>; BLOCK_PAGES];
+
+/// What a borrowed page takes from the heap: the pages that nobody may use meanwhile.
+const PRICE: usize = 2;
+
+/// The pools.
+#[derive(Debug)]
+pub(crate) struct PagePools {
+    failed: Vec<FailedLines>,
+    perfect: Vec<PageToken>,
+    /// Imperfect pages whose failures lie nearer to their start.
+    failed_low: Vec<PageToken>,
+    /// Imperfect pages whose failures lie nearer to their end.
+    failed_high: Vec<PageToken>,
+    /// The price of borrowed pages that are not paid back.
+    withheld: Vec<[PageToken; PRICE]>,
+    /// Perfect pages with which others were paid back.
+    paid_back: Vec<PageToken>,
+    /// Borrowed pages for which the heap could not pay.
+    unpaid: usize,
+    demand: PerfectDemand,
+}
+
+/// How many perfect pages were asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerfectDemand {
+    /// All requests, in pages [Gao13, fig. 9b].
+    pub requested: u64,
+    /// Of these, borrowed.
+    pub borrowed: u64,
+    /// The most pages that were borrowed at a time.
+    pub most_borrowed: u64,
+}
+
+impl PagePools {
+    /// All pages of a heap, of which these lines have failed.
+    pub fn new(failed: Vec<FailedLines>) -> Self {
+        let mut pools = Self {
+            perfect: Vec::new(),
+            failed_low: Vec::new(),
+            failed_high: Vec::new(),
+            withheld: Vec::new(),
+            paid_back: Vec::new(),
+            unpaid: 0,
+            demand: PerfectDemand::default(),
+            failed,
+        };
+        // The last one that is put there is the first to be taken.
+        (0..pools.failed.len()).rev().for_each(|number| pools.put(PageToken(narrow(number))));
+        pools
+    }
+
+    /// The failed lines of a page.
+    pub fn failed(&self, page: HeapPage) -> FailedLines {
+        match page {
+            HeapPage::Own(PageToken(token)) => self.failed[token as usize],
+            HeapPage::Borrowed => FailedLines::NONE,
+        }
+    }
+
+    /// One more line of a page has failed.
+    pub fn fail(&mut self, page: HeapPage, line: u32) {
+        if let HeapPage::Own(PageToken(token)) = page {
+            let failed = &mut self.failed[token as usize];
+            *failed = failed.with(line);
+        }
+    }
+
+    /// All pages, whatever works in them.
+    pub const fn pages(&self) -> usize {
+        self.failed.len()
+    }
+
+    /// The pages that can be taken.
+    pub fn available(&self) -> usize {
+        self.perfect.len() + self.imperfect()
+    }
+
+    /// What works of them, in bytes.
+    pub fn working_bytes(&self) -> u64 {
+        let imperfect = self.failed_low.iter().chain(&self.failed_high);
+        let lost: u64 = imperfect.map(|token| u64::from(self.failed[token.0 as usize].count())).sum();
+        self.available() as u64 * u64::from(PAGE) - lost * u64::from(MEMORY_LINE)
+    }
+
+    fn imperfect(&self) -> usize {
+        self.failed_low.len() + self.failed_high.len()
+    }
+
+    /// The pages that are borrowed now.
+    pub fn borrowed(&self) -> usize {
+        self.withheld.len() + self.paid_back.len() + self.unpaid
+    }
+
+    /// How many perfect pages were asked for.
+    pub const fn demand(&self) -> PerfectDemand {
+        self.demand
+    }
+
+    /// Takes pages for a block that may have failed lines. Perfect ones among them first pay for what is borrowed.
+    pub fn take_block(&mut self) -> Option<BlockPages> {
+        if self.available() < BLOCK_PAGES {
+            return None;
+        }
+        Some(std::array::from_fn(|place| self.take_relaxed(place).map(HeapPage::Own)))
+    }
+
+    /// Takes perfect pages, and borrows what is missing; `None` if the heap cannot pay for that.
+    pub fn take_perfect(&mut self, count: usize) -> Option<Vec<HeapPage>> {
+        let mut taken = Vec::with_capacity(count);
+        for _ in 0..count {
+            let Some(page) = self.take_perfect_page() else {
+                taken.into_iter().for_each(|page| self.give_back(page));
+                return None;
+            };
+            taken.push(page);
+        }
+        self.demand.requested += count as u64;
+        self.demand.most_borrowed = self.demand.most_borrowed.max(self.borrowed() as u64);
+        Some(taken)
+    }
+
+    /// Whether there are so many perfect pages.
+    pub const fn has_perfect(&self, count: usize) -> bool {
+        self.perfect.len() >= count
+    }
+
+    /// Whether the next perfect page of a block pays for a borrowed one.
+    pub const fn owes(&self) -> bool {
+        !self.withheld.is_empty()
+    }
+
+    fn take_perfect_page(&mut self) -> Option<HeapPage> {
+        if let Some(own) = self.perfect.pop() {
+            return Some(HeapPage::Own(own));
+        }
+        if self.imperfect() < PRICE {
+            return None;
+        }
+        let price = std::array::from_fn(|place| self.take_imperfect(place).expect("there are as many"));
+        self.withheld.push(price);
+        self.demand.borrowed += 1;
+        Some(HeapPage::Borrowed)
+    }
+
+    /// A perfect page in the place of one with objects that cannot move: borrowed, whether the heap can pay or not.
+    pub fn replace(&mut self, page: HeapPage) -> HeapPage {
+        let perfect = self.take_perfect_page().unwrap_or_else(|| {
+            self.unpaid += 1;
+            self.demand.borrowed += 1;
+            HeapPage::Borrowed
+        });
+        self.give_back(page);
+        self.demand.requested += 1;
+        self.demand.most_borrowed = self.demand.most_borrowed.max(self.borrowed() as u64);
+        perfect
+    }
+
+    /// Takes a page that may have failed lines, for a place in a block: imperfect ones first. A perfect one pays for a
+    /// borrowed one.
+    fn take_relaxed(&mut self, place: usize) -> Option<PageToken> {
+        loop {
+            if let Some(imperfect) = self.take_imperfect(place) {
+                return Some(imperfect);
+            }
+            let perfect = self.perfect.pop()?;
+            let Some(price) = self.withheld.pop() else { return Some(perfect) };
+            self.paid_back.push(perfect);
+            price.into_iter().for_each(|token| self.put(token));
+        }
+    }
+
+    /// Takes an imperfect page whose failures lie at the outer end of its pair, if there is one.
+    fn take_imperfect(&mut self, place: usize) -> Option<PageToken> {
+        let (outer, inner) = match place % 2 {
+            0 => (&mut self.failed_low, &mut self.failed_high),
+            _ => (&mut self.failed_high, &mut self.failed_low),
+        };
+        outer.pop().or_else(|| inner.pop())
+    }
+
+    fn put(&mut self, token: PageToken) {
+        let failed = self.failed[token.0 as usize];
+        let (low, high) = failed.halves();
+        match (failed, low.cmp(&high)) {
+            (FailedLines::NONE, _) => self.perfect.push(token),
+            (FailedLines::ALL, _) => {}
+            (_, Ordering::Less) => self.failed_high.push(token),
+            (_, Ordering::Equal | Ordering::Greater) => self.failed_low.push(token),
+        }
+    }
+
+    /// Gives a page back.
+    pub fn give_back(&mut self, page: HeapPage) {
+        match page {
+            HeapPage::Own(token) => self.put(token),
+            HeapPage::Borrowed if self.unpaid > 0 => self.unpaid -= 1,
+            HeapPage::Borrowed => match self.paid_back.pop() {
+                Some(token) => self.put(token),
+                None => self.withheld.pop().into_iter().flatten().for_each(|token| self.put(token)),
+            },
+        }
+    }
+
+    /// The bytes of its tables.
+    pub fn metadata_bytes(&self) -> u64 {
+        (self.failed.len() * (size_of::<FailedLines>() + size_of::<PageToken>())) as u64
+    }
+}
+
+const _: () = assert!(PAGE == 4096 && size_of::<PageToken>() == 4);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HALF: FailedLines = FailedLines::from_bits(u64::MAX >> 32);
+
+    /// Pools of pages of which every second is perfect.
+    fn pools(pages: usize) -> PagePools {
+        PagePools::new((0..pages).map(|page| if page % 2 == 0 { FailedLines::NONE } else { HALF }).collect())
+    }
+
+    #[test]
+    fn blocks_get_imperfect_pages_first_in_pairs_that_fail_at_their_outer_ends() {
+        let high = FailedLines::from_bits(!HALF.bits());
+        let kinds = [FailedLines::NONE, HALF, high, FailedLines::ALL];
+        let mut pools = PagePools::new(kinds.repeat(8));
+        assert_eq!((pools.pages(), pools.available()), (32, 24), "pages in which nothing works are not there");
+        let mut failed = || pools.take_block().map(|block| block.map(|page| pools.failed(page.unwrap())));
+        assert_eq!(failed(), Some([HALF, high].repeat(4).try_into().unwrap()));
+        assert_eq!(failed(), Some([HALF, high].repeat(4).try_into().unwrap()));
+        assert_eq!(failed(), Some([FailedLines::NONE; 8]));
+        assert_eq!(failed(), None);
+    }
+
+    #[test]
+    fn a_borrowed_page_costs_two_until_a_block_pays_it_back() {
+        let mut pools = pools(24);
+        let large = pools.take_perfect(14).unwrap();
+        assert_eq!((pools.borrowed(), pools.available()), (2, 24 - 12 - 2 * 2));
+        // What comes back perfect pays for it when a block takes it.
+        let (own, borrowed): (Vec<_>, Vec<_>) = large.into_iter().partition(|page| matches!(page, HeapPage::Own(_)));
+        own.into_iter().for_each(|page| pools.give_back(page));
+        let blocks = [pools.take_block(), pools.take_block()].map(Option::unwrap);
+        let perfect = blocks.as_flattened().iter().flatten().filter(|page| pools.failed(**page).is_perfect()).count();
+        // Eight imperfect ones, two perfect ones that repay two and free four imperfect ones, and four perfect ones.
+        assert_eq!((perfect, pools.available(), pools.borrowed()), (4, 6, 2));
+        borrowed.into_iter().for_each(|page| pools.give_back(page));
+        assert_eq!((pools.available(), pools.borrowed()), (8, 0));
+        blocks.as_flattened().iter().flatten().for_each(|page| pools.give_back(*page));
+        assert_eq!(pools.available(), 24);
+    }
+
+    #[test]
+    fn nothing_is_taken_of_what_the_heap_cannot_pay_for() {
+        let mut pools = pools(16);
+        assert_eq!(pools.take_perfect(13), None, "8 perfect ones, and 8 imperfect ones for 4 more");
+        assert_eq!((pools.available(), pools.borrowed()), (16, 0));
+        assert_eq!(pools.take_perfect(12).unwrap().len(), 12);
+        assert_eq!((pools.available(), pools.take_block()), (0, None));
+    }
+}

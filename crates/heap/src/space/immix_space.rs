@@ -1,0 +1,317 @@
+//! All memory of a heap that objects can lie in.
+
+use super::blocks::{BlockRecord, BlockRecords, Evacuation, HeapBlockState};
+use super::large::LargeObjects;
+use super::lines::{LineCensus, LineMarks, Unavailable};
+use super::ranges::{BumpRange, PerfectPages};
+use super::starts::ObjectStarts;
+use crate::collection::Collection;
+use crate::geometry::{BLOCK_BYTES, BLOCK_PAGES, HeapBlock, LineSize, MEMORY_LINE, ObjectRef, PAGE, narrow};
+use crate::pools::{BlockPages, HeapPage, PagePools};
+use crate::wear::FailedLines;
+
+/// What becomes of a line that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineFailure {
+    /// The heap does not use that memory, or it is a borrowed page.
+    NotThere,
+    /// It was left out already.
+    Known,
+    /// Nothing was in it: it is left out from now on.
+    Free,
+    /// A large object got another page in its place.
+    Replaced,
+    /// Objects may be in it. This collection moves them.
+    InUse(HeapBlock, Collection),
+}
+
+/// Who allocates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The program. It leaves the collector room.
+    Mutator,
+    /// A collection of young objects, which moves them.
+    Nursery,
+    /// A full collection.
+    Full,
+}
+
+impl Source {
+    pub(super) const fn unavailable(self) -> Unavailable {
+        match self {
+            Self::Mutator | Self::Nursery => Unavailable::Live,
+            Self::Full => Unavailable::LiveOrBefore,
+        }
+    }
+}
+
+/// Blocks, large objects, and the pages below them.
+#[derive(Debug)]
+pub(crate) struct ImmixSpace {
+    pub lines: LineMarks,
+    pub starts: ObjectStarts,
+    pub blocks: BlockRecords,
+    pub large: LargeObjects,
+    pub pools: PagePools,
+    /// Blocks in which nothing is live, with their pages.
+    pub free: Vec<HeapBlock>,
+    /// Blocks with holes; the last is the next to be allocated in.
+    pub recyclable: Vec<HeapBlock>,
+    /// Blocks that were allocated in since the last collection.
+    pub in_use: Vec<HeapBlock>,
+    /// The pages that only a collection may take.
+    pub headroom: usize,
+    /// Blocks with objects on lines that have failed since, and which collection moves them.
+    pub vacating: Vec<(HeapBlock, Collection)>,
+}
+
+impl ImmixSpace {
+    /// All pages of a heap, of which these lines have failed.
+    pub fn new(failed: Vec<FailedLines>, line: LineSize, headroom: usize, end: u64) -> Self {
+        // The first block is never used, and some have few pages.
+        let blocks = failed.len().div_ceil(BLOCK_PAGES) * 5 / 4 + 1;
+        let first_large = narrow(blocks) * BLOCK_BYTES;
+        Self {
+            lines: LineMarks::new(blocks, line),
+            starts: ObjectStarts::new(blocks),
+            blocks: BlockRecords::new(blocks),
+            large: LargeObjects::new(first_large, end),
+            pools: PagePools::new(failed),
+            free: Vec::new(),
+            recyclable: Vec::new(),
+            in_use: Vec::new(),
+            headroom,
+            vacating: Vec::new(),
+        }
+    }
+
+    /// The next block to allocate small objects in: one with holes if there is one.
+    pub(super) fn next_block(&mut self, source: Source) -> Option<HeapBlock> {
+        let Some(block) = self.recyclable.pop() else { return self.new_block(source) };
+        self.use_block(block);
+        Some(block)
+    }
+
+    /// A block in which nothing is live.
+    pub(super) fn new_block(&mut self, source: Source) -> Option<HeapBlock> {
+        if !self.may_take(BLOCK_PAGES, source) {
+            return None;
+        }
+        // Perfect pages of blocks first pay for what is borrowed.
+        if self.pools.owes()
+            && self.pools.available() < BLOCK_PAGES
+            && let Some(free) = self.free.pop()
+        {
+            self.unmap(free);
+        }
+        if !self.pools.owes()
+            && let Some(free) = self.free.pop()
+        {
+            self.use_block(free);
+            return Some(free);
+        }
+        self.pools.take_block().and_then(|pages| self.map(pages))
+    }
+
+    /// Extends the block in `before` with perfect pages until `bytes` fit behind what is `left` of it. If they do not
+    /// fit the block, starts another. Returns the block and its free range.
+    pub(super) fn more_perfect_pages(
+        &mut self,
+        before: Option<PerfectPages>,
+        left: BumpRange,
+        bytes: u32,
+        source: Source,
+    ) -> Option<(PerfectPages, BumpRange)> {
+        let missing = (bytes - (left.limit - left.cursor)).div_ceil(PAGE) as usize;
+        let (block, count, more, cursor) = match before {
+            Some(PerfectPages { block, count }) if count + missing <= BLOCK_PAGES => {
+                (block, count, missing, left.cursor)
+            }
+            _ => {
+                let block = self.map([None; BLOCK_PAGES])?;
+                (block, 0, bytes.div_ceil(PAGE) as usize, block.start())
+            }
+        };
+        let taken = self.take_perfect(more, source)?;
+        let (per_page, end) = (self.lines.size().per_page(), count + more);
+        let pages = self.blocks.get_mut(block).pages.as_mut().expect("a block in use has pages");
+        pages[count..end].iter_mut().zip(taken).for_each(|(place, page)| *place = Some(page));
+        self.lines.open(block, count * per_page..end * per_page);
+        Some((PerfectPages { block, count: end }, BumpRange { cursor, limit: block.page_at(end) }))
+    }
+
+    /// Pages for a large object, and its place.
+    pub fn take_large(&mut self, bytes: u32, source: Source) -> Option<u32> {
+        let count = bytes.div_ceil(PAGE) as usize;
+        let pages = self.take_perfect(count, source)?;
+        let refused = match self.large.put(pages) {
+            Ok(at) => return Some(at),
+            Err(pages) => pages,
+        };
+        refused.into_iter().for_each(|page| self.pools.give_back(page));
+        None
+    }
+
+    /// Takes perfect pages, of free blocks too; borrows only when there are none.
+    fn take_perfect(&mut self, count: usize, source: Source) -> Option<Vec<HeapPage>> {
+        if !self.may_take(count, source) {
+            return None;
+        }
+        while !self.pools.has_perfect(count)
+            && let Some(free) = self.free.pop()
+        {
+            self.unmap(free);
+        }
+        self.pools.take_perfect(count)
+    }
+
+    fn may_take(&self, pages: usize, source: Source) -> bool {
+        source != Source::Mutator || self.free_pages() >= pages + self.headroom
+    }
+
+    /// The pages in which nothing is live.
+    pub fn free_pages(&self) -> usize {
+        self.pools.available() + self.free.len() * BLOCK_PAGES
+    }
+
+    pub(super) fn use_block(&mut self, block: HeapBlock) {
+        self.blocks.get_mut(block).state = HeapBlockState::InUse;
+        self.in_use.push(block);
+    }
+
+    /// Lets others allocate in the rest of a block.
+    pub(super) fn share(&mut self, block: HeapBlock) {
+        self.recyclable.push(block);
+    }
+
+    fn unmap(&mut self, block: HeapBlock) {
+        self.blocks.unmap(block).into_iter().flatten().for_each(|page| self.pools.give_back(page));
+    }
+
+    fn map(&mut self, pages: BlockPages) -> Option<HeapBlock> {
+        let Some(block) = self.blocks.map(pages) else {
+            pages.into_iter().flatten().for_each(|page| self.pools.give_back(page));
+            return None;
+        };
+        let size = self.lines.size();
+        let failed = |page: Option<HeapPage>| page.map_or(FailedLines::ALL, |page| self.pools.failed(page));
+        let failed_lines = |(number, page): (usize, Option<HeapPage>)| {
+            size.failed(failed(page)).map(move |line| number * size.per_page() + line)
+        };
+        self.lines.reset(block, pages.into_iter().enumerate().flat_map(failed_lines));
+        self.in_use.push(block);
+        Some(block)
+    }
+
+    /// A line of 64 B has failed, at an offset. Returns what becomes of what is in it.
+    pub fn fail_line(&mut self, offset: u32) -> LineFailure {
+        let (page, line) = ((offset / PAGE) as usize, offset % PAGE / MEMORY_LINE);
+        if let Some(replaced) = self.large.page_mut(offset) {
+            self.pools.fail(*replaced, line);
+            *replaced = self.pools.replace(*replaced);
+            return LineFailure::Replaced;
+        }
+        let block = HeapBlock::at(offset);
+        let Some(pages) = self.blocks.find(block).and_then(|block| block.pages) else { return LineFailure::NotThere };
+        let Some(HeapPage::Own(token)) = pages[page % BLOCK_PAGES] else { return LineFailure::NotThere };
+        self.pools.fail(HeapPage::Own(token), line);
+        let line = self.lines.size().place_of(offset);
+        let (was_live, state) = (self.lines.is_live(block, line), self.blocks.get(block).state);
+        if !self.lines.fail(block, line) {
+            return LineFailure::Known;
+        }
+        let due = match (was_live, state) {
+            (true, _) => Collection::Full,
+            (false, HeapBlockState::InUse) => Collection::Nursery,
+            (false, _) => return LineFailure::Free,
+        };
+        self.vacating.push((block, due));
+        LineFailure::InUse(block, due)
+    }
+
+    /// Puts perfect pages below an object that lies on failed lines and cannot move.
+    pub fn replace_below(&mut self, object: ObjectRef, bytes: u32) -> u64 {
+        let (block, per_page) = (object.block(), self.lines.size().per_page());
+        let (first, last) = (object.offset() % BLOCK_BYTES / PAGE, (object.offset() % BLOCK_BYTES + bytes - 1) / PAGE);
+        let mut replaced = 0;
+        for page in first as usize..=last as usize {
+            let Some(pages) = &mut self.blocks.get_mut(block).pages else { continue };
+            let Some(failed) = pages[page].filter(|page| !self.pools.failed(*page).is_perfect()) else { continue };
+            pages[page] = Some(self.pools.replace(failed));
+            self.lines.heal(block, page * per_page..(page + 1) * per_page);
+            replaced += 1;
+        }
+        replaced
+    }
+
+    /// Ends a collection: finds out what is free in the blocks that were allocated in, or in all of them.
+    pub fn sweep_blocks(&mut self, all: bool) {
+        let young = std::mem::take(&mut self.in_use);
+        if all {
+            self.recyclable.clear();
+            self.free.clear();
+            for block in self.blocks.indices() {
+                self.sweep_block(block);
+            }
+        } else {
+            // A block that was shared is on both lists.
+            self.recyclable.retain(|block| self.blocks.get(*block).state == HeapBlockState::Recyclable);
+            for block in young {
+                if self.blocks.get(block).state == HeapBlockState::InUse {
+                    self.sweep_block(block);
+                }
+            }
+        }
+    }
+
+    fn sweep_block(&mut self, block: HeapBlock) {
+        if self.blocks.get(block).state == HeapBlockState::Absent {
+            return;
+        }
+        let census = self.lines.sweep(block);
+        // Old objects on failed lines have no marks: a full collection will move them.
+        let is_vacating = self.vacating.iter().any(|(vacating, _)| *vacating == block);
+        if census.live == 0 && !is_vacating {
+            return self.free_block(block, census);
+        }
+        let state = if census.holes == 0 { HeapBlockState::Full } else { HeapBlockState::Recyclable };
+        if state == HeapBlockState::Recyclable {
+            self.recyclable.push(block);
+        }
+        let swept = self.blocks.get_mut(block);
+        *swept = BlockRecord { state, pages: swept.pages.take(), census, evacuation: Evacuation::Stays };
+    }
+
+    /// Nothing is live in a block. It keeps its pages, unless some are borrowed or missing.
+    fn free_block(&mut self, block: HeapBlock, census: LineCensus) {
+        let freed = self.blocks.get_mut(block);
+        let pages = freed.pages.expect("only a block with pages is freed");
+        if !pages.iter().all(|page| matches!(page, Some(HeapPage::Own(_)))) {
+            return self.unmap(block);
+        }
+        *freed = BlockRecord { state: HeapBlockState::Free, pages: Some(pages), census, evacuation: Evacuation::Stays };
+        self.free.push(block);
+    }
+
+    /// The bytes that can be allocated, as the last collection found them: what works of free pages, and holes.
+    pub fn free_bytes(&self) -> u64 {
+        let line = u64::from(self.lines.size().bytes());
+        let free_lines = |block: &HeapBlock| {
+            let census = self.blocks.get(*block).census;
+            self.lines.size().per_block() as u64 - u64::from(census.live) - u64::from(census.failed)
+        };
+        let in_blocks: u64 = self.recyclable.iter().chain(&self.free).map(free_lines).sum();
+        in_blocks * line + self.pools.working_bytes()
+    }
+
+    /// The bytes of all tables.
+    pub fn metadata_bytes(&self) -> u64 {
+        let lists = (self.recyclable.capacity() + self.in_use.capacity()) * size_of::<HeapBlock>();
+        self.lines.metadata_bytes()
+            + self.starts.metadata_bytes()
+            + self.blocks.metadata_bytes()
+            + self.large.metadata_bytes()
+            + self.pools.metadata_bytes()
+            + lists as u64
+    }
+}

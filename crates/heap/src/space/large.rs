@@ -1,0 +1,111 @@
+//! Large objects: each on perfect pages of its own, wherever these are [Gao13, 3.3.3].
+
+use std::collections::BTreeMap;
+
+use crate::geometry::{ObjectRef, PAGE, narrow};
+use crate::pools::HeapPage;
+
+/// The large objects, and the addresses that are free for more.
+#[derive(Debug)]
+pub(crate) struct LargeObjects {
+    first: u32,
+    /// Free addresses: pages by their first offset.
+    free: BTreeMap<u32, u32>,
+    objects: BTreeMap<u32, Vec<HeapPage>>,
+    /// Those that came since the last collection.
+    young: Vec<u32>,
+}
+
+impl LargeObjects {
+    /// Addresses from `first` to the end of the region.
+    pub fn new(first: u32, end: u64) -> Self {
+        let pages = u32::try_from((end - u64::from(first)) / u64::from(PAGE)).expect("pages of 4 GiB");
+        Self { first, free: BTreeMap::from([(first, pages)]), objects: BTreeMap::new(), young: Vec::new() }
+    }
+
+    /// Whether it is one of these objects.
+    #[inline]
+    pub const fn contains(&self, object: ObjectRef) -> bool {
+        object.offset() >= self.first
+    }
+
+    /// Puts an object on these pages; `None` if no addresses are free, with the pages back.
+    pub fn put(&mut self, pages: Vec<HeapPage>) -> Result<u32, Vec<HeapPage>> {
+        let count = narrow(pages.len());
+        let Some((&at, &free)) = self.free.iter().find(|(_, free)| **free >= count) else { return Err(pages) };
+        self.free.remove(&at);
+        if free > count {
+            self.free.insert(at + count * PAGE, free - count);
+        }
+        self.objects.insert(at, pages);
+        self.young.push(at);
+        Ok(at)
+    }
+
+    /// Ends a collection: removes the objects that did not survive, of all or of the young ones, and returns their
+    /// pages.
+    pub fn sweep(&mut self, all: bool, survives: impl Fn(ObjectRef) -> bool) -> Vec<HeapPage> {
+        let young = std::mem::take(&mut self.young);
+        let looked_at = if all { self.objects.keys().copied().collect() } else { young };
+        let mut pages = Vec::new();
+        for at in looked_at {
+            if ObjectRef::new(at).is_some_and(&survives) {
+                continue;
+            }
+            let of_object = self.objects.remove(&at).expect("an object that was put there");
+            self.release(at, narrow(of_object.len()));
+            pages.extend(of_object);
+        }
+        pages
+    }
+
+    fn release(&mut self, at: u32, mut pages: u32) {
+        let mut start = at;
+        if let Some((&before, &count)) = self.free.range(..at).next_back()
+            && before + count * PAGE == at
+        {
+            self.free.remove(&before);
+            (start, pages) = (before, pages + count);
+        }
+        let end = u64::from(start) + u64::from(pages) * u64::from(PAGE);
+        if let Ok(end) = u32::try_from(end)
+            && let Some(behind) = self.free.remove(&end)
+        {
+            pages += behind;
+        }
+        self.free.insert(start, pages);
+    }
+
+    /// The objects, by their offsets, and how many pages they have.
+    pub fn objects(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.objects.iter().map(|(at, pages)| (*at, narrow(pages.len())))
+    }
+
+    /// The object at an offset.
+    pub fn object_at(&self, offset: u32) -> Option<ObjectRef> {
+        let (at, pages) = self.objects.range(..=offset).next_back()?;
+        ObjectRef::new(*at).filter(|_| offset - at < narrow(pages.len()) * PAGE)
+    }
+
+    /// The pages of an object; `None` if it is not there.
+    pub fn pages_of(&self, object: ObjectRef) -> Option<&[HeapPage]> {
+        self.objects.get(&object.offset()).map(|pages| &pages[..])
+    }
+
+    /// The page of an object at an offset.
+    pub fn page_mut(&mut self, offset: u32) -> Option<&mut HeapPage> {
+        let (at, pages) = self.objects.range_mut(..=offset).next_back()?;
+        pages.get_mut(((offset - at) / PAGE) as usize)
+    }
+
+    /// How many pages they have.
+    pub fn pages(&self) -> usize {
+        self.objects.values().map(Vec::len).sum()
+    }
+
+    /// About the bytes of the tables.
+    pub fn metadata_bytes(&self) -> u64 {
+        let entries = self.free.len() + 2 * self.objects.len() + self.young.len();
+        (entries * 2 * size_of::<u64>() + self.pages() * size_of::<HeapPage>()) as u64
+    }
+}

@@ -1,0 +1,12 @@
+//! Where objects lie: blocks of lines, and large objects on pages of their own.
+
+pub(crate) mod allocator;
+pub(crate) mod blocks;
+mod immix_space;
+pub(crate) mod large;
+pub(crate) mod lines;
+pub(crate) mod ranges;
+pub(crate) mod starts;
+
+pub use immix_space::LineFailure;
+pub(crate) use immix_space::{ImmixSpace, Source};

@@ -1,0 +1,105 @@
+//! Where old objects begin: a bit for each 16 B of the blocks.
+//!
+//! A nursery collection must find the old objects that overlap a dirty card. It cannot walk from object to object, as
+//! dead ones lie between them.
+
+use crate::geometry::{ALIGN, BLOCK_BYTES, ObjectRef};
+
+const BITS: u32 = u64::BITS;
+
+/// The bits.
+#[derive(Debug)]
+pub(crate) struct ObjectStarts {
+    words: Vec<u64>,
+}
+
+impl ObjectStarts {
+    /// No object begins in so many blocks.
+    pub fn new(blocks: usize) -> Self {
+        Self { words: vec![0; blocks * (BLOCK_BYTES / ALIGN / BITS) as usize] }
+    }
+
+    /// An old object is here.
+    #[inline]
+    pub fn insert(&mut self, object: ObjectRef) {
+        let granule = object.offset() / ALIGN;
+        self.words[(granule / BITS) as usize] |= 1 << (granule % BITS);
+    }
+
+    /// A full collection begins, which will find those that are left.
+    pub fn clear(&mut self) {
+        self.words.fill(0);
+    }
+
+    /// The objects that begin from an offset on, before another.
+    pub fn within(&self, from: u32, end: u32) -> impl Iterator<Item = ObjectRef> {
+        let granules = from.div_ceil(ALIGN)..end.div_ceil(ALIGN);
+        let words = granules.start / BITS..granules.end.div_ceil(BITS);
+        words.flat_map(move |word| {
+            let mut bits = self.words[word as usize];
+            if word == granules.start / BITS {
+                bits &= u64::MAX << (granules.start % BITS);
+            }
+            if word == granules.end / BITS {
+                bits &= !(u64::MAX << (granules.end % BITS));
+            }
+            std::iter::from_fn(move || {
+                let bit = bits.trailing_zeros();
+                bits &= bits.checked_sub(1)?;
+                ObjectRef::new((word * BITS + bit) * ALIGN)
+            })
+        })
+    }
+
+    /// The last object that begins before an offset in its block.
+    pub fn last_before(&self, offset: u32) -> Option<ObjectRef> {
+        let first = offset / BLOCK_BYTES * BLOCK_BYTES / ALIGN;
+        let end = offset.div_ceil(ALIGN);
+        let mut word = end / BITS;
+        let mut bits = match end % BITS {
+            0 => 0,
+            part => self.words[word as usize] & !(u64::MAX << part),
+        };
+        while bits == 0 {
+            if word == first / BITS {
+                return None;
+            }
+            word -= 1;
+            bits = self.words[word as usize];
+        }
+        ObjectRef::new((word * BITS + BITS - 1 - bits.leading_zeros()) * ALIGN)
+    }
+
+    /// The bytes of the table.
+    pub const fn metadata_bytes(&self) -> u64 {
+        (self.words.len() * size_of::<u64>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_set_of_offsets(
+            objects in prop::collection::btree_set(1_u32..3 * 2048, 0..200),
+            from in 0_u32..3 * BLOCK_BYTES,
+            bytes in 0_u32..BLOCK_BYTES,
+        ) {
+            let objects: BTreeSet<u32> = objects.into_iter().map(|granule| granule * ALIGN).collect();
+            let mut starts = ObjectStarts::new(3);
+            objects.iter().for_each(|object| starts.insert(ObjectRef::new(*object).unwrap()));
+            let end = (from + bytes).min(3 * BLOCK_BYTES);
+            let within: Vec<u32> = starts.within(from, end).map(ObjectRef::offset).collect();
+            prop_assert_eq!(within, objects.range(from..end).copied().collect::<Vec<_>>());
+            let block = from / BLOCK_BYTES * BLOCK_BYTES;
+            let before = objects.range(block..from).next_back().copied();
+            prop_assert_eq!(starts.last_before(from).map(ObjectRef::offset), before);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What a host and the heap that wasmtime makes for its store have in common.
+//!
+//! wasmtime makes its heaps itself, and passes nothing on to them, nor anything back. So a host leaves the plan of the
+//! next heap here, and keeps a part of it: weak references, and what the collections did.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::collection::Collection;
+use crate::collector::Survivors;
+use crate::error::Error;
+use crate::geometry::{BLOCK_BYTES, ObjectRef, PAGE};
+use crate::heap::{HeapCounts, HeapSettings, MOST};
+use crate::object::ObjectModel;
+use crate::pools::PerfectDemand;
+use crate::wear::FailedLines;
+
+/// A heap to be made.
+#[derive(Clone, Debug)]
+pub struct HeapPlan {
+    /// How it is run.
+    pub settings: HeapSettings,
+    /// The failed lines of each of its pages.
+    pub failed: Vec<FailedLines>,
+    /// What the host keeps, too.
+    pub shared: Arc<HeapShare>,
+}
+
+/// What the host and the heap both use.
+#[derive(Debug, Default)]
+pub struct HeapShare {
+    weak: Mutex<Vec<WeakSlot>>,
+    log: Mutex<CollectionLog>,
+}
+
+/// What the collections did.
+#[derive(Clone, Debug, Default)]
+pub struct CollectionLog {
+    /// Each collection, and how long the program stood still.
+    pub pauses: Vec<(Collection, Duration)>,
+    /// All that happened.
+    pub counts: HeapCounts,
+    /// How many perfect pages were asked for.
+    pub demand: PerfectDemand,
+    /// The bytes of the collector's own tables.
+    pub metadata: u64,
+}
+
+/// A weak reference, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WeakNumber(usize);
+
+/// What a weak reference refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WeakSlot {
+    Unused,
+    To(ObjectRef),
+    /// Its object is gone.
+    Cleared,
+}
+
+static NEXT: Mutex<Option<HeapPlan>> = Mutex::new(None);
+
+impl HeapPlan {
+    /// The size without a plan: 64 MiB.
+    const PAGES: usize = (64 << 20) / PAGE as usize;
+
+    /// Leaves the plan for the next heap.
+    ///
+    /// # Errors
+    /// If no heap can be made of so many pages.
+    pub fn leave(self) -> Result<(), Error> {
+        let (given, least) = (self.failed.len() as u64 * u64::from(PAGE), u64::from(4 * BLOCK_BYTES));
+        if given < least {
+            return Err(Error::TooSmall { given, least });
+        }
+        if given > MOST {
+            return Err(Error::TooLarge { given, most: MOST });
+        }
+        *lock(&NEXT) = Some(self);
+        Ok(())
+    }
+
+    /// Takes the plan; without one, a heap of 64 MiB in which nothing has failed.
+    pub fn take() -> Self {
+        lock(&NEXT).take().unwrap_or_else(|| Self {
+            settings: HeapSettings::default(),
+            failed: vec![FailedLines::NONE; Self::PAGES],
+            shared: Arc::default(),
+        })
+    }
+}
+
+impl HeapShare {
+    /// A weak reference to the object at an offset of the region; `None` if that is no object.
+    pub fn weaken(&self, offset: u32) -> Option<WeakNumber> {
+        let slot = WeakSlot::To(ObjectRef::new(offset)?);
+        let mut slots = lock(&self.weak);
+        let number = slots.iter().position(|slot| *slot == WeakSlot::Unused).unwrap_or(slots.len());
+        match slots.get_mut(number) {
+            Some(unused) => *unused = slot,
+            None => slots.push(slot),
+        }
+        Some(WeakNumber(number))
+    }
+
+    /// The offset of the object; `None` if it is gone.
+    pub fn object(&self, weak: WeakNumber) -> Option<u32> {
+        match lock(&self.weak).get(weak.0) {
+            Some(WeakSlot::To(object)) => Some(object.offset()),
+            _ => None,
+        }
+    }
+
+    /// The reference itself is gone.
+    pub fn forget(&self, weak: WeakNumber) {
+        if let Some(slot) = lock(&self.weak).get_mut(weak.0) {
+            *slot = WeakSlot::Unused;
+        }
+    }
+
+    /// Follows objects to where a collection has moved them, and clears references to those that are gone.
+    pub fn follow<M: ObjectModel>(&self, survivors: &Survivors<'_, M>) {
+        for slot in lock(&self.weak).iter_mut() {
+            if let WeakSlot::To(object) = *slot {
+                *slot = survivors.at(object).map_or(WeakSlot::Cleared, WeakSlot::To);
+            }
+        }
+    }
+
+    /// Notes a collection, and what happened so far.
+    pub fn collected(
+        &self,
+        kind: Collection,
+        pause: Duration,
+        counts: HeapCounts,
+        demand: PerfectDemand,
+        metadata: u64,
+    ) {
+        let mut log = lock(&self.log);
+        log.pauses.push((kind, pause));
+        (log.counts, log.demand, log.metadata) = (counts, demand, metadata);
+    }
+
+    /// What the collections did so far.
+    pub fn log(&self) -> CollectionLog {
+        lock(&self.log).clone()
+    }
+}
+
+/// Nothing is left half done by a thread that panics.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LocalAllocator, ManagedHeap, NativeModel, RootSet, Shape};
+
+    struct OneRoot(u32);
+
+    impl RootSet for OneRoot {
+        fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
+            self.0 = visit(self.0);
+        }
+    }
+
+    #[test]
+    fn weak_references_follow_their_objects_and_are_cleared_with_them() {
+        let failed = vec![FailedLines::NONE; 64];
+        let mut heap = ManagedHeap::new(NativeModel, HeapSettings::default(), failed).unwrap();
+        let (mut local, share, shape) = (LocalAllocator::default(), HeapShare::default(), Shape::new(0, 40).unwrap());
+        let mut new = || {
+            let at = heap.allocate(&mut local, shape.size()).unwrap();
+            NativeModel::initialize(heap.region(), at, shape).offset()
+        };
+        let (kept, lost) = (new(), new());
+        let mut root = OneRoot(kept);
+        let [to_kept, to_lost] = [kept, lost].map(|object| share.weaken(object).unwrap());
+        heap.collect(Collection::Nursery, &mut [&mut local], &mut root, &mut |survivors| share.follow(survivors));
+        assert_ne!(root.0, kept, "it has moved");
+        assert_eq!((share.object(to_kept), share.object(to_lost)), (Some(root.0), None));
+        share.forget(to_lost);
+        assert_eq!(share.weaken(root.0), Some(to_lost), "its number is used again");
+        assert_eq!(share.weaken(0), None);
+    }
+
+    #[test]
+    fn a_plan_is_taken_once_and_must_be_of_a_possible_size() {
+        let plan = |pages| HeapPlan {
+            settings: HeapSettings::default(),
+            failed: vec![FailedLines::ALL; pages],
+            shared: Arc::default(),
+        };
+        assert!(matches!(plan(31).leave(), Err(Error::TooSmall { given: 126_976, least: 131_072 })));
+        plan(40).leave().unwrap();
+        assert_eq!([HeapPlan::take(), HeapPlan::take()].map(|plan| plan.failed.len()), [40, HeapPlan::PAGES]);
+    }
+}

@@ -1,0 +1,11 @@
+//! Memory that wears out: which lines have failed, how hardware gathers them, and how it reports new failures.
+
+mod clustering;
+mod draw;
+mod failed_lines;
+mod failure_buffer;
+
+pub use clustering::{AccessCost, ClusterLine, ClusteredRegion, RegionPages, cluster_failures};
+pub use draw::{ClusterBytes, FailureShare, draw_failures};
+pub use failed_lines::FailedLines;
+pub use failure_buffer::{BufferRefusal, FailedWrite, FailureBuffer, Interrupt, MemoryLine, RevokedLine, WriteEnd};

@@ -1,0 +1,251 @@
+//! The heap beside a model of it: random programs on heaps with random failures, in which every object keeps its
+//! identity, its bytes and its references.
+
+use std::collections::{HashMap, HashSet};
+
+use proptest::prelude::*;
+use rampart_heap::wear::{ClusterBytes, FailureShare, RegionPages, cluster_failures, draw_failures};
+use rampart_heap::{
+    Collection, HeapSettings, LineSize, LocalAllocator, ManagedHeap, NativeModel, ObjectRef, RootSet, Shape, Violation,
+};
+
+const ROOTS: usize = 12;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    New {
+        root: usize,
+        references: u32,
+        bytes: u32,
+    },
+    Link {
+        from: usize,
+        slot: u32,
+        to: usize,
+    },
+    Load {
+        root: usize,
+        from: usize,
+        slot: u32,
+    },
+    Drop {
+        root: usize,
+    },
+    Pin {
+        root: usize,
+    },
+    Unpin {
+        root: usize,
+    },
+    /// A line of an object fails, or of what lies behind it.
+    Fail {
+        root: usize,
+        line: u32,
+    },
+    Collect(Collection),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let root = 0..ROOTS;
+    // Mostly small, some medium, few large: about what programs allocate.
+    let bytes = prop_oneof![8 => 8_u32..64, 4 => 64_u32..2000, 2 => 2000_u32..8000, 1 => 8000_u32..40_000];
+    let step = prop_oneof![
+        16 => (root.clone(), 0_u32..6, bytes).prop_map(|(root, references, bytes)| Step::New { root, references, bytes }),
+        12 => (root.clone(), 0_u32..6, root.clone()).prop_map(|(from, slot, to)| Step::Link { from, slot, to }),
+        4 => (root.clone(), root.clone(), 0_u32..6).prop_map(|(root, from, slot)| Step::Load { root, from, slot }),
+        2 => root.clone().prop_map(|root| Step::Drop { root }),
+        1 => root.clone().prop_map(|root| Step::Pin { root }),
+        1 => root.clone().prop_map(|root| Step::Unpin { root }),
+        1 => (root, 0_u32..600).prop_map(|(root, line)| Step::Fail { root, line: line.saturating_sub(300) }),
+        1 => prop_oneof![3 => Just(Collection::Nursery), 1 => Just(Collection::Full), 1 => Just(Collection::Compacting)].prop_map(Step::Collect),
+    ];
+    prop::collection::vec(step, 1..400)
+}
+
+/// What an object is in the model.
+#[derive(Clone, Debug)]
+struct Node {
+    bytes: u32,
+    references: Vec<Option<u64>>,
+}
+
+struct RootSlots([u32; ROOTS]);
+
+impl RootSet for RootSlots {
+    fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
+        self.0.iter_mut().for_each(|root| *root = visit(*root));
+    }
+}
+
+struct Pair {
+    heap: ManagedHeap<NativeModel>,
+    local: LocalAllocator,
+    roots: RootSlots,
+    /// The objects' identities.
+    of_roots: [Option<u64>; ROOTS],
+    nodes: HashMap<u64, Node>,
+    next: u64,
+    /// Failed lines with canaries: offsets, and the page that was there.
+    failed: HashSet<(u32, u32)>,
+}
+
+const CANARY: u8 = 0xa5;
+
+impl Pair {
+    fn new(settings: HeapSettings, failed: Vec<rampart_heap::wear::FailedLines>) -> Self {
+        Self {
+            heap: ManagedHeap::new(NativeModel, settings, failed).unwrap(),
+            local: LocalAllocator::default(),
+            roots: RootSlots([0; ROOTS]),
+            of_roots: [None; ROOTS],
+            nodes: HashMap::new(),
+            next: 1,
+            failed: HashSet::new(),
+        }
+    }
+
+    fn object(&self, root: usize) -> Option<ObjectRef> {
+        ObjectRef::new(self.roots.0[root])
+    }
+
+    fn collect(&mut self, kind: Collection) {
+        self.heap.collect(kind, &mut [&mut self.local], &mut self.roots, &mut |_| {});
+        self.check();
+        // Objects may lie on failed lines until they are moved.
+        match self.heap.vacating() {
+            None => self.watch_failed_lines(),
+            Some(_) => self.failed.clear(),
+        }
+    }
+
+    /// Nothing was written to lines that had failed before, and still have.
+    fn watch_failed_lines(&mut self) {
+        let failed: HashSet<(u32, u32)> = self.heap.failed_lines().collect();
+        let region = self.heap.region();
+        for line in &failed {
+            let watched = self.failed.contains(line);
+            let canary = u64::from_ne_bytes([CANARY; 8]);
+            for word in 0..8 {
+                let kept = region.read_double(line.0 + 8 * word) == canary;
+                assert!(!watched || kept, "the line at {:#x} was written", line.0);
+            }
+            region.fill(line.0, 64, CANARY);
+        }
+        self.failed = failed;
+    }
+
+    fn allocate(&mut self, bytes: u32) -> Option<u32> {
+        let mut due = Some(self.heap.due());
+        loop {
+            if let Some(at) = self.heap.allocate(&mut self.local, bytes) {
+                return Some(at);
+            }
+            let kind = due?;
+            self.collect(kind);
+            due = kind.next();
+        }
+    }
+
+    fn run(&mut self, step: Step) {
+        match step {
+            Step::New { root, references, bytes } => {
+                let shape = Shape::new(references, bytes).unwrap();
+                let Some(at) = self.allocate(shape.size()) else { return };
+                let object = NativeModel::initialize(self.heap.region(), at, shape);
+                let identity = self.next;
+                self.next += 1;
+                let first = NativeModel::bytes_at(self.heap.region(), object).next_multiple_of(8);
+                let end = object.offset() + shape.size();
+                (first..end).step_by(8).for_each(|at| self.heap.region().write_double(at, identity));
+                self.nodes.insert(identity, Node { bytes: shape.size(), references: vec![None; references as usize] });
+                (self.roots.0[root], self.of_roots[root]) = (object.offset(), Some(identity));
+            }
+            Step::Link { from, slot, to } => {
+                let (Some(object), Some(identity)) = (self.object(from), self.of_roots[from]) else { return };
+                let Some(reference) = self.nodes.get_mut(&identity).unwrap().references.get_mut(slot as usize) else {
+                    return;
+                };
+                *reference = self.of_roots[to];
+                let slot = NativeModel::slot(object, slot);
+                self.heap.region().mark_card(slot);
+                self.heap.region().write(slot, self.roots.0[to]);
+            }
+            Step::Load { root, from, slot } => {
+                let (Some(object), Some(identity)) = (self.object(from), self.of_roots[from]) else { return };
+                let Some(reference) = self.nodes[&identity].references.get(slot as usize).copied() else { return };
+                self.of_roots[root] = reference;
+                self.roots.0[root] = self.heap.region().read(NativeModel::slot(object, slot));
+            }
+            Step::Drop { root } => (self.roots.0[root], self.of_roots[root]) = (0, None),
+            Step::Pin { root } => {
+                if let Some(object) = self.object(root) {
+                    self.heap.pin(object);
+                }
+            }
+            Step::Unpin { root } => {
+                if let Some(object) = self.object(root) {
+                    self.heap.unpin(object);
+                }
+            }
+            Step::Fail { root, line } => {
+                if let Some(object) = self.object(root) {
+                    self.heap.fail_line(object.offset() + 64 * line, &mut [&mut self.local]);
+                }
+            }
+            Step::Collect(kind) => self.collect(kind),
+        }
+    }
+
+    /// The heap is sound, and all that can be reached is what the model has.
+    fn check(&self) {
+        let live = match self.heap.verify(self.roots.0) {
+            Err(Violation::OnFailedLine(_)) if self.heap.vacating().is_some() => return,
+            sound => sound.unwrap(),
+        };
+        let mut at: HashMap<u64, u32> = HashMap::new();
+        let mut pending: Vec<(u32, Option<u64>)> = self.roots.0.into_iter().zip(self.of_roots).collect();
+        while let Some((offset, identity)) = pending.pop() {
+            let (Some(object), Some(identity)) = (ObjectRef::new(offset), identity) else {
+                assert_eq!((offset, identity), (0, None));
+                continue;
+            };
+            if let Some(before) = at.insert(identity, offset) {
+                assert_eq!(before, offset, "object {identity} is there twice");
+                continue;
+            }
+            let (node, region) = (&self.nodes[&identity], self.heap.region());
+            assert_eq!(NativeModel::references(region, object) as usize, node.references.len());
+            let first = NativeModel::bytes_at(region, object).next_multiple_of(8);
+            for at in (first..object.offset() + node.bytes).step_by(8) {
+                assert_eq!(region.read_double(at), identity);
+            }
+            for (slot, reference) in (0..).zip(&node.references) {
+                pending.push((region.read(NativeModel::slot(object, slot)), *reference));
+            }
+        }
+        assert_eq!(live.objects, at.len() as u64);
+        assert_eq!(live.bytes, at.keys().map(|identity| u64::from(self.nodes[identity].bytes)).sum::<u64>());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #[test]
+    fn every_object_keeps_its_identity_whatever_has_failed(
+        steps in steps(),
+        pages in 64_usize..400,
+        line in prop::sample::select(&LineSize::ALL[..]),
+        share in prop::sample::select(&[0.0, 0.1, 0.25, 0.5][..]),
+        region in prop::sample::select(&[None, Some(RegionPages::One), Some(RegionPages::Two), Some(RegionPages::Four)][..]),
+        seed in 0_u64..1000,
+    ) {
+        let share = FailureShare::new(share).unwrap();
+        let drawn = draw_failures(pages, share, ClusterBytes::LINE, seed);
+        let failed = region.map_or(drawn.clone(), |region| cluster_failures(&drawn, region));
+        let mut pair = Pair::new(HeapSettings { line, ..HeapSettings::default() }, failed);
+        steps.into_iter().for_each(|step| pair.run(step));
+        pair.collect(Collection::Nursery);
+        pair.collect(Collection::Full);
+        pair.collect(Collection::Full);
+    }
+}

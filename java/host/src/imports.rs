@@ -1,0 +1,255 @@
+//! The functions that TeaVM's programs import.
+//!
+//! Source: `wasm-gc-runtime.js` of TeaVM 0.13.1, whose functions these are by name.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rampart_heap::wasmtime::HeapShare;
+use wasmtime::{AnyRef, Caller, ExternType, Func, Linker, Module, OwnedRooted, Result, Val, bail, format_err};
+
+use crate::js::JsValue;
+use crate::weak::WeakHandle;
+
+/// What the functions keep between calls.
+pub struct HostState {
+    share: Arc<HeapShare>,
+    out: Vec<u8>,
+    err: Vec<u8>,
+    /// Weak references with a `ReferenceQueue`: each goes into its queue once its object is dead.
+    queued: Vec<Queued>,
+}
+
+struct Queued {
+    weak: Arc<WeakHandle>,
+    reference: OwnedRooted<AnyRef>,
+    queue: OwnedRooted<AnyRef>,
+}
+
+type HostCaller<'a> = Caller<'a, HostState>;
+
+impl HostState {
+    pub fn new(share: Arc<HeapShare>) -> Self {
+        Self { share, out: Vec::new(), err: Vec::new(), queued: Vec::new() }
+    }
+
+    /// Writes what is buffered.
+    pub fn flush(&mut self) {
+        let _lost = std::io::stdout().write_all(&std::mem::take(&mut self.out));
+        let _lost = std::io::stderr().write_all(&std::mem::take(&mut self.err));
+    }
+}
+
+/// Links all functions that a module imports.
+///
+/// # Errors
+/// If it imports something that is no function.
+pub fn link(linker: &mut Linker<HostState>, module: &Module) -> Result<()> {
+    for import in module.imports() {
+        let ExternType::Func(ty) = import.ty() else {
+            bail!("the program imports {}.{}, which is no function", import.module(), import.name());
+        };
+        let (space, name) = (import.module().to_owned(), import.name().to_owned());
+        linker.func_new(import.module(), import.name(), ty, move |mut caller, given, results| {
+            call(&mut caller, (&space, &name), given, results)
+        })?;
+    }
+    Ok(())
+}
+
+fn call(caller: &mut HostCaller<'_>, of: (&str, &str), given: &[Val], results: &mut [Val]) -> Result<()> {
+    let result = match of.0 {
+        "wasm:js-string" => text_function(caller, of.1, given)?,
+        "teavm" => core_function(caller, of.1, given)?,
+        "teavmJso" => object_function(caller, of.1, given)?,
+        "teavmMath" => math_function(of.1, given)?,
+        "teavmConsole" => console_function(caller, of.1, given)?,
+        "teavmDate" if of.1 == "currentTimeMillis" => Some(milliseconds()),
+        _ => bail!("the program needs {}.{}, which only browsers have", of.0, of.1),
+    };
+    if let (Some(place), Some(result)) = (results.first_mut(), result) {
+        *place = result;
+    }
+    Ok(())
+}
+
+fn int(value: &Val) -> Result<i32> {
+    value.i32().ok_or_else(|| format_err!("a function of the host got no number"))
+}
+
+fn text(caller: &HostCaller<'_>, value: &Val) -> Result<Arc<[u16]>> {
+    match JsValue::held(caller, value)? {
+        JsValue::Text(text) => Ok(text),
+        other => bail!("a function of the host got no text but {other:?}"),
+    }
+}
+
+fn index(value: &Val) -> Result<usize> {
+    usize::try_from(int(value)?).map_err(|_| format_err!("an index of a text is negative"))
+}
+
+fn text_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<Option<Val>> {
+    let result = match name {
+        "fromCharCode" => JsValue::Text([int(&given[0])? as u16].into()),
+        "concat" => JsValue::Text([&text(caller, &given[0])?[..], &text(caller, &given[1])?].concat().into()),
+        "length" => return Ok(Some(Val::I32(i32::try_from(text(caller, &given[0])?.len())?))),
+        "charCodeAt" => {
+            let unit = text(caller, &given[0])?.get(index(&given[1])?).copied();
+            return Ok(Some(Val::I32(unit.unwrap_or_default().into())));
+        }
+        "substring" => {
+            let text = text(caller, &given[0])?;
+            let end = index(&given[2])?.min(text.len());
+            JsValue::Text(text[index(&given[1])?.min(end)..end].into())
+        }
+        "fromCharCodeArray" => {
+            let Val::AnyRef(Some(array)) = given[0] else { bail!("no array of characters") };
+            let array = array.as_array(&*caller)?.ok_or_else(|| format_err!("no array of characters"))?;
+            let units = (int(&given[1])?..int(&given[2])?)
+                .map(|at| Ok(array.get(&mut *caller, at as u32)?.unwrap_i32() as u16))
+                .collect::<Result<Vec<u16>>>()?;
+            JsValue::Text(units.into())
+        }
+        "intoCharCodeArray" => {
+            let (text, first) = (text(caller, &given[0])?, int(&given[2])? as u32);
+            let Val::AnyRef(Some(array)) = given[1] else { bail!("no array of characters") };
+            let array = array.as_array(&*caller)?.ok_or_else(|| format_err!("no array of characters"))?;
+            for (at, unit) in (first..).zip(text.iter()) {
+                array.set(&mut *caller, at, Val::I32((*unit).into()))?;
+            }
+            return Ok(Some(Val::I32(i32::try_from(text.len())?)));
+        }
+        _ => bail!("the program needs the text function {name}"),
+    };
+    result.reference(caller).map(Some)
+}
+
+fn core_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<Option<Val>> {
+    match name {
+        "createWeakRef" => create_weak(caller, given).map(Some),
+        "deref" => {
+            let JsValue::Weak(weak) = JsValue::held(&*caller, &given[0])? else { bail!("no weak reference") };
+            report_cleared(caller)?;
+            let object = weak.object().and_then(|offset| AnyRef::from_raw(&mut *caller, offset));
+            Ok(Some(Val::AnyRef(object)))
+        }
+        "createStringWeakRef" => Ok(Some(given[0])),
+        "stringDeref" => Ok(Some(given[0])),
+        // A program without a browser has no stack of JavaScript.
+        "takeStackTrace" => JsValue::Object.reference(caller).map(Some),
+        "decorateException" => Ok(None),
+        _ => bail!("the program needs teavm.{name}, which only browsers have"),
+    }
+}
+
+fn create_weak(caller: &mut HostCaller<'_>, given: &[Val]) -> Result<Val> {
+    let (Val::AnyRef(Some(object)), reference) = (given[0], given[1]) else { bail!("a weak reference to nothing") };
+    let offset = object.to_raw(&mut *caller)?;
+    let weak = WeakHandle::new(Arc::clone(&caller.data().share), offset);
+    let weak = Arc::new(weak.ok_or_else(|| format_err!("a weak reference to nothing"))?);
+    if let (Val::AnyRef(Some(reference)), Val::AnyRef(Some(queue))) = (reference, given[2]) {
+        let reference = reference.to_owned_rooted(&mut *caller)?;
+        let queue = queue.to_owned_rooted(&mut *caller)?;
+        caller.data_mut().queued.push(Queued { weak: Arc::clone(&weak), reference, queue });
+    }
+    report_cleared(caller)?;
+    JsValue::Weak(weak).reference(caller)
+}
+
+/// Puts weak references whose objects are gone into their queues.
+fn report_cleared(caller: &mut HostCaller<'_>) -> Result<()> {
+    let queued = std::mem::take(&mut caller.data_mut().queued);
+    let (cleared, rest): (Vec<_>, Vec<_>) = queued.into_iter().partition(|queued| queued.weak.object().is_none());
+    caller.data_mut().queued = rest;
+    for Queued { reference, queue, .. } in cleared {
+        let report = caller.get_export("teavm.reportGarbageCollectedValue").and_then(|export| export.into_func());
+        let given = [queue, reference].map(|object| Val::AnyRef(Some(object.to_rooted(&mut *caller))));
+        report.map_or(Ok(()), |report| report.call(&mut *caller, &given, &mut []))?;
+    }
+    Ok(())
+}
+
+fn object_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<Option<Val>> {
+    let result = match name {
+        "stringBuiltinsSupported" => return Ok(Some(Val::I32(1))),
+        "isUndefined" => {
+            let is = matches!(JsValue::held(caller, &given[0])?, JsValue::Undefined);
+            return Ok(Some(Val::I32(is.into())));
+        }
+        "unwrapInt" => {
+            let JsValue::Int(value) = JsValue::held(caller, &given[0])? else { bail!("no number") };
+            return Ok(Some(Val::I32(value)));
+        }
+        "defineStaticMethod" | "defineMethod" => return Ok(None),
+        "defineFunction" => JsValue::Function(function(&given[0])?),
+        "createClass" => JsValue::Object,
+        "wrapInt" => JsValue::Int(int(&given[0])?),
+        "getProperty" => {
+            let (object, key) = (JsValue::held(&*caller, &given[0])?, JsValue::held(&*caller, &given[1])?);
+            object.property(&key)
+        }
+        // The last argument is JavaScript. TeaVM emits such functions to read a property: we have `length`.
+        "createFunction1" => JsValue::Script(text(caller, given.last().unwrap_or(&Val::I32(0)))?),
+        "callFunction1" => {
+            let (script, object) = (JsValue::held(&*caller, &given[0])?, JsValue::held(&*caller, &given[1])?);
+            let JsValue::Script(script) = script else { bail!("no function") };
+            let script = String::from_utf16_lossy(&script);
+            if !script.contains("length") {
+                bail!("the program needs a function of JavaScript: {script}");
+            }
+            object.property(&JsValue::text("length"))
+        }
+        _ => bail!("the program needs teavmJso.{name}, which only browsers have"),
+    };
+    result.reference(caller).map(Some)
+}
+
+fn function(value: &Val) -> Result<Func> {
+    match value {
+        Val::FuncRef(Some(function)) => Ok(*function),
+        _ => bail!("no method"),
+    }
+}
+
+fn math_function(name: &str, given: &[Val]) -> Result<Option<Val>> {
+    let number = |at: usize| given.get(at).and_then(Val::f64).ok_or_else(|| format_err!("no number"));
+    let result = match name {
+        "abs" => number(0)?.abs(),
+        "acos" => number(0)?.acos(),
+        "asin" => number(0)?.asin(),
+        "atan" => number(0)?.atan(),
+        "atan2" => number(0)?.atan2(number(1)?),
+        "ceil" => number(0)?.ceil(),
+        "cos" => number(0)?.cos(),
+        "exp" => number(0)?.exp(),
+        "floor" => number(0)?.floor(),
+        "log" => number(0)?.ln(),
+        "pow" => number(0)?.powf(number(1)?),
+        "sin" => number(0)?.sin(),
+        "sqrt" => number(0)?.sqrt(),
+        "tan" => number(0)?.tan(),
+        _ => bail!("the program needs teavmMath.{name}"),
+    };
+    Ok(Some(Val::F64(result.to_bits())))
+}
+
+fn console_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<Option<Val>> {
+    let byte = int(&given[0])? as u8;
+    let state = caller.data_mut();
+    match name {
+        "putcharStdout" => state.out.push(byte),
+        "putcharStderr" => state.err.push(byte),
+        _ => bail!("the program needs teavmConsole.{name}"),
+    }
+    if byte == b'\n' {
+        state.flush();
+    }
+    Ok(None)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "milliseconds of some thousand years are exact")]
+fn milliseconds() -> Val {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Val::F64((since.as_millis() as f64).to_bits())
+}

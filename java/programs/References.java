@@ -1,0 +1,48 @@
+import java.lang.ref.ReferenceQueue;
+import java.lang.ref.WeakReference;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Weak references are cleared once their objects are gone, and come to their queue; others stay. Its heap has 16 MiB. */
+public class References {
+    static Object[] keep = new Object[200];
+
+    public static void main(String[] arguments) {
+        ReferenceQueue<Object> queue = new ReferenceQueue<>();
+        List<WeakReference<Object>> all = new ArrayList<>();
+        for (int i = 0; i < 1000; i++) {
+            Object object = new int[] {i, i + 1};
+            if (i % 5 == 0) {
+                keep[i / 5] = object;
+            }
+            all.add(new WeakReference<>(object, queue));
+        }
+        int cleared = 0;
+        for (int round = 0; round < 10000 && cleared < 800; round++) {
+            byte[] garbage = new byte[50000];
+            garbage[round % 50000] = 1;
+            if (round % 100 == 99) {
+                System.gc();
+                cleared = 0;
+                for (WeakReference<Object> reference : all) {
+                    cleared += reference.get() == null ? 1 : 0;
+                }
+            }
+        }
+        int wrong = 0;
+        for (int i = 0; i < 1000; i++) {
+            Object object = all.get(i).get();
+            boolean kept = i % 5 == 0;
+            wrong += kept && (object != keep[i / 5] || ((int[]) object)[1] != i + 1) ? 1 : 0;
+        }
+        int queued = 0;
+        for (int round = 0; round < 200 && queued < 800; round++) {
+            new WeakReference<>(new Object(), queue).get();
+            while (queue.poll() != null) {
+                queued++;
+            }
+            System.gc();
+        }
+        System.out.println("kept " + (1000 - cleared) + ", wrong " + wrong + ", queued " + (queued >= 800));
+    }
+}

@@ -1,0 +1,534 @@
+//! The collector of `rampart-heap` in the place of wasmtime's copying collector.
+//!
+//! **Problem.** wasmtime has no interface for collectors of others: the trait is private, and who implements it is
+//! fixed. **Idea.** This file replaces `copying.rs` of the crate `wasmtime`; its types keep their names, and objects
+//! their layout, so that nothing else changes. The word that the header has as padding is the collector's. **Why this
+//! way.** Compiled code bumps a cursor up to a limit and calls the runtime at the limit: only the runtime knows that
+//! the range is a hole. The write barrier is in the file beside this one.
+
+use super::VMArrayRef;
+use super::trace_infos::TraceInfos;
+use crate::runtime::vm::{
+    ExternRefHostDataId, GarbageCollection, GcHeap, GcHeapObject, GcProgress, GcRoot, GcRootsIter, GcRuntime,
+    GcStoreTraceState, SendSyncUnsafeCell, TraceInfo, TypedGcRef, VMExternRef, VMGcHeader, VMGcObjectData, VMGcRef,
+    VMMemoryDefinition,
+};
+use crate::{Engine, bail_bug, prelude::*};
+use std::sync::Arc;
+use std::time::Instant;
+
+use core::{alloc::Layout, any::Any, cell::Cell, mem, ops::Range, ptr::NonNull, sync::atomic::AtomicUsize};
+use rampart_heap::wasmtime::{HeapPlan, HeapShare};
+use rampart_heap::{
+    BumpRange, CARD_BYTES, CARDS, Collection, ManagedHeap, LocalAllocator, ObjectModel, ObjectRef, HeapRegion, RootSet,
+};
+use wasmtime_environ::copying::{
+    ALIGN, ARRAY_LENGTH_OFFSET, CopyingTypeLayouts, FORWARDING_REF_OFFSET, HEADER_SIZE, InlineTraceInfo,
+};
+use wasmtime_environ::{GcArrayLayout, GcStructLayout, GcTypeLayouts, VMGcKind, VMSharedTypeIndex};
+
+/// Where the elements of an array begin that are references.
+const ELEMENTS: u32 = ARRAY_LENGTH_OFFSET + 4;
+
+/// The bits of a header's first word that say where references are.
+const RESERVED: u32 = (1 << 26) - 1;
+
+const _: () = assert!(ALIGN == rampart_heap::ALIGN && HEADER_SIZE == 16 && FORWARDING_REF_OFFSET == 16);
+
+/// The collector.
+#[derive(Default)]
+pub struct CopyingCollector {
+    layouts: CopyingTypeLayouts,
+}
+
+unsafe impl GcRuntime for CopyingCollector {
+    fn layouts(&self) -> &dyn GcTypeLayouts {
+        &self.layouts
+    }
+
+    fn new_gc_heap(&self, _engine: &Engine) -> Result<Box<dyn GcHeap>> {
+        Ok(Box::new(ImmixHeap::default()) as _)
+    }
+}
+
+/// The header of all objects.
+#[repr(C)]
+struct ObjectHeader {
+    header: VMGcHeader,
+    object_size: u32,
+    collector_word: u32,
+}
+
+const _: () = {
+    assert!(mem::size_of::<ObjectHeader>() == HEADER_SIZE as usize);
+    assert!(mem::offset_of!(ObjectHeader, collector_word) == WasmModel::COLLECTOR_WORD as usize);
+};
+
+// SAFETY: all objects have this header.
+unsafe impl GcHeapObject for ObjectHeader {
+    #[inline]
+    fn is(_header: &VMGcHeader) -> bool {
+        true
+    }
+}
+
+/// An array.
+#[repr(C)]
+struct ArrayHeader {
+    header: ObjectHeader,
+    length: u32,
+}
+
+// SAFETY: objects of this kind have this header.
+unsafe impl GcHeapObject for ArrayHeader {
+    #[inline]
+    fn is(header: &VMGcHeader) -> bool {
+        header.kind() == VMGcKind::ArrayRef
+    }
+}
+
+/// An `externref`.
+#[repr(C)]
+struct ExternObject {
+    header: ObjectHeader,
+    /// The word in which a moved object has its new offset.
+    forward: u32,
+    host_data: ExternRefHostDataId,
+}
+
+// SAFETY: objects of this kind are laid out so.
+unsafe impl GcHeapObject for ExternObject {
+    #[inline]
+    fn is(header: &VMGcHeader) -> bool {
+        header.kind() == VMGcKind::ExternRef
+    }
+}
+
+/// What tells where the references of a struct are whose header has no room for that.
+#[derive(Clone, Copy)]
+struct TypeTable {
+    infos: NonNull<TraceInfos>,
+    state: NonNull<GcStoreTraceState<'static>>,
+}
+
+/// The objects of WebAssembly.
+#[derive(Default)]
+struct WasmModel {
+    /// During a collection.
+    types: Cell<Option<TypeTable>>,
+}
+
+// SAFETY: the cell is only used by the collection that set it, which has exclusive access to the heap.
+unsafe impl Send for WasmModel {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for WasmModel {}
+
+impl WasmModel {
+    /// The offsets of the references of an object whose header does not say them.
+    fn by_type(&self, region: &HeapRegion, object: ObjectRef, visit: &mut impl FnMut(u32)) {
+        let bits = region.read(object.offset() + wasmtime_environ::VM_GC_HEADER_TYPE_INDEX_OFFSET);
+        let (ty, types) = (VMSharedTypeIndex::new(bits), self.types.get().expect("a collection knows the types"));
+        // SAFETY: set by the collection that is under way, for its own time, and nobody else uses either meanwhile.
+        let info = unsafe { (*types.infos.as_ptr()).trace_info(&ty, types.state.as_ref()) };
+        let TraceInfo::Struct { gc_ref_offsets } = info else { return };
+        gc_ref_offsets.iter().for_each(|offset| visit(object.offset() + offset));
+    }
+}
+
+impl ObjectModel for WasmModel {
+    const COLLECTOR_WORD: u32 = 12;
+    const FORWARD_WORD: u32 = FORWARDING_REF_OFFSET;
+
+    #[inline]
+    fn size(&self, region: &HeapRegion, object: ObjectRef) -> u32 {
+        region.read(object.offset() + wasmtime_environ::VM_GC_HEADER_SIZE)
+    }
+
+    #[inline]
+    fn visit_slots(&self, region: &HeapRegion, object: ObjectRef, within: Range<u32>, visit: &mut impl FnMut(u32)) {
+        let mut visit = |slot: u32| {
+            if within.contains(&slot) {
+                visit(slot);
+            }
+        };
+        match InlineTraceInfo::decode(region.read(object.offset()) & RESERVED) {
+            InlineTraceInfo::Struct { gc_ref_bitmap } => {
+                let (mut bits, fields) = (gc_ref_bitmap, object.offset() + HEADER_SIZE);
+                while bits != 0 {
+                    visit(fields + 4 * bits.trailing_zeros());
+                    bits &= bits - 1;
+                }
+            }
+            InlineTraceInfo::Array { elems_are_gc_refs: false } => {}
+            InlineTraceInfo::Array { elems_are_gc_refs: true } => {
+                let first = object.offset() + ELEMENTS;
+                let end = first + 4 * region.read(object.offset() + ARRAY_LENGTH_OFFSET);
+                let start = first.max(within.start.next_multiple_of(4));
+                (start..end.min(within.end)).step_by(4).for_each(visit);
+            }
+            InlineTraceInfo::OutOfLine => self.by_type(region, object, &mut visit),
+        }
+    }
+
+    #[inline]
+    fn referent(value: u32) -> Option<ObjectRef> {
+        // A number of 31 bits has its lowest bit set.
+        if value & 1 == 1 { None } else { ObjectRef::new(value) }
+    }
+}
+
+/// A heap of a store.
+struct ImmixHeap {
+    trace_infos: TraceInfos,
+    no_gc_count: u64,
+    memory: Option<crate::vm::Memory>,
+    vmmemory: Option<VMMemoryDefinition>,
+    /// Where compiled code allocates.
+    bump: SendSyncUnsafeCell<BumpRange>,
+    local: LocalAllocator,
+    heap: Option<ManagedHeap<WasmModel>>,
+    /// What the host uses, too.
+    shared: Arc<HeapShare>,
+    /// The `externref`s.
+    externs: Vec<ObjectRef>,
+    /// The size of the allocation that failed last.
+    short_of: Option<u32>,
+    /// Memory set aside for its retry: an offset, and the size. It is not an object yet: the next collection forgets
+    /// it.
+    found: Option<(u32, u32)>,
+}
+
+impl Default for ImmixHeap {
+    fn default() -> Self {
+        Self {
+            trace_infos: TraceInfos::new(),
+            no_gc_count: 0,
+            memory: None,
+            vmmemory: None,
+            bump: SendSyncUnsafeCell::new(BumpRange::default()),
+            local: LocalAllocator::default(),
+            heap: None,
+            shared: Arc::default(),
+            externs: Vec::new(),
+            short_of: None,
+            found: None,
+        }
+    }
+}
+
+impl ImmixHeap {
+    /// Makes the heap, once its memory is there.
+    fn open(&mut self) {
+        let vmmemory = self.vmmemory.as_ref().expect("the memory is attached");
+        assert!(vmmemory.current_length() as u64 == 1 << 32, "the memory of the heap has 4 GiB from the start");
+        // SAFETY: wasmtime reserves 4 GiB and a guard of more than 64 KiB, and this heap is their only user. Compiled
+        // code and `heap_slice` access the memory while the collector does not.
+        let region = unsafe { HeapRegion::over(vmmemory.base.as_non_null()) };
+        let HeapPlan { settings, failed, shared } = HeapPlan::take();
+        self.shared = shared;
+        let heap = ManagedHeap::within(region, CARDS.into(), WasmModel::default(), settings, failed);
+        self.heap = Some(heap.expect("whoever sets the plan checks it"));
+    }
+
+    fn heap(&mut self) -> &mut ManagedHeap<WasmModel> {
+        self.heap.as_mut().expect("the heap is open while its memory is attached")
+    }
+
+    fn allocate(&mut self, bytes: u32) -> Option<u32> {
+        if let Some((at, _)) = self.found.take_if(|(_, found)| *found == bytes) {
+            return Some(at);
+        }
+        self.local.bump = *self.bump.get_mut();
+        let heap = self.heap.as_mut().expect("the heap is open while its memory is attached");
+        let at = heap.allocate(&mut self.local, bytes);
+        *self.bump.get_mut() = self.local.bump;
+        at
+    }
+
+    /// Collects as is due. If the allocation that failed still does not fit, collects again with the next stronger
+    /// kind.
+    fn collect(&mut self, roots: &mut RootList<'_>, state: &mut GcStoreTraceState<'_>) -> Result<()> {
+        self.found = None;
+        let short_of = self.short_of.take();
+        let mut due = Some(if short_of.is_some() { self.heap().due() } else { Collection::Full });
+        while let Some(kind) = due {
+            self.collect_once(kind, roots, state)?;
+            let Some(bytes) = short_of else { break };
+            self.found = self.allocate(bytes).map(|at| (at, bytes));
+            due = kind.next().filter(|_| self.found.is_none());
+        }
+        Ok(())
+    }
+
+    fn collect_once(
+        &mut self,
+        kind: Collection,
+        roots: &mut RootList<'_>,
+        state: &mut GcStoreTraceState<'_>,
+    ) -> Result<()> {
+        let Self { heap, local, externs, trace_infos, bump, shared, .. } = self;
+        let began = Instant::now();
+        let heap = heap.as_mut().expect("the heap is open while its memory is attached");
+        let mut dead = Vec::new();
+        let types = TypeTable { infos: NonNull::from(trace_infos), state: NonNull::from(&mut *state).cast() };
+        heap.model().types.set(Some(types));
+        heap.collect(kind, &mut [local], roots, &mut |survivors| {
+            shared.follow(survivors);
+            externs.retain_mut(|object| match survivors.at(*object) {
+                Some(now) => {
+                    *object = now;
+                    true
+                }
+                None => {
+                    dead.push(*object);
+                    false
+                }
+            });
+        });
+        heap.model().types.set(None);
+        shared.collected(kind, began.elapsed(), heap.counts(), heap.demand(), heap.metadata_bytes());
+        *bump.get_mut() = BumpRange::default();
+        for object in dead {
+            // Its words are still intact: no collection moves objects to lines that were in use when it began, and the
+            // program has not run since.
+            let data = heap.region().read(object.offset() + mem::offset_of!(ExternObject, host_data) as u32);
+            // SAFETY: an id has the layout of the word that it was written as.
+            state.host_data_table.dealloc(unsafe { mem::transmute::<u32, ExternRefHostDataId>(data) })?;
+        }
+        roots.end()
+    }
+}
+
+/// The roots of a collection.
+struct RootList<'a> {
+    roots: Vec<GcRoot<'a>>,
+    broken: Option<crate::Error>,
+}
+
+impl RootList<'_> {
+    fn end(&mut self) -> Result<()> {
+        self.broken.take().map_or(Ok(()), Err)
+    }
+}
+
+impl RootSet for RootList<'_> {
+    fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
+        for root in &mut self.roots {
+            match root.get() {
+                Ok(value) => {
+                    let now = visit(value.as_raw_u32());
+                    if now != value.as_raw_u32() {
+                        root.set(VMGcRef::from_raw_u32(now).expect("an object moves to a place"));
+                    }
+                }
+                Err(error) => self.broken = Some(error),
+            }
+        }
+    }
+}
+
+fn typed(gc_ref: &VMGcRef) -> &TypedGcRef<ObjectHeader> {
+    gc_ref.as_typed_unchecked()
+}
+
+unsafe impl GcHeap for ImmixHeap {
+    fn is_attached(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    fn attach(&mut self, memory: crate::vm::Memory) {
+        assert!(!self.is_attached() && !memory.is_shared_memory());
+        self.vmmemory = Some(memory.vmmemory());
+        self.memory = Some(memory);
+        self.open();
+    }
+
+    fn detach(&mut self) -> crate::vm::Memory {
+        let memory = self.memory.take().expect("the memory is attached");
+        *self = Self::default();
+        memory
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self as _
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self as _
+    }
+
+    fn enter_no_gc_scope(&mut self) {
+        self.no_gc_count += 1;
+    }
+
+    fn exit_no_gc_scope(&mut self) {
+        self.no_gc_count -= 1;
+    }
+
+    fn clone_gc_ref(&mut self, gc_ref: &VMGcRef) -> VMGcRef {
+        gc_ref.unchecked_copy()
+    }
+
+    fn write_gc_ref(&mut self, destination: &mut Option<VMGcRef>, source: Option<&VMGcRef>) -> Result<()> {
+        // The destination is a global, an element of a table or a value of the host: never a field of an object.
+        *destination = source.map(VMGcRef::unchecked_copy);
+        Ok(())
+    }
+
+    fn expose_gc_ref_to_wasm(&mut self, _gc_ref: VMGcRef) -> Result<()> {
+        Ok(())
+    }
+
+    fn alloc_externref(&mut self, host_data: ExternRefHostDataId) -> Result<Result<VMExternRef, u64>> {
+        let size = mem::size_of::<ExternObject>().next_multiple_of(ALIGN as usize);
+        let mut header = VMGcHeader::externref();
+        header.set_reserved_u26(InlineTraceInfo::NO_GC_EDGES.encode());
+        let gc_ref = match self.alloc_raw(header, Layout::from_size_align(size, ALIGN as usize)?)? {
+            Err(bytes) => return Ok(Err(bytes)),
+            Ok(gc_ref) => gc_ref,
+        };
+        self.index_mut::<ExternObject>(gc_ref.as_typed_unchecked())?.host_data = host_data;
+        self.externs.extend(ObjectRef::new(gc_ref.as_raw_u32()));
+        Ok(Ok(gc_ref.into_externref_unchecked()))
+    }
+
+    fn externref_host_data(&self, externref: &VMExternRef) -> Result<ExternRefHostDataId> {
+        Ok(self.index::<ExternObject>(externref.as_gc_ref().as_typed_unchecked())?.host_data)
+    }
+
+    fn header(&self, gc_ref: &VMGcRef) -> Result<&VMGcHeader> {
+        self.index(gc_ref.as_typed_unchecked())
+    }
+
+    fn header_mut(&mut self, gc_ref: &VMGcRef) -> Result<&mut VMGcHeader> {
+        self.index_mut(gc_ref.as_typed_unchecked())
+    }
+
+    fn object_size(&self, gc_ref: &VMGcRef) -> Result<usize> {
+        Ok(usize::try_from(self.index(typed(gc_ref))?.object_size)?)
+    }
+
+    fn alloc_raw(&mut self, header: VMGcHeader, layout: Layout) -> Result<Result<VMGcRef, u64>> {
+        ensure!(layout.align() == ALIGN as usize, "objects are aligned to {ALIGN} bytes");
+        let size = u32::try_from(layout.size()).ok().and_then(|size| size.checked_next_multiple_of(ALIGN));
+        let size = size.ok_or(crate::Trap::AllocationTooLarge)?;
+        let Some(gc_ref) = self.allocate(size).and_then(VMGcRef::from_raw_u32) else {
+            self.short_of = Some(size);
+            return Ok(Err(size.into()));
+        };
+        *self.index_mut(typed(&gc_ref))? = ObjectHeader { header, object_size: size, collector_word: 0 };
+        Ok(Ok(gc_ref))
+    }
+
+    fn alloc_uninit_struct_or_exn(
+        &mut self,
+        ty: VMSharedTypeIndex,
+        layout: &GcStructLayout,
+    ) -> Result<Result<VMGcRef, u64>> {
+        let kind = if layout.is_exception { VMGcKind::ExnRef } else { VMGcKind::StructRef };
+        let mut header = VMGcHeader::from_kind_and_index(kind, ty);
+        header.set_reserved_u26(InlineTraceInfo::r#struct(layout).encode());
+        self.alloc_raw(header, layout.layout())
+    }
+
+    fn dealloc_uninit_struct_or_exn(&mut self, _gcref: VMGcRef) -> Result<()> {
+        Ok(())
+    }
+
+    fn alloc_uninit_array(
+        &mut self,
+        ty: VMSharedTypeIndex,
+        length: u32,
+        layout: &GcArrayLayout,
+    ) -> Result<Result<VMArrayRef, u64>> {
+        let mut header = VMGcHeader::from_kind_and_index(VMGcKind::ArrayRef, ty);
+        header.set_reserved_u26(InlineTraceInfo::array(layout).encode());
+        let layout = layout.layout(length).ok_or(crate::Trap::AllocationTooLarge)?;
+        let gc_ref = match self.alloc_raw(header, layout)? {
+            Err(bytes) => return Ok(Err(bytes)),
+            Ok(gc_ref) => gc_ref,
+        };
+        self.index_mut(gc_ref.as_typed_unchecked::<ArrayHeader>())?.length = length;
+        Ok(Ok(gc_ref.into_arrayref_unchecked()))
+    }
+
+    fn dealloc_uninit_array(&mut self, _arrayref: VMArrayRef) -> Result<()> {
+        Ok(())
+    }
+
+    fn array_len(&self, arrayref: &VMArrayRef) -> Result<u32> {
+        Ok(self.index::<ArrayHeader>(arrayref.as_gc_ref().as_typed_unchecked())?.length)
+    }
+
+    /// Always 0: then wasmtime collects first instead of growing the heap. This heap has its 4 GiB from the start and
+    /// cannot grow.
+    fn allocated_bytes(&self) -> usize {
+        0
+    }
+
+    fn gc<'a, 'b>(
+        &'a mut self,
+        roots: GcRootsIter<'a>,
+        trace_state: &'a mut GcStoreTraceState<'b>,
+    ) -> Box<dyn GarbageCollection + 'a>
+    where
+        'b: 'a,
+    {
+        assert_eq!(self.no_gc_count, 0, "no collection inside of a no-GC scope");
+        Box::new(ImmixCollection { roots: Some(roots), trace_state, heap: self })
+    }
+
+    unsafe fn vmctx_gc_heap_data(&self) -> NonNull<u8> {
+        NonNull::from(&self.bump).cast()
+    }
+
+    fn take_memory(&mut self) -> crate::vm::Memory {
+        self.vmmemory.take();
+        self.memory.take().expect("the memory is attached")
+    }
+
+    unsafe fn replace_memory(&mut self, memory: crate::vm::Memory, _delta_bytes_grown: u64) {
+        self.vmmemory = Some(memory.vmmemory());
+        self.memory = Some(memory);
+    }
+
+    #[inline]
+    fn vmmemory(&self) -> VMMemoryDefinition {
+        let vmmemory = self.vmmemory.as_ref().expect("the memory is attached");
+        VMMemoryDefinition { base: vmmemory.base, current_length: AtomicUsize::new(vmmemory.current_length()) }
+    }
+
+    /// The host may write references through this: the cards of the object are noted, if it can have any.
+    fn gc_object_data_mut(&mut self, gc_ref: &VMGcRef) -> Result<&mut VMGcObjectData> {
+        let range = self.object_range(gc_ref)?;
+        let region = self.heap().region();
+        let start = gc_ref.as_raw_u32();
+        match InlineTraceInfo::decode(region.read(start) & RESERVED) {
+            InlineTraceInfo::Array { elems_are_gc_refs: false } | InlineTraceInfo::Struct { gc_ref_bitmap: 0 } => {}
+            _ => (start / CARD_BYTES * CARD_BYTES..u32::try_from(range.end)?)
+                .step_by(CARD_BYTES as usize)
+                .for_each(|card| region.mark_card(card)),
+        }
+        match self.heap_slice_mut().get_mut(range) {
+            Some(data) => Ok(data.into()),
+            None => bail_bug!("gc object out of bounds"),
+        }
+    }
+}
+
+struct ImmixCollection<'a, 'b> {
+    roots: Option<GcRootsIter<'a>>,
+    trace_state: &'a mut GcStoreTraceState<'b>,
+    heap: &'a mut ImmixHeap,
+}
+
+impl GarbageCollection for ImmixCollection<'_, '_> {
+    /// A collection is one increment.
+    fn collect_increment(&mut self) -> Result<GcProgress> {
+        if let Some(roots) = self.roots.take() {
+            let mut roots = RootList { roots: roots.collect(), broken: None };
+            self.heap.collect(&mut roots, self.trace_state)?;
+        }
+        Ok(GcProgress::Complete)
+    }
+}
