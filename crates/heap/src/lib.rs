@@ -1,4 +1,4 @@
-//! A garbage-collected heap on memory with failed lines: failure-aware Sticky Immix [Gao13].
+//! A garbage-collected heap on memory with failed lines: failure-aware Sticky Immix [Gao13, 4.2].
 //!
 //! **Problem.** A page is lost when the first of its 64 lines fails: with 2 % of the lines failed at random, a quarter
 //! of the pages is left; with 10 %, one in a thousand. **Idea.** A managed runtime moves objects, and Immix accounts

@@ -18,7 +18,7 @@ use super::FailedLines;
 pub enum RegionPages {
     /// One: failures gather within their page.
     One,
-    /// Two, as [Gao13] proposes: one page stays perfect while failures and the map fit the other.
+    /// Two, as [Gao13, 3.1.2] proposes: one page stays perfect while failures and the map fit the other.
     Two,
     /// Four [Gao13, 7.3].
     Four,
