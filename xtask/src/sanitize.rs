@@ -11,7 +11,8 @@ use crate::error::Error;
 use crate::process::{cargo, run};
 
 /// The crates with unsafe code whose tests run in a process of their own.
-const PACKAGES: [&str; 5] = ["rampart-buddy", "rampart-codes", "rampart-linux", "rampart-march", "rampart-preload"];
+const PACKAGES: [&str; 6] =
+    ["rampart-buddy", "rampart-codes", "rampart-heap", "rampart-linux", "rampart-march", "rampart-preload"];
 
 /// Tests of the C library's heap, whose place the sanitizer takes.
 const NOT_HERE: [&str; 1] = ["memory_of_the_c_library_is_the_c_librarys"];

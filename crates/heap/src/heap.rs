@@ -69,12 +69,8 @@ impl<M: ObjectModel> ManagedHeap<M> {
     /// # Errors
     /// If that is more than [`MOST`] or less than four blocks, or the memory is not to be had.
     pub fn new(model: M, settings: HeapSettings, failed: Vec<FailedLines>) -> Result<Self, Error> {
-        let bytes = failed.len() as u64 * u64::from(PAGE);
         let reserve = Self::addresses(failed.len())?;
-        Self::within(HeapRegion::reserve(reserve)?, reserve, model, settings, failed).map_err(|error| match error {
-            Error::TooSmall { least, .. } => Error::TooSmall { given: bytes, least },
-            other => other,
-        })
+        Self::within(HeapRegion::reserve(reserve)?, reserve, model, settings, failed)
     }
 
     /// The addresses that a heap of so many pages uses: blocks, and four times as much for large objects, which
