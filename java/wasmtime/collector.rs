@@ -41,6 +41,7 @@ pub struct CopyingCollector {
     layouts: CopyingTypeLayouts,
 }
 
+// SAFETY: its heaps and the barriers of `compiler.rs`, which stands beside it, are made for each other.
 unsafe impl GcRuntime for CopyingCollector {
     fn layouts(&self) -> &dyn GcTypeLayouts {
         &self.layouts
@@ -331,6 +332,8 @@ fn typed(gc_ref: &VMGcRef) -> &TypedGcRef<ObjectHeader> {
     gc_ref.as_typed_unchecked()
 }
 
+// SAFETY: all accesses are to offsets of one region, of which none leads outside (`HeapRegion`), or are checked slices
+// of it; no address of the host is ever written into it.
 unsafe impl GcHeap for ImmixHeap {
     fn is_attached(&self) -> bool {
         self.memory.is_some()

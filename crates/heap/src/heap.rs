@@ -160,11 +160,11 @@ impl<M: ObjectModel> ManagedHeap<M> {
     }
 
     fn word(&self, object: ObjectRef) -> CollectorWord {
-        CollectorWord(self.region.read(object.offset() + M::COLLECTOR_WORD))
+        CollectorWord::of::<M>(&self.region, object)
     }
 
     fn set_word(&self, object: ObjectRef, word: CollectorWord) {
-        self.region.write(object.offset() + M::COLLECTOR_WORD, word.0);
+        word.write::<M>(&self.region, object);
     }
 
     /// A line of 64 B has failed, at an offset in the region. It is never allocated again. A large object gets another

@@ -50,6 +50,18 @@ impl LiveMark {
 }
 
 impl CollectorWord {
+    /// That of an object.
+    #[inline]
+    pub fn of<M: ObjectModel>(region: &HeapRegion, object: ObjectRef) -> Self {
+        Self(region.read(object.offset() + M::COLLECTOR_WORD))
+    }
+
+    /// Makes it that of an object.
+    #[inline]
+    pub fn write<M: ObjectModel>(self, region: &HeapRegion, object: ObjectRef) {
+        region.write(object.offset() + M::COLLECTOR_WORD, self.0);
+    }
+
     const MARK: u32 = 3;
 
     const FORWARDED: u32 = 1 << 2;

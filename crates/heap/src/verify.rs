@@ -104,7 +104,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
     }
 
     fn word_of(&self, object: ObjectRef) -> CollectorWord {
-        CollectorWord(self.region().read(object.offset() + M::COLLECTOR_WORD))
+        CollectorWord::of::<M>(self.region(), object)
     }
 
     /// The failed lines of 64 B that lie in blocks, by their offsets, and the numbers of the pages that are there now.

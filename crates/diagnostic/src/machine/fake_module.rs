@@ -61,9 +61,9 @@ struct State {
     demanded: Option<VecDeque<(Node, FrameRange)>>,
     claims: BTreeMap<u64, (NewClaim, Origin)>,
     last: u64,
-    /// What is told of the next claims that begin at these frames.
+    /// Refusals of the next claims that begin at these frames.
     refusals: Vec<(u64, ClaimRefusal)>,
-    /// What is told of the next verdicts on claims that contain these frames.
+    /// Refusals of the next verdicts on claims that contain these frames.
     verdict_refusals: Vec<(u64, VerdictRefusal)>,
     /// Claims with these frames are mapped from the file that can become empty.
     unsteady: Vec<u64>,

@@ -301,4 +301,4 @@ impl Watch for TesterWatch<'_, '_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

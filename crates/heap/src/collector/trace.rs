@@ -131,11 +131,7 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
         if word.is_forwarded() {
             return forwarded_to::<M>(self.region, object);
         }
-        let is_known = match self.kind {
-            Collection::Nursery => !word.is_young(),
-            Collection::Full | Collection::Compacting => word.is_marked(self.mark),
-        };
-        if is_known {
+        if is_live(word, self.kind, self.mark) {
             return object;
         }
         if self.space.large.contains(object) {
@@ -222,11 +218,21 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
     }
 
     fn word(&self, object: ObjectRef) -> CollectorWord {
-        CollectorWord(self.region.read(object.offset() + M::COLLECTOR_WORD))
+        CollectorWord::of::<M>(self.region, object)
     }
 
     fn set_word(&self, object: ObjectRef, word: CollectorWord) {
-        self.region.write(object.offset() + M::COLLECTOR_WORD, word.0);
+        word.write::<M>(self.region, object);
+    }
+}
+
+/// Whether an object that was not moved is known to be live: found by this collection, or old where only young objects
+/// are collected.
+#[inline]
+const fn is_live(word: CollectorWord, kind: Collection, mark: LiveMark) -> bool {
+    match kind {
+        Collection::Nursery => !word.is_young(),
+        Collection::Full | Collection::Compacting => word.is_marked(mark),
     }
 }
 
@@ -237,15 +243,11 @@ fn forwarded_to<M: ObjectModel>(region: &HeapRegion, object: ObjectRef) -> Objec
 impl<M: ObjectModel> Survivors<'_, M> {
     /// Where an object is now that was there before the collection; `None` if it is gone.
     pub fn at(&self, object: ObjectRef) -> Option<ObjectRef> {
-        let word = CollectorWord(self.region.read(object.offset() + M::COLLECTOR_WORD));
+        let word = CollectorWord::of::<M>(self.region, object);
         if word.is_forwarded() {
             return Some(forwarded_to::<M>(self.region, object));
         }
-        let is_live = match self.kind {
-            Collection::Nursery => !word.is_young(),
-            Collection::Full | Collection::Compacting => word.is_marked(self.mark),
-        };
-        is_live.then_some(object)
+        is_live(word, self.kind, self.mark).then_some(object)
     }
 }
 

@@ -4,7 +4,7 @@
 //! found, while new marks are made. Each collection ends with a sweep, which clears what is not live. Failed lines have
 //! a mark of their own. No collection changes it; only a new page below the line does.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use crate::geometry::{HeapBlock, LineSize};
 use crate::object::LiveMark;
@@ -78,33 +78,37 @@ impl LineMarks {
         self.live = self.live.other();
     }
 
+    /// The marks of the lines that so many bytes from an offset lie on.
+    #[inline]
+    const fn under(&self, offset: u32, bytes: u32) -> RangeInclusive<usize> {
+        let shift = self.size.shift();
+        (offset >> shift) as usize..=((offset + bytes - 1) >> shift) as usize
+    }
+
     /// Marks the lines of an object as live.
     #[inline]
     pub fn mark(&mut self, offset: u32, bytes: u32) {
-        let (first, last) = (offset >> self.size.shift(), (offset + bytes - 1) >> self.size.shift());
-        for mark in &mut self.marks[first as usize..=last as usize] {
+        let (under, live) = (self.under(offset, bytes), self.live as u8);
+        for mark in &mut self.marks[under] {
             debug_assert_ne!(*mark, FAILED, "a live object on a failed line at {offset:#x}");
-            *mark = self.live as u8;
+            *mark = live;
         }
     }
 
     /// Whether a line of an object has failed.
     pub fn any_failed(&self, offset: u32, bytes: u32) -> bool {
-        let (first, last) = (offset >> self.size.shift(), (offset + bytes - 1) >> self.size.shift());
-        self.marks[first as usize..=last as usize].contains(&FAILED)
+        self.marks[self.under(offset, bytes)].contains(&FAILED)
     }
 
     /// Whether old objects may lie in these bytes: on live lines, or on lines that have failed since.
     pub fn may_have_old(&self, offset: u32, bytes: u32) -> bool {
-        let (first, last) = (offset >> self.size.shift(), (offset + bytes - 1) >> self.size.shift());
         let live = self.live as u8;
-        self.marks[first as usize..=last as usize].iter().any(|mark| *mark == live || *mark == FAILED)
+        self.marks[self.under(offset, bytes)].iter().any(|mark| *mark == live || *mark == FAILED)
     }
 
     /// Whether all lines of an object are marked as live.
     pub fn all_live(&self, offset: u32, bytes: u32) -> bool {
-        let (first, last) = (offset >> self.size.shift(), (offset + bytes - 1) >> self.size.shift());
-        self.marks[first as usize..=last as usize].iter().all(|mark| *mark == self.live as u8)
+        self.marks[self.under(offset, bytes)].iter().all(|mark| *mark == self.live as u8)
     }
 
     /// Lines of a hole were allocated, and the rest of the block is for others. Those to which a collection has moved

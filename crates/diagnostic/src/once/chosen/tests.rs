@@ -10,8 +10,8 @@ use rampart_linux::kernel_module::{
     ClaimRefusal, ClaimWay, KernelFreeList, KernelMigratetype, KernelZone, VerdictRefusal,
 };
 use rampart_linux::memory_loss::MemoryLoss;
+use rampart_march::Fidelity;
 use rampart_march::execute::limit::Limit;
-use rampart_march::{AddressSequence, Fidelity};
 use rampart_memory::fault_map::{FailedFrame, MapOrigin, Retirement};
 use rampart_memory::{BlockOrder, Bytes, Clock, FRAME_BYTES, Frame, Node, Timestamp};
 
@@ -21,8 +21,8 @@ use super::*;
 use crate::machine::KernelErrors;
 use crate::machine::fake::{FailingClock, FakeMachine, HardwareError, POISONED, RESERVED};
 use crate::machine::fake_module::{FakeModule, FakeUse, GivenBack, range};
-use crate::once::TestSource;
 use crate::once::report::TestVerdict;
+use crate::once::tester::tests::request as request_for_free_memory;
 use crate::testing::findings::MismatchLocation;
 use crate::testing::interruption::{HaltAtEnd, await_that};
 use crate::testing::observed::Observed;
@@ -46,23 +46,7 @@ fn list(migratetype: KernelMigratetype, order: u8) -> KernelFreeList {
 }
 
 fn request() -> TestRequest {
-    TestRequest {
-        memory: None,
-        name: None,
-        march: "{⇕(w0); ⇕(r0,w1); ⇕(r1)}".parse().unwrap(),
-        fidelity: Fidelity::MIN,
-        sequences: vec![AddressSequence::Sequential],
-        threads: NonZero::new(1),
-        duration: None,
-        passes: NonZero::new(1),
-        delay: Duration::ZERO,
-        retention: Duration::ZERO,
-        engine: None,
-        method: None,
-        inject: None,
-        seed: 1,
-        source: TestSource::FreeMemory,
-    }
+    TestRequest { memory: None, inject: None, ..request_for_free_memory() }
 }
 
 /// A machine with a module, a store, and an observer that records every call.

@@ -42,7 +42,8 @@ impl Clock for MovingClock {
     }
 }
 
-fn request() -> TestRequest {
+/// A short test by one tester, with injected faults.
+pub fn request() -> TestRequest {
     TestRequest {
         memory: Some(Bytes::from_mib(2)),
         name: None,

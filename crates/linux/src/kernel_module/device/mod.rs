@@ -275,7 +275,7 @@ mod tests {
     /// Whether each verdict was that of a whole test, and the number of bad frames.
     type Verdicts = Arc<Mutex<Vec<(bool, usize)>>>;
 
-    /// Gives each range, and answers verdicts as it is told, at last with consent.
+    /// Grants each claim. Refuses verdicts with the given answers first, then accepts them.
     #[derive(Debug)]
     struct Answers {
         /// A file that cannot be mapped, or one that can.
