@@ -19,6 +19,7 @@ mod harmless;
 mod harness;
 mod hostile;
 mod interrupted;
+mod java;
 mod kernel;
 mod kill;
 mod launch_refusals;

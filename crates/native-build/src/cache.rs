@@ -19,12 +19,12 @@ const MOST: usize = 16;
 pub(crate) struct Cache(PathBuf);
 
 impl Cache {
-    /// `rampart/built` in `$XDG_CACHE_HOME`, or else in `$HOME/.cache` (XDG Base Directory Specification 0.8; a
+    /// A folder of `rampart` in `$XDG_CACHE_HOME`, or else in `$HOME/.cache` (XDG Base Directory Specification 0.8; a
     /// relative path is ignored); none if neither is set.
-    pub fn of_user() -> Option<Self> {
+    pub fn of_user(name: &str) -> Option<Self> {
         let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let folder = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-        Some(Self(folder.join("rampart/built")))
+        Some(Self(folder.join("rampart").join(name)))
     }
 
     fn path(&self, file: &str, key: u64) -> PathBuf {
@@ -56,6 +56,19 @@ impl Cache {
         }
         self.forget_oldest()?;
         kept
+    }
+
+    /// A folder with this key; those with other keys are removed.
+    pub fn sole_folder(&self, key: u64) -> std::io::Result<PathBuf> {
+        let folder = self.0.join(format!("{key:016x}"));
+        if !folder.is_dir() {
+            fs::create_dir_all(&folder)?;
+            let others = fs::read_dir(&self.0)?.filter_map(|entry| Some(entry.ok()?.path()));
+            for other in others.filter(|other| *other != folder) {
+                fs::remove_dir_all(other)?;
+            }
+        }
+        Ok(folder)
     }
 
     fn forget_oldest(&self) -> std::io::Result<()> {
@@ -118,6 +131,15 @@ mod tests {
         let is_there = |key| cache.path("one.so", key).exists();
         assert!(is_there(0) && !is_there(1) && is_there(2) && is_there(99));
         assert_eq!(fs::read_dir(&cache.0).unwrap().count(), MOST);
+    }
+
+    #[test]
+    fn of_the_folders_with_a_key_the_newest_is_left() {
+        let (_folder, cache) = cache();
+        let first = cache.sole_folder(1).unwrap();
+        fs::write(first.join("file"), "kept").unwrap();
+        assert!(cache.sole_folder(1).unwrap().join("file").exists());
+        assert!(cache.sole_folder(2).unwrap().exists() && !first.exists());
     }
 
     #[test]

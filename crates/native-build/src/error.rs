@@ -43,6 +43,34 @@ pub enum Error {
         /// The log.
         log: PathBuf,
     },
+    /// what runs Java programs is not in {0}: run java/build in Rampart's tree, or name its folder by
+    /// --kit
+    NoKit(PathBuf),
+    /// there is no `{name}`, which compiles Java programs: install it (Debian, Ubuntu: {package})
+    NoJavaTool {
+        /// The program.
+        name: &'static str,
+        /// The package.
+        package: &'static str,
+    },
+    /// {0} names no main class in its manifest: give -cp with the jar, and the name of the class
+    NoMainClass(PathBuf),
+    /// {path} is no jar: {why}
+    Jar {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
+    /// {main} cannot be compiled: {why}
+    Java {
+        /// The main class.
+        main: String,
+        /// What the compiler says.
+        why: String,
+    },
+    /// stopped while the program was compiled
+    Stopped,
     /// {path} cannot be read: {cause}
     Unread {
         /// The file or folder.
@@ -64,5 +92,9 @@ pub enum Error {
 impl Error {
     pub(crate) fn unwritten(folder: &Path) -> impl Fn(io::Error) -> Self {
         |cause| Self::Sources { path: folder.to_owned(), cause }
+    }
+
+    pub(crate) fn unread(path: &Path) -> impl Fn(io::Error) -> Self {
+        |cause| Self::Unread { path: path.to_owned(), cause }
     }
 }

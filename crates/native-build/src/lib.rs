@@ -1,4 +1,5 @@
-//! Builds Rampart's C sources on the user's machine: for the MPI at hand, and for the kernel.
+//! Builds on the user's machine what must fit it: C sources for the MPI at hand and for the kernel, and the user's Java
+//! programs.
 //!
 //! **Problem.** MPI has no standard binary interface: the type of a communicator differs between MPI libraries, so a
 //! library built for one does not work with another, and a machine has several. A kernel module fits one kernel only.
@@ -11,13 +12,17 @@
 //! starts a [`MpiProgram`]. To add a library: put its sources into `mpi/NAME/`, and a constant beside
 //! [`Library::TRACE`]. A [`ModuleBuild`] is the build of the kernel module with some [`KernelHeaders`].
 //!
-//! This crate runs the C compiler, and hands out a command that runs `make`. It writes into the folder that it is
-//! given, and keeps libraries in the user's cache folder.
+//! A [`JavaKit`] compiles a [`JavaProgram`] for the heap with failed lines.
 //!
-//! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message).
+//! This crate runs compilers, and hands out a command that runs `make`. It writes into the folder that it is
+//! given, and keeps libraries and programs in the user's cache folder.
+//!
+//! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `tempfile` (what tools print),
+//! `zip` (the manifests of jars).
 
 #![forbid(unsafe_code)]
 
+mod java;
 mod kernel_module;
 mod library;
 mod program;
@@ -33,6 +38,7 @@ mod tool;
 pub use compiler::Compiler;
 pub use error::Error;
 pub use header::{Function, Parameter, functions};
+pub use java::{JavaKit, JavaProgram};
 pub use kernel_module::{KernelHeaders, ModuleBuild, ModuleSources};
 pub use library::Library;
 pub use program::MpiProgram;

@@ -227,7 +227,7 @@ impl Library {
     pub fn build(&self, compiler: &Compiler, folder: &Path) -> Result<PathBuf, Error> {
         let declared = declared_by(compiler, folder, self.what)?;
         let wrappers = (self.wrappers)(&declared);
-        let Some(cache) = Cache::of_user() else { return self.compile(compiler, folder, &wrappers) };
+        let Some(cache) = Cache::of_user("built") else { return self.compile(compiler, folder, &wrappers) };
         let key = self.key(compiler, &declared, &wrappers)?;
         if let Some(library) = cache.fetch(self.file, key, folder) {
             return Ok(library);

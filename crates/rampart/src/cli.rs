@@ -10,6 +10,7 @@ use crate::commands::banks::arguments::BanksArguments;
 use crate::commands::errors::ErrorsArguments;
 use crate::commands::evidence::arguments::EvidenceArguments;
 use crate::commands::inject::InjectCommand;
+use crate::commands::java::arguments::JavaArguments;
 use crate::commands::kernel::arguments::KernelCommand;
 use crate::commands::manual::{CompletionsArguments, ManArguments};
 use crate::commands::map::arguments::MapCommand;
@@ -65,6 +66,8 @@ pub enum Command {
     Watch(Box<WatchArguments>),
     /// Run a program under guard: verify its heap before use, and correct errors
     Run(Box<RunArguments>),
+    /// Run a Java program on a heap that leaves out failed lines of memory
+    Java(Box<JavaArguments>),
     /// Show which memory a guarded program unlocked when, from a file of `rampart run --trace-access`
     Access(AccessArguments),
     /// Project what memory errors cost a program on thousands of nodes
@@ -129,6 +132,7 @@ mod tests {
             "evidence",
             "watch",
             "run",
+            "java",
             "access",
             "project",
             "trace",

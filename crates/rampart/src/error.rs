@@ -151,6 +151,8 @@ pub enum Error {
         /// The compiler of the launcher's MPI.
         compiler: std::ffi::OsString,
     },
+    /// {0}
+    JavaLaunch(String),
     /// cannot read standard input: {0}
     Input(#[source] io::Error),
     /// what the program prints cannot be passed on: {0}

@@ -88,6 +88,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Evidence(arguments) => commands::evidence::run(&arguments),
         Command::Watch(watch) => commands::watch::run(&watch, store, verbosity),
         Command::Run(run) => commands::run::run(&run, store, verbosity),
+        Command::Java(arguments) => commands::java::run(&arguments),
         Command::Access(arguments) => commands::access::run(&arguments),
         Command::Project(arguments) => commands::project::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),

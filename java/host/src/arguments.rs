@@ -27,9 +27,12 @@ pub struct Arguments {
     /// The seed of the places
     #[arg(long, default_value = "1")]
     seed: u64,
-    /// Say nothing about the collections
-    #[arg(short, long)]
-    pub quiet: bool,
+    /// Write what the collections did to this file, as one JSON document
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Keep what is compiled to machine code in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub cache: Option<PathBuf>,
     /// The compiled program
     pub module: PathBuf,
     /// Its arguments

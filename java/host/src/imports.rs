@@ -181,6 +181,7 @@ fn object_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Re
             let JsValue::Int(value) = JsValue::held(caller, &given[0])? else { bail!("no number") };
             return Ok(Some(Val::I32(value)));
         }
+        "wrapObject" => return wrap(caller, given[0]).map(Some),
         "defineStaticMethod" | "defineMethod" => return Ok(None),
         "defineFunction" => JsValue::Function(function(&given[0])?),
         "createClass" => JsValue::Object,
@@ -189,20 +190,35 @@ fn object_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Re
             let (object, key) = (JsValue::held(&*caller, &given[0])?, JsValue::held(&*caller, &given[1])?);
             object.property(&key)
         }
-        // The last argument is JavaScript. TeaVM emits such functions to read a property: we have `length`.
+        // The last argument is JavaScript, which nobody here runs. TeaVM emits such functions to pass a value on, or to
+        // read a property: we have `length`.
         "createFunction1" => JsValue::Script(text(caller, given.last().unwrap_or(&Val::I32(0)))?),
         "callFunction1" => {
             let (script, object) = (JsValue::held(&*caller, &given[0])?, JsValue::held(&*caller, &given[1])?);
             let JsValue::Script(script) = script else { bail!("no function") };
             let script = String::from_utf16_lossy(&script);
-            if !script.contains("length") {
-                bail!("the program needs a function of JavaScript: {script}");
+            let returned = script.trim().strip_prefix("return ").and_then(|rest| rest.strip_suffix(';'));
+            match returned.map(|value| value.split_once('.').map_or("", |(_, property)| property)) {
+                Some("") => return Ok(Some(given[1])),
+                Some("length") => object.property(&JsValue::text("length")),
+                _ => bail!("the program needs a function of JavaScript: {script}"),
             }
-            object.property(&JsValue::text("length"))
         }
         _ => bail!("the program needs teavmJso.{name}, which only browsers have"),
     };
     result.reference(caller).map(Some)
+}
+
+/// The Java object that stands for a value of JavaScript.
+fn wrap(caller: &mut HostCaller<'_>, value: Val) -> Result<Val> {
+    if matches!(value, Val::ExternRef(None)) {
+        return Ok(Val::AnyRef(None));
+    }
+    let create = caller.get_export("teavm.jso.createWrapper").and_then(|export| export.into_func());
+    let create = create.ok_or_else(|| format_err!("the program wraps values of JavaScript and cannot make wrappers"))?;
+    let mut results = [Val::AnyRef(None)];
+    create.call(&mut *caller, &[value], &mut results)?;
+    Ok(results[0])
 }
 
 fn function(value: &Val) -> Result<Func> {

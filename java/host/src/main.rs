@@ -5,23 +5,27 @@
 //! name of the function. **Why this way.** A JavaScript engine would bring a heap of its own.
 //!
 //! Libraries: `wasmtime` (an engine without JavaScript that has garbage collection, exceptions and tail calls),
-//! `clap` (arguments).
+//! `clap` (arguments), `serde_json` (the report), `signal-hook` (a report when a signal ends the program).
 
 #![forbid(unsafe_code)]
 
 mod arguments;
 mod imports;
 mod js;
+mod report;
 mod weak;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 
 use clap::Parser as _;
-use rampart_heap::Collection;
 use rampart_heap::wasmtime::HeapShare;
-use wasmtime::{Collector, Config, Engine, ExternRef, Linker, Module, Result, Store, Val, bail};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+use wasmtime::{Cache, CacheConfig, Collector, Config, Engine, ExternRef, Linker, Module, Result, Store, Val, bail};
 
 use crate::arguments::Arguments;
 use crate::imports::{HostState, link};
@@ -37,11 +41,18 @@ fn main() -> ExitCode {
         eprintln!("rampart-java: {error}");
         return ExitCode::from(2);
     }
-    let (is_quiet, of_run) = (arguments.quiet, Arc::clone(&shared));
+    let report = arguments.report.clone();
+    if let Some(path) = report.clone()
+        && let Err(error) = report_when_stopped(path, Arc::clone(&shared))
+    {
+        eprintln!("rampart-java: signals cannot be caught: {error}");
+        return ExitCode::from(2);
+    }
+    let of_run = Arc::clone(&shared);
     let runner = thread::Builder::new().stack_size(4 * STACK).spawn(move || run(&arguments, of_run));
     let ended = runner.map(|runner| runner.join().expect("the runner ends with its result"));
-    if !is_quiet {
-        print_log(&shared);
+    if let Some(path) = report {
+        write_report(&path, &shared);
     }
     match ended {
         Ok(Ok(())) => ExitCode::SUCCESS,
@@ -56,11 +67,35 @@ fn main() -> ExitCode {
     }
 }
 
+/// A signal ends the program at once, as it ends others, but not without the report.
+fn report_when_stopped(path: PathBuf, shared: Arc<HeapShare>) -> std::io::Result<()> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            write_report(&path, &shared);
+            // Returns only if the signal ends nothing.
+            let _ = emulate_default_handler(signal);
+        }
+    });
+    Ok(())
+}
+
+fn write_report(path: &Path, shared: &HeapShare) {
+    if let Err(error) = report::write(path, &shared.log()) {
+        eprintln!("rampart-java: the report cannot be written to {} ({error})", path.display());
+    }
+}
+
 fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<()> {
     let mut config = Config::new();
     config.wasm_gc(true).wasm_function_references(true).wasm_exceptions(true).wasm_tail_call(true);
     config.async_stack_size(2 * STACK).max_wasm_stack(STACK);
     config.collector(Collector::Copying).gc_heap_initial_size(1 << 32);
+    if let Some(folder) = &arguments.cache {
+        let mut of_code = CacheConfig::new();
+        of_code.with_directory(folder);
+        config.cache(Some(Cache::new(of_code)?));
+    }
     let engine = Engine::new(&config)?;
     let module = Module::from_file(&engine, &arguments.module)?;
     let mut store = Store::new(&engine, HostState::new(shared));
@@ -80,30 +115,4 @@ fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<()> {
     let ended = main.call(&mut store, &parameters, &mut results);
     store.data_mut().flush();
     ended
-}
-
-/// Prints what the collections did, on stderr.
-#[expect(clippy::cast_precision_loss, reason = "milliseconds")]
-fn print_log(shared: &HeapShare) {
-    let log = shared.log();
-    let mut pauses: Vec<f64> = log.pauses.iter().map(|(_, pause)| pause.as_nanos() as f64 / 1e6).collect();
-    pauses.sort_by(f64::total_cmp);
-    let at = |part: usize| pauses.get((pauses.len() * part).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0.0);
-    let of_young = log.pauses.iter().filter(|(kind, _)| *kind == Collection::Nursery).count();
-    eprintln!(
-        "collections {} (young {of_young}, all {}), {:.1} ms; pauses ms p50 {:.3}, p99 {:.3}, max {:.3}; moved {}, cards \
-         {}; perfect pages {} asked for, {} borrowed, {} at most at a time; tables {} KiB",
-        pauses.len(),
-        pauses.len() - of_young,
-        pauses.iter().fold(0.0, |sum, pause| sum + pause),
-        at(50),
-        at(99),
-        at(100),
-        log.counts.moved,
-        log.counts.cards,
-        log.demand.requested,
-        log.demand.borrowed,
-        log.demand.most_borrowed,
-        log.metadata / 1024,
-    );
 }

@@ -11,10 +11,11 @@ use super::syntax::shipped_literals;
 use crate::tree::Tree;
 
 /// Crates that may call Linux, and the reason.
-pub const MAY_CALL_LINUX: [(&str, &str); 3] = [
+pub const MAY_CALL_LINUX: [(&str, &str); 4] = [
     ("crates/linux", "every call that the others need"),
     ("crates/preload", "the calls that it has in place of the C library's, and files that say what its process does"),
     ("crates/rampart", "its own signals, and files that say what the processes do that it started"),
+    ("java/host", "its own signals"),
 ];
 
 const LIBRARIES: [&str; 6] = ["io-uring", "libc", "linux-raw-sys", "nix", "rustix", "signal-hook"];

@@ -172,7 +172,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     (
         "crates/native-build/src",
-        &["kernel_module", "library", "program", "cache", "compiler", "wrappers", "header", "tool", "error"],
+        &["java", "kernel_module", "library", "program", "cache", "compiler", "wrappers", "header", "tool", "error"],
     ),
     (
         "crates/preload/src",
@@ -221,7 +221,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "crates/studies/src",
         &["asteroid", "comet", "runs", "summary", "simulate", "scenario", "rahman", "text", "outcome", "lib.rs"],
     ),
-    ("java/host/src", &["imports", "js", "weak", "arguments"]),
+    ("java/host/src", &["imports", "js", "weak", "report", "arguments"]),
     ("tests/freestanding/src", &["drive"]),
     ("tests/qemu/badram/src", &["injector", "effect", "rests", "spec"]),
     ("tests/redmpi/src", &["spare", "succession", "lib.rs"]),

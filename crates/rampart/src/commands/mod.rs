@@ -5,6 +5,7 @@ pub mod banks;
 pub mod errors;
 pub mod evidence;
 pub mod inject;
+pub mod java;
 pub mod kernel;
 pub mod manual;
 pub mod map;

@@ -1,0 +1,105 @@
+//! What the collections of a program did, for people.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+
+use crate::output::text::count;
+
+/// What the host reports.
+#[derive(Debug, Deserialize)]
+pub struct CollectionReport {
+    collections: Vec<ReportedCollection>,
+    objects_moved: u64,
+    bytes_moved: u64,
+    perfect_pages_requested: u64,
+    perfect_pages_borrowed: u64,
+    most_pages_borrowed_at_once: u64,
+    table_bytes: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct ReportedCollection {
+    kind: String,
+    pause_ns: u64,
+}
+
+/// The kinds of collections, as the host names them, and what they collect.
+const KINDS: [(&str, &str); 3] =
+    [("nursery", "young objects"), ("full", "all objects"), ("compacting", "all objects, to make whole pages free")];
+
+impl CollectionReport {
+    /// A line for each kind of collections, and two for what was moved and borrowed.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let _ = writeln!(
+            text,
+            "rampart: {:<11} {:>7} {:>9} {:>9} {:>9} {:>9}",
+            "collections", "", "p50 ms", "p99 ms", "max ms", "sum ms"
+        );
+        for (kind, what) in KINDS {
+            let of_kind = self.collections.iter().filter(|collection| collection.kind == kind);
+            let mut pauses: Vec<u64> = of_kind.map(|collection| collection.pause_ns).collect();
+            if pauses.is_empty() {
+                continue;
+            }
+            pauses.sort_unstable();
+            let [median, late, longest] = [50, 99, 100].map(|percent| milliseconds(percentile(&pauses, percent)));
+            let sum = milliseconds(pauses.iter().sum());
+            let of = pauses.len();
+            let _ =
+                writeln!(text, "rampart: {kind:<11} {of:>7} {median:>9} {late:>9} {longest:>9} {sum:>9}  of {what}");
+        }
+        let _ = writeln!(
+            text,
+            "rampart: {} objects moved ({} bytes); {} KiB of tables",
+            count(self.objects_moved),
+            count(self.bytes_moved),
+            count(self.table_bytes / 1024)
+        );
+        let _ = writeln!(
+            text,
+            "rampart: {} perfect pages asked for, {} of them borrowed, at most {} at a time",
+            count(self.perfect_pages_requested),
+            count(self.perfect_pages_borrowed),
+            count(self.most_pages_borrowed_at_once)
+        );
+        text
+    }
+}
+
+/// The value that so many per cent of the sorted ones do not exceed (nearest rank).
+fn percentile(sorted: &[u64], percent: usize) -> u64 {
+    sorted[(sorted.len() * percent).div_ceil(100).saturating_sub(1)]
+}
+
+fn milliseconds(nanoseconds: u64) -> String {
+    let micros = nanoseconds / 1000;
+    format!("{}.{:03}", micros / 1000, micros % 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_are_told_by_kind() {
+        let pauses = (1..=200).map(|pause| format!(r#"{{"kind":"nursery","pause_ns":{}}}"#, pause * 1000));
+        let full = [r#"{"kind":"full","pause_ns":12345678}"#.to_owned()];
+        let collections: Vec<String> = pauses.chain(full).collect();
+        let document = format!(
+            r#"{{"collections":[{}],"objects_moved":1234,"bytes_moved":5678,"perfect_pages_requested":9,
+            "perfect_pages_borrowed":8,"most_pages_borrowed_at_once":7,"table_bytes":4096,"cards":1}}"#,
+            collections.join(",")
+        );
+        let report: CollectionReport = serde_json::from_str(&document).unwrap();
+        let expected = "\
+rampart: collections            p50 ms    p99 ms    max ms    sum ms
+rampart: nursery         200     0.100     0.198     0.200    20.100  of young objects
+rampart: full              1    12.345    12.345    12.345    12.345  of all objects
+rampart: 1,234 objects moved (5,678 bytes); 4 KiB of tables
+rampart: 9 perfect pages asked for, 8 of them borrowed, at most 7 at a time
+";
+        assert_eq!(report.text(), expected);
+    }
+}

@@ -1,0 +1,84 @@
+//! `rampart java`: runs a Java program on a heap of which lines have failed.
+
+pub mod arguments;
+mod launch;
+mod log;
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clap::ValueEnum as _;
+use rampart_memory::Bytes;
+use rampart_native_build::JavaKit;
+
+use self::arguments::JavaArguments;
+use self::launch::JavaLaunch;
+use self::log::CollectionReport;
+use crate::error::Error;
+use crate::output::progress::WaitProgress;
+use crate::process::program::{ChildProgram, exit_code};
+use crate::process::signals::interruption_flag;
+
+/// The pause between two polls: there is nothing to do but to wait.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Compiles the program if that was not done before, runs it, and returns its exit code.
+pub fn run(arguments: &JavaArguments) -> Result<u8, Error> {
+    let launch = JavaLaunch::read(&arguments.java, std::env::var_os("CLASSPATH")).map_err(Error::JavaLaunch)?;
+    let kit = match &arguments.kit {
+        Some(folder) => JavaKit::at(folder)?,
+        None => JavaKit::of_program(&std::env::current_exe().map_err(Error::Waiting)?)?,
+    };
+    let folder = tempfile::Builder::new().prefix("rampart-java-").tempdir();
+    let folder = folder.map_err(|cause| Error::Job { path: std::env::temp_dir(), cause })?;
+    let module = compile(&kit, &launch, folder.path())?;
+    let report = folder.path().join("report.json");
+    let host = command(&kit, arguments, &launch, &module, &report);
+    let status = ChildProgram::start(host)?.wait(PAUSE, || {})?;
+    say(arguments, &report);
+    Ok(exit_code(status))
+}
+
+fn compile(kit: &JavaKit, launch: &JavaLaunch, folder: &Path) -> Result<PathBuf, Error> {
+    let stopped = interruption_flag()?;
+    let progress = WaitProgress::new("compiling to WebAssembly: once, then kept".to_owned());
+    let module = kit.compile(&launch.program, folder, &mut || {
+        progress.tick();
+        if stopped.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    progress.end();
+    Ok(module?)
+}
+
+fn command(kit: &JavaKit, arguments: &JavaArguments, launch: &JavaLaunch, module: &Path, report: &Path) -> Command {
+    let name = |value: Option<clap::builder::PossibleValue>| value.expect("no value is hidden").get_name().to_owned();
+    let heap = launch.heap.unwrap_or(arguments.heap);
+    let mut command = Command::new(kit.host());
+    command.arg("--heap").arg(heap.get().div_ceil(Bytes::from_mib(1).get()).to_string());
+    command.arg("--holes").arg(format!("{}%", arguments.holes.0));
+    command.arg("--cluster").arg(name(arguments.cluster.to_possible_value()));
+    command.arg("--line").arg(name(arguments.line.to_possible_value()));
+    command.arg("--seed").arg(arguments.seed.to_string());
+    if arguments.gc_log || arguments.json {
+        command.arg("--report").arg(report);
+    }
+    if let Some(folder) = kit.code_folder() {
+        command.arg("--cache").arg(folder);
+    }
+    command.arg("--").arg(module).args(&launch.arguments);
+    command
+}
+
+/// Prints what the host reported. A host that was killed reports nothing.
+fn say(arguments: &JavaArguments, report: &Path) {
+    let Ok(text) = fs::read_to_string(report) else { return };
+    if arguments.json {
+        eprintln!("{}", text.trim_end());
+    } else if let Ok(report) = serde_json::from_str::<CollectionReport>(&text) {
+        eprintln!("{}", report.text().trim_end());
+    }
+}
