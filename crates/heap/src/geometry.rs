@@ -87,9 +87,9 @@ impl HeapBlock {
         self.0 * BLOCK_BYTES
     }
 
-    /// The offset of a line of it, by its index.
-    pub(crate) fn line_at(self, line: usize, size: LineSize) -> u32 {
-        self.start() + (narrow(line) << size.shift())
+    /// The offset of a line of the memory in it, by its index, or of its end.
+    pub(crate) fn line_at(self, line: usize) -> u32 {
+        self.start() + narrow(line) * MEMORY_LINE
     }
 
     /// The offset of a page of it, by its index, or of its end.
@@ -131,16 +131,28 @@ impl LineSize {
     pub(crate) const fn per_page(self) -> usize {
         (PAGE >> self.shift()) as usize
     }
+}
 
-    /// The line of its block that an offset is in, by its index.
-    pub(crate) const fn place_of(self, offset: u32) -> usize {
-        ((offset % BLOCK_BYTES) >> self.shift()) as usize
-    }
+/// What a failed line of the memory takes from the heap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailureGrain {
+    /// Itself: the rest of a larger line of the heap stays of use.
+    #[default]
+    MemoryLine,
+    /// The line of the heap that it is in, with false failures if that is larger [Gao13, 6.2].
+    HeapLine,
+}
 
-    /// The lines of a page, by their places, that have failed because one of the memory's lines in them has: the others
-    /// are false failures [Gao13, 6.2].
-    pub(crate) fn failed(self, memory: FailedLines) -> impl Iterator<Item = usize> {
-        memory.lines().map(move |line| (line / self.memory_lines()) as usize)
+impl FailureGrain {
+    /// The lines of a page that are lost.
+    pub(crate) fn widened(self, failed: FailedLines, size: LineSize) -> FailedLines {
+        let each = size.memory_lines();
+        if self == Self::MemoryLine || each == 1 {
+            return failed;
+        }
+        let whole = u64::MAX >> (u64::BITS - each);
+        let lost = failed.lines().map(|line| whole << (line / each * each));
+        FailedLines::from_bits(lost.fold(0, |all, lost| all | lost))
     }
 }
 

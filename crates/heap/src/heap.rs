@@ -3,7 +3,7 @@
 use crate::collection::{Collection, RootSet};
 use crate::collector::{Survivors, Tracer};
 use crate::error::Error;
-use crate::geometry::{ALIGN, BLOCK_BYTES, BLOCK_PAGES, LineSize, ObjectRef, PAGE};
+use crate::geometry::{ALIGN, BLOCK_BYTES, BLOCK_PAGES, FailureGrain, LineSize, ObjectRef, PAGE};
 use crate::object::{CollectorWord, ObjectModel};
 use crate::pools::PerfectDemand;
 use crate::region::{CARDS, HeapRegion};
@@ -19,6 +19,8 @@ pub const MOST: u64 = 1 << 31;
 pub struct HeapSettings {
     /// The size of lines.
     pub line: LineSize,
+    /// What a failed line takes from the heap.
+    pub grain: FailureGrain,
     /// Larger objects get pages of their own; at most half a block.
     pub large_above: u32,
     /// The share of pages that only collections use, to move objects.
@@ -29,7 +31,13 @@ pub struct HeapSettings {
 
 impl Default for HeapSettings {
     fn default() -> Self {
-        Self { line: LineSize::L256, large_above: 8 << 10, headroom: 0.025, full_below: 0.2 }
+        Self {
+            line: LineSize::L256,
+            grain: FailureGrain::MemoryLine,
+            large_above: 8 << 10,
+            headroom: 0.025,
+            full_below: 0.2,
+        }
     }
 }
 
@@ -105,7 +113,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         )]
         let headroom = ((failed.len() as f64 * settings.headroom) as usize).max(BLOCK_PAGES);
         let settings = HeapSettings { large_above: settings.large_above.min(BLOCK_BYTES / 2), ..settings };
-        let space = ImmixSpace::new(failed, settings.line, headroom, end);
+        let space = ImmixSpace::new(failed, settings.line, settings.grain, headroom, end);
         Ok(Self { region, model, settings, space, next: Collection::Nursery, counts: HeapCounts::default() })
     }
 

@@ -66,7 +66,7 @@ pub mod wear;
 pub use collection::{Collection, RootSet};
 pub use collector::Survivors;
 pub use error::Error;
-pub use geometry::{ALIGN, BLOCK_BYTES, HeapBlock, LineSize, ObjectRef};
+pub use geometry::{ALIGN, BLOCK_BYTES, FailureGrain, HeapBlock, LineSize, ObjectRef};
 pub use heap::{HeapCounts, HeapSettings, MOST, ManagedHeap};
 pub use native::{NativeModel, Shape};
 pub use object::ObjectModel;

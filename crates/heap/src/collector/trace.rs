@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::TraceCounts;
 use crate::collection::Collection;
-use crate::geometry::{BLOCK_BYTES, HeapBlock, ObjectRef, PAGE};
+use crate::geometry::{BLOCK_BYTES, HeapBlock, MEMORY_LINE, ObjectRef, PAGE};
 use crate::object::{CollectorWord, LiveMark, ObjectModel};
 use crate::region::{CARD_BYTES, HeapRegion};
 use crate::space::allocator::LocalAllocator;
@@ -55,7 +55,7 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
         for &(block, _) in &space.vacating {
             space.blocks.get_mut(block).evacuation = Evacuation::FromFailedLines;
         }
-        space.recyclable.retain(|block| space.blocks.get(*block).evacuation == Evacuation::Stays);
+        space.recyclable.retain(|block| space.blocks.get(block).evacuation == Evacuation::Stays);
         let (mark, copies) = (space.lines.live(), Some(LocalAllocator::default()));
         Self { region, model, space, kind, mark, pending: Vec::new(), copies, counts: TraceCounts::default() }
     }
@@ -255,23 +255,22 @@ impl<M: ObjectModel> Survivors<'_, M> {
 /// them fits the free pages; a compacting one the sparsest, as long as it fits the holes of the others too, with a
 /// fifth to spare, as not every hole is large enough.
 fn choose_candidates(space: &mut ImmixSpace, kind: Collection) {
-    let size = space.lines.size();
-    let mut fragmented: Vec<HeapBlock> = space.recyclable.clone();
-    fragmented.retain(|block| space.blocks.get(*block).state == HeapBlockState::Recyclable);
-    let free_lines = |census: LineCensus| size.per_block() as u64 - u64::from(census.live + census.failed);
-    let census = |block: &HeapBlock| space.blocks.get(*block).census;
-    let mut room = space.free_pages() as u64 * size.per_page() as u64;
+    let blocks = &space.blocks;
+    let census = |block: &HeapBlock| blocks.get(*block).census;
+    let is_recyclable = |block: &HeapBlock| blocks.get(*block).state == HeapBlockState::Recyclable;
+    let mut fragmented: Vec<HeapBlock> = space.recyclable.iter().filter(is_recyclable).collect();
+    let mut room = space.working_bytes() / u64::from(MEMORY_LINE);
     if kind == Collection::Compacting {
         fragmented.sort_by_key(|block| census(block).live);
-        room = (room + fragmented.iter().map(|block| free_lines(census(block))).sum::<u64>()) / 5 * 4;
+        room = (room + fragmented.iter().map(|block| u64::from(census(block).free)).sum::<u64>()) / 5 * 4;
     } else {
         fragmented.retain(|block| census(block).holes > 1);
         fragmented.sort_by_key(|block| Reverse(census(block).holes));
     }
     for block in fragmented {
-        let census = space.blocks.get(block).census;
-        let own = if kind == Collection::Compacting { free_lines(census) } else { 0 };
-        let Some(left) = room.checked_sub(u64::from(census.live) + own) else { break };
+        let LineCensus { live, free, .. } = space.blocks.get(block).census;
+        let own = if kind == Collection::Compacting { free } else { 0 };
+        let Some(left) = room.checked_sub(u64::from(live + own)) else { break };
         room = left;
         space.blocks.get_mut(block).evacuation = Evacuation::Opportunistic;
     }

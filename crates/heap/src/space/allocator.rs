@@ -1,20 +1,25 @@
 //! Allocation by bumping a pointer through holes [Gao13, 4.1] and 4.2.
 //!
-//! Small objects fill hole after hole. An object larger than a line that does not fit the current hole uses overflow
-//! allocation: the next large enough hole of the overflow block, else a new block, else perfect pages. After that,
-//! objects of this size or larger that do not fit the current hole go straight to perfect pages until the next
-//! collection. What an overflow block has left goes back to those that have holes.
+//! Small objects fill hole after hole. An object that does not fit the hole at hand, and may not fit the next either, uses
+//! overflow allocation: the next hole of the overflow block that is long enough, else a block that has such a hole, else a new block,
+//! else perfect pages. Once a new block has no such hole, objects of this size or larger go straight to perfect
+//! pages until the next collection. What an overflow block has left goes back to those that have holes.
 
+use super::free_lines::{FreeLines, LineRange};
 use super::immix_space::{ImmixSpace, Source};
 use super::ranges::{BumpRange, PerfectPages};
-use crate::geometry::HeapBlock;
+use crate::geometry::{HeapBlock, MEMORY_LINE};
 
-/// A hole of a block, and what comes after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Hole {
+/// The holes of a block that an allocator has to itself.
+#[derive(Clone, Copy, Debug)]
+struct Holes {
     block: HeapBlock,
-    first_line: usize,
-    next_line: usize,
+    free: FreeLines,
+    /// Where the hole at hand begins, and where the search for the next one.
+    start: usize,
+    end: usize,
+    /// Whether lines have failed: holes may then be shorter than a line of the heap.
+    has_failed: bool,
 }
 
 /// The allocator of one thread.
@@ -22,14 +27,29 @@ struct Hole {
 pub struct LocalAllocator {
     /// The present hole.
     pub bump: BumpRange,
-    hole: Option<Hole>,
+    holes: Option<Holes>,
     overflow: BumpRange,
-    overflow_hole: Option<Hole>,
+    overflow_holes: Option<Holes>,
     /// The least size for which no hole was found in a whole block since the last collection; 0 if there is none.
     no_hole_from: u32,
     /// Perfect pages for objects that fit no hole.
     perfect: BumpRange,
     perfect_pages: Option<PerfectPages>,
+}
+
+impl Holes {
+    fn of(space: &ImmixSpace, block: HeapBlock, source: Source) -> Self {
+        let free = space.lines.free(block, source.unavailable());
+        Self { block, free, start: 0, end: 0, has_failed: space.lines.has_failed(block) }
+    }
+
+    /// The next hole of so many lines.
+    #[inline]
+    fn next_of(&mut self, lines: usize) -> Option<BumpRange> {
+        let LineRange { start, end } = self.free.next_hole_of(lines, self.end)?;
+        (self.start, self.end) = (start, end);
+        Some(BumpRange { cursor: self.block.line_at(start), limit: self.block.line_at(end) })
+    }
 }
 
 impl LocalAllocator {
@@ -45,19 +65,20 @@ impl LocalAllocator {
     #[cold]
     #[inline(never)]
     fn allocate_elsewhere(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
-        if bytes > space.lines.size().bytes() {
+        // What is left of the hole at hand is worth keeping if the next one may be shorter than the object.
+        let is_uneven = bytes > MEMORY_LINE && self.holes.as_ref().is_some_and(|holes| holes.has_failed);
+        let is_kept = is_uneven && self.bump.limit - self.bump.cursor >= MEMORY_LINE;
+        if bytes > space.lines.size().bytes() || is_kept {
             return self.allocate_overflow(space, bytes, source);
         }
         loop {
-            let (block, from) = match self.hole {
-                Some(hole) => (hole.block, hole.next_line),
-                None => (space.next_block(source)?, 0),
-            };
-            self.hole = space.hole(block, from, source);
-            if let Some(hole) = self.hole {
-                self.bump = space.range_of(hole);
-                return self.bump.take(bytes);
+            if let Some(hole) = self.holes.as_mut().and_then(|holes| holes.next_of(1)) {
+                self.bump = hole;
+                let taken = self.bump.take(bytes);
+                return if taken.is_some() { taken } else { self.allocate_overflow(space, bytes, source) };
             }
+            let block = space.next_block(source)?;
+            self.holes = Some(Holes::of(space, block, source));
         }
     }
 
@@ -68,21 +89,34 @@ impl LocalAllocator {
         if let Some(at) = self.overflow.take(bytes) {
             return Some(at);
         }
-        if let Some(hole) = self.overflow_hole {
-            space.leave_overflow(hole, self.overflow.cursor);
-            if let Some(at) = self.overflow_in(space, hole.block, hole.next_line, bytes, source) {
-                return Some(at);
+        let lines = bytes.div_ceil(MEMORY_LINE) as usize;
+        let mut is_new = false;
+        loop {
+            if let Some(mut holes) = self.overflow_holes.take() {
+                space.leave_overflow(&holes, self.overflow.cursor);
+                if let Some(hole) = holes.next_of(lines) {
+                    (self.overflow, self.overflow_holes) = (hole, Some(holes));
+                    return self.overflow.take(bytes);
+                }
+                self.overflow = BumpRange::default();
+                space.share(holes.block, source);
             }
-            space.share(hole.block);
+            let block = match space.block_with(lines) {
+                Some(block) => block,
+                None if is_new => {
+                    self.no_hole_from = bytes;
+                    return self.allocate_perfect(space, bytes, source);
+                }
+                None => {
+                    is_new = true;
+                    let Some(block) = space.new_block(source) else {
+                        return self.allocate_perfect(space, bytes, source);
+                    };
+                    block
+                }
+            };
+            self.overflow_holes = Some(Holes::of(space, block, source));
         }
-        (self.overflow, self.overflow_hole) = (BumpRange::default(), None);
-        let block = space.new_block(source)?;
-        if let Some(at) = self.overflow_in(space, block, 0, bytes, source) {
-            return Some(at);
-        }
-        space.share(block);
-        self.no_hole_from = bytes;
-        self.allocate_perfect(space, bytes, source)
     }
 
     /// Allocates on perfect pages: those at hand, or as many more as it takes.
@@ -95,33 +129,13 @@ impl LocalAllocator {
         self.perfect.take(bytes)
     }
 
-    /// Allocates in the first hole of a block, from a line on, that is large enough.
-    fn overflow_in(
-        &mut self,
-        space: &mut ImmixSpace,
-        block: HeapBlock,
-        mut from: usize,
-        bytes: u32,
-        source: Source,
-    ) -> Option<u32> {
-        loop {
-            let hole = space.hole(block, from, source)?;
-            let mut range = space.range_of(hole);
-            if let Some(at) = range.take(bytes) {
-                (self.overflow, self.overflow_hole) = (range, Some(hole));
-                return Some(at);
-            }
-            from = hole.next_line;
-        }
-    }
-
     /// Allocates no more in a block.
     pub(crate) fn leave(&mut self, block: HeapBlock) {
-        if self.hole.is_some_and(|hole| hole.block == block) {
-            (self.bump, self.hole) = (BumpRange::default(), None);
+        if self.holes.as_ref().is_some_and(|holes| holes.block == block) {
+            (self.bump, self.holes) = (BumpRange::default(), None);
         }
-        if self.overflow_hole.is_some_and(|hole| hole.block == block) {
-            (self.overflow, self.overflow_hole) = (BumpRange::default(), None);
+        if self.overflow_holes.as_ref().is_some_and(|holes| holes.block == block) {
+            (self.overflow, self.overflow_holes) = (BumpRange::default(), None);
         }
         if self.perfect_pages.is_some_and(|pages| pages.block == block) {
             (self.perfect, self.perfect_pages) = (BumpRange::default(), None);
@@ -135,19 +149,9 @@ impl LocalAllocator {
 }
 
 impl ImmixSpace {
-    fn hole(&self, block: HeapBlock, from: usize, source: Source) -> Option<Hole> {
-        let hole = self.lines.next_hole(block, from, source.unavailable())?;
-        Some(Hole { block, first_line: hole.start, next_line: hole.end })
-    }
-
-    fn range_of(&self, hole: Hole) -> BumpRange {
-        let offset = |line| hole.block.line_at(line, self.lines.size());
-        BumpRange { cursor: offset(hole.first_line), limit: offset(hole.next_line) }
-    }
-
     /// Notes what was allocated of a hole whose block may go to others.
-    fn leave_overflow(&mut self, hole: Hole, cursor: u32) {
-        let used = (cursor - hole.block.start()).div_ceil(self.lines.size().bytes()) as usize;
-        self.lines.allocate(hole.block, hole.first_line..used.max(hole.first_line));
+    fn leave_overflow(&mut self, holes: &Holes, cursor: u32) {
+        let used = cursor.saturating_sub(holes.block.start()).div_ceil(MEMORY_LINE) as usize;
+        self.lines.allocate(holes.block, holes.start..used.max(holes.start));
     }
 }

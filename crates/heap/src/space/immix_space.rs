@@ -2,11 +2,14 @@
 
 use super::blocks::{BlockRecord, BlockRecords, Evacuation, HeapBlockState};
 use super::large::LargeObjects;
-use super::lines::{LineCensus, LineMarks, Unavailable};
+use super::lines::{LineMarks, Unavailable};
 use super::ranges::{BumpRange, PerfectPages};
+use super::recyclable::RecyclableBlocks;
 use super::starts::ObjectStarts;
 use crate::collection::Collection;
-use crate::geometry::{BLOCK_BYTES, BLOCK_PAGES, HeapBlock, LineSize, MEMORY_LINE, ObjectRef, PAGE, narrow};
+use crate::geometry::{
+    BLOCK_BYTES, BLOCK_PAGES, FailureGrain, HeapBlock, LineSize, MEMORY_LINE, ObjectRef, PAGE, narrow,
+};
 use crate::pools::{BlockPages, HeapPage, PagePools};
 use crate::wear::FailedLines;
 
@@ -55,8 +58,8 @@ pub(crate) struct ImmixSpace {
     pub pools: PagePools,
     /// Blocks in which nothing is live, with their pages.
     pub free: Vec<HeapBlock>,
-    /// Blocks with holes; the last is the next to be allocated in.
-    pub recyclable: Vec<HeapBlock>,
+    /// Blocks with holes.
+    pub recyclable: RecyclableBlocks,
     /// Blocks that were allocated in since the last collection.
     pub in_use: Vec<HeapBlock>,
     /// The pages that only a collection may take.
@@ -67,18 +70,18 @@ pub(crate) struct ImmixSpace {
 
 impl ImmixSpace {
     /// All pages of a heap, of which these lines have failed.
-    pub fn new(failed: Vec<FailedLines>, line: LineSize, headroom: usize, end: u64) -> Self {
+    pub fn new(failed: Vec<FailedLines>, line: LineSize, grain: FailureGrain, headroom: usize, end: u64) -> Self {
         // The first block is never used, and some have few pages.
         let blocks = failed.len().div_ceil(BLOCK_PAGES) * 5 / 4 + 1;
         let first_large = narrow(blocks) * BLOCK_BYTES;
         Self {
-            lines: LineMarks::new(blocks, line),
+            lines: LineMarks::new(blocks, line, grain),
             starts: ObjectStarts::new(blocks),
             blocks: BlockRecords::new(blocks),
             large: LargeObjects::new(first_large, end),
             pools: PagePools::new(failed),
             free: Vec::new(),
-            recyclable: Vec::new(),
+            recyclable: RecyclableBlocks::default(),
             in_use: Vec::new(),
             headroom,
             vacating: Vec::new(),
@@ -88,6 +91,13 @@ impl ImmixSpace {
     /// The next block to allocate small objects in: one with holes if there is one.
     pub(super) fn next_block(&mut self, source: Source) -> Option<HeapBlock> {
         let Some(block) = self.recyclable.pop() else { return self.new_block(source) };
+        self.use_block(block);
+        Some(block)
+    }
+
+    /// A block with a hole of so many lines, as far as is known.
+    pub(super) fn block_with(&mut self, lines: usize) -> Option<HeapBlock> {
+        let block = self.recyclable.pop_with(lines)?;
         self.use_block(block);
         Some(block)
     }
@@ -133,10 +143,10 @@ impl ImmixSpace {
             }
         };
         let taken = self.take_perfect(more, source)?;
-        let (per_page, end) = (self.lines.size().per_page(), count + more);
+        let end = count + more;
         let pages = self.blocks.get_mut(block).pages.as_mut().expect("a block in use has pages");
         pages[count..end].iter_mut().zip(taken).for_each(|(place, page)| *place = Some(page));
-        self.lines.open(block, count * per_page..end * per_page);
+        (count..end).for_each(|page| self.lines.set_page(block, page, FailedLines::NONE));
         Some((PerfectPages { block, count: end }, BumpRange { cursor, limit: block.page_at(end) }))
     }
 
@@ -180,8 +190,11 @@ impl ImmixSpace {
     }
 
     /// Lets others allocate in the rest of a block.
-    pub(super) fn share(&mut self, block: HeapBlock) {
-        self.recyclable.push(block);
+    pub(super) fn share(&mut self, block: HeapBlock, source: Source) {
+        let longest = self.lines.free(block, source.unavailable()).holes().map(|hole| hole.len()).max();
+        if let Some(longest) = longest {
+            self.recyclable.push(block, narrow(longest));
+        }
     }
 
     fn unmap(&mut self, block: HeapBlock) {
@@ -193,12 +206,11 @@ impl ImmixSpace {
             pages.into_iter().flatten().for_each(|page| self.pools.give_back(page));
             return None;
         };
-        let size = self.lines.size();
-        let failed = |page: Option<HeapPage>| page.map_or(FailedLines::ALL, |page| self.pools.failed(page));
-        let failed_lines = |(number, page): (usize, Option<HeapPage>)| {
-            size.failed(failed(page)).map(move |line| number * size.per_page() + line)
-        };
-        self.lines.reset(block, pages.into_iter().enumerate().flat_map(failed_lines));
+        self.lines.clear(block);
+        for (place, page) in pages.into_iter().enumerate() {
+            let failed = page.map_or(FailedLines::ALL, |page| self.pools.failed(page));
+            self.lines.set_page(block, place, failed);
+        }
         self.in_use.push(block);
         Some(block)
     }
@@ -215,9 +227,8 @@ impl ImmixSpace {
         let Some(pages) = self.blocks.find(block).and_then(|block| block.pages) else { return LineFailure::NotThere };
         let Some(HeapPage::Own(token)) = pages[page % BLOCK_PAGES] else { return LineFailure::NotThere };
         self.pools.fail(HeapPage::Own(token), line);
-        let line = self.lines.size().place_of(offset);
-        let (was_live, state) = (self.lines.is_live(block, line), self.blocks.get(block).state);
-        if !self.lines.fail(block, line) {
+        let (was_live, state) = (self.lines.is_live(offset), self.blocks.get(block).state);
+        if !self.lines.fail(offset) {
             return LineFailure::Known;
         }
         let due = match (was_live, state) {
@@ -231,14 +242,14 @@ impl ImmixSpace {
 
     /// Puts perfect pages below an object that lies on failed lines and cannot move.
     pub fn replace_below(&mut self, object: ObjectRef, bytes: u32) -> u64 {
-        let (block, per_page) = (object.block(), self.lines.size().per_page());
+        let block = object.block();
         let (first, last) = (object.offset() % BLOCK_BYTES / PAGE, (object.offset() % BLOCK_BYTES + bytes - 1) / PAGE);
         let mut replaced = 0;
         for page in first as usize..=last as usize {
             let Some(pages) = &mut self.blocks.get_mut(block).pages else { continue };
             let Some(failed) = pages[page].filter(|page| !self.pools.failed(*page).is_perfect()) else { continue };
             pages[page] = Some(self.pools.replace(failed));
-            self.lines.heal(block, page * per_page..(page + 1) * per_page);
+            self.lines.set_page(block, page, FailedLines::NONE);
             replaced += 1;
         }
         replaced
@@ -255,7 +266,7 @@ impl ImmixSpace {
             }
         } else {
             // A block that was shared is on both lists.
-            self.recyclable.retain(|block| self.blocks.get(*block).state == HeapBlockState::Recyclable);
+            self.recyclable.retain(|block| self.blocks.get(block).state == HeapBlockState::Recyclable);
             for block in young {
                 if self.blocks.get(block).state == HeapBlockState::InUse {
                     self.sweep_block(block);
@@ -269,21 +280,19 @@ impl ImmixSpace {
             return;
         }
         let census = self.lines.sweep(block);
-        // Old objects on failed lines have no marks: a full collection will move them.
-        let is_vacating = self.vacating.iter().any(|(vacating, _)| *vacating == block);
-        if census.live == 0 && !is_vacating {
+        if census.live == 0 {
             return self.free_block(block, census);
         }
         let state = if census.holes == 0 { HeapBlockState::Full } else { HeapBlockState::Recyclable };
         if state == HeapBlockState::Recyclable {
-            self.recyclable.push(block);
+            self.recyclable.push(block, census.longest);
         }
         let swept = self.blocks.get_mut(block);
         *swept = BlockRecord { state, pages: swept.pages.take(), census, evacuation: Evacuation::Stays };
     }
 
     /// Nothing is live in a block. It keeps its pages, unless some are borrowed or missing.
-    fn free_block(&mut self, block: HeapBlock, census: LineCensus) {
+    fn free_block(&mut self, block: HeapBlock, census: super::lines::LineCensus) {
         let freed = self.blocks.get_mut(block);
         let pages = freed.pages.expect("only a block with pages is freed");
         if !pages.iter().all(|page| matches!(page, Some(HeapPage::Own(_)))) {
@@ -295,23 +304,29 @@ impl ImmixSpace {
 
     /// The bytes that can be allocated, as the last collection found them: what works of free pages, and holes.
     pub fn free_bytes(&self) -> u64 {
-        let line = u64::from(self.lines.size().bytes());
-        let free_lines = |block: &HeapBlock| {
-            let census = self.blocks.get(*block).census;
-            self.lines.size().per_block() as u64 - u64::from(census.live) - u64::from(census.failed)
-        };
-        let in_blocks: u64 = self.recyclable.iter().chain(&self.free).map(free_lines).sum();
-        in_blocks * line + self.pools.working_bytes()
+        let in_blocks: u64 = self.recyclable.iter().map(|block| self.free_lines(block)).sum();
+        in_blocks * u64::from(MEMORY_LINE) + self.working_bytes()
+    }
+
+    /// What works of the pages in which nothing is live, in bytes.
+    pub fn working_bytes(&self) -> u64 {
+        let in_blocks: u64 = self.free.iter().map(|block| self.free_lines(*block)).sum();
+        in_blocks * u64::from(MEMORY_LINE) + self.pools.working_bytes()
+    }
+
+    fn free_lines(&self, block: HeapBlock) -> u64 {
+        self.blocks.get(block).census.free.into()
     }
 
     /// The bytes of all tables.
     pub fn metadata_bytes(&self) -> u64 {
-        let lists = (self.recyclable.capacity() + self.in_use.capacity()) * size_of::<HeapBlock>();
+        let lists = self.in_use.capacity() * size_of::<HeapBlock>();
         self.lines.metadata_bytes()
             + self.starts.metadata_bytes()
             + self.blocks.metadata_bytes()
             + self.large.metadata_bytes()
             + self.pools.metadata_bytes()
+            + self.recyclable.metadata_bytes()
             + lists as u64
     }
 }

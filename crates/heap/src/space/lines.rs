@@ -1,16 +1,15 @@
-//! The mark of each line: free, live, or failed [Gao13, 4].
+//! The state of each line: free, live, or failed [Gao13, 4].
 //!
 //! The marks of live lines alternate between full collections: during one, those of the collection before tell what it
-//! found, while new marks are made. Each collection ends with a sweep, which clears what is not live. Failed lines have
-//! a mark of their own. No collection changes it; only a new page below the line does.
+//! found, while new marks are made. Each collection ends with a sweep, which clears what is not live. Which lines have
+//! failed is kept apart, for each line of the memory: no collection changes it; only a new page below the line does.
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 
-use crate::geometry::{HeapBlock, LineSize};
+use super::free_lines::{BLOCK_LINES, FreeLines, LineRange};
+use crate::geometry::{BLOCK_PAGES, FailureGrain, HeapBlock, LineSize, MEMORY_LINE, PAGE};
 use crate::object::LiveMark;
-
-/// The line has failed: nothing is allocated there.
-const FAILED: u8 = 255;
+use crate::wear::FailedLines;
 
 /// Allocated since the last collection, in a block that others may allocate in.
 const YOUNG: u8 = 254;
@@ -19,7 +18,10 @@ const YOUNG: u8 = 254;
 #[derive(Debug)]
 pub(crate) struct LineMarks {
     marks: Vec<u8>,
+    /// The failed lines of the pages of all blocks; all of those that a block does not have.
+    failed: Vec<FailedLines>,
     size: LineSize,
+    grain: FailureGrain,
     live: LiveMark,
 }
 
@@ -32,30 +34,32 @@ pub(crate) enum Unavailable {
     LiveOrBefore,
 }
 
-/// Lines of a block, by their places from its start.
-pub(crate) type LineRange = Range<usize>;
-
-/// What is in the lines of a block after a collection.
+/// What is in a block after a collection, in lines of the memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LineCensus {
+    /// What objects lie on, with the failed lines among them.
     pub live: u32,
-    pub failed: u32,
+    /// What can be allocated.
+    pub free: u32,
     /// Runs of lines that can be allocated.
     pub holes: u32,
+    /// The lines of the longest of them.
+    pub longest: u32,
 }
 
 impl LineMarks {
-    pub fn new(blocks: usize, size: LineSize) -> Self {
-        Self { marks: vec![0; blocks * size.per_block()], size, live: LiveMark::One }
+    pub fn new(blocks: usize, size: LineSize, grain: FailureGrain) -> Self {
+        let failed = vec![FailedLines::ALL; blocks * BLOCK_PAGES];
+        Self { marks: vec![0; blocks * size.per_block()], failed, size, grain, live: LiveMark::One }
     }
 
     pub const fn size(&self) -> LineSize {
         self.size
     }
 
-    /// The bytes of the table.
+    /// The bytes of the tables.
     pub const fn metadata_bytes(&self) -> u64 {
-        self.marks.len() as u64
+        (self.marks.len() + self.failed.len() * size_of::<FailedLines>()) as u64
     }
 
     fn of(&self, block: HeapBlock) -> &[u8] {
@@ -88,22 +92,20 @@ impl LineMarks {
     /// Marks the lines of an object as live.
     #[inline]
     pub fn mark(&mut self, offset: u32, bytes: u32) {
+        debug_assert!(!self.any_failed(offset, bytes), "a live object on a failed line at {offset:#x}");
         let (under, live) = (self.under(offset, bytes), self.live as u8);
-        for mark in &mut self.marks[under] {
-            debug_assert_ne!(*mark, FAILED, "a live object on a failed line at {offset:#x}");
-            *mark = live;
-        }
+        self.marks[under].fill(live);
     }
 
     /// Whether a line of an object has failed.
     pub fn any_failed(&self, offset: u32, bytes: u32) -> bool {
-        self.marks[self.under(offset, bytes)].contains(&FAILED)
+        let mut lines = offset / MEMORY_LINE..=(offset + bytes - 1) / MEMORY_LINE;
+        lines.any(|line| self.failed[(line / u64::BITS) as usize].contains(line % u64::BITS))
     }
 
-    /// Whether old objects may lie in these bytes: on live lines, or on lines that have failed since.
+    /// Whether old objects may lie in these bytes.
     pub fn may_have_old(&self, offset: u32, bytes: u32) -> bool {
-        let live = self.live as u8;
-        self.marks[self.under(offset, bytes)].iter().any(|mark| *mark == live || *mark == FAILED)
+        self.marks[self.under(offset, bytes)].contains(&(self.live as u8))
     }
 
     /// Whether all lines of an object are marked as live.
@@ -114,73 +116,87 @@ impl LineMarks {
     /// Lines of a hole were allocated, and the rest of the block is for others. Those to which a collection has moved
     /// objects are live already.
     pub fn allocate(&mut self, block: HeapBlock, lines: LineRange) {
-        let live = self.live as u8;
-        self.of_mut(block)[lines]
+        let (live, each) = (self.live as u8, self.size.memory_lines() as usize);
+        self.of_mut(block)[lines.start / each..lines.end.div_ceil(each)]
             .iter_mut()
-            .filter(|mark| **mark != live && **mark != FAILED)
+            .filter(|mark| **mark != live)
             .for_each(|mark| *mark = YOUNG);
     }
 
-    /// A line has failed; returns whether that is new.
-    pub fn fail(&mut self, block: HeapBlock, line: usize) -> bool {
-        std::mem::replace(&mut self.of_mut(block)[line], FAILED) != FAILED
+    /// A line has failed, at an offset in a page of a block; returns whether that is new.
+    pub fn fail(&mut self, offset: u32) -> bool {
+        let failed = &mut self.failed[(offset / PAGE) as usize];
+        let before = *failed;
+        *failed = self.grain.widened(before.with(offset % PAGE / MEMORY_LINE), self.size);
+        *failed != before
     }
 
-    /// Lines get a page in which nothing has failed. What was failed counts as live until the next full collection: old
-    /// objects may be there.
-    pub fn heal(&mut self, block: HeapBlock, lines: LineRange) {
-        let live = self.live as u8;
-        self.of_mut(block)[lines].iter_mut().filter(|mark| **mark == FAILED).for_each(|mark| *mark = live);
+    /// The page at a place of a block is another one, with these failed lines; what is in it stays.
+    pub fn set_page(&mut self, block: HeapBlock, page: usize, failed: FailedLines) {
+        self.failed[block.number() * BLOCK_PAGES + page] = self.grain.widened(failed, self.size);
     }
 
-    /// Lines that had no page get one.
-    pub fn open(&mut self, block: HeapBlock, lines: LineRange) {
-        self.of_mut(block)[lines].fill(0);
-    }
-
-    /// Whether something may be live in a line, as the last collection found it.
-    pub fn is_live(&self, block: HeapBlock, line: usize) -> bool {
-        self.of(block)[line] == self.live as u8
-    }
-
-    /// The block gets other pages, whose failed lines are these.
-    pub fn reset(&mut self, block: HeapBlock, failed: impl IntoIterator<Item = usize>) {
+    /// Nothing is in the block any more.
+    pub fn clear(&mut self, block: HeapBlock) {
         self.of_mut(block).fill(0);
-        for line in failed {
-            self.of_mut(block)[line] = FAILED;
-        }
     }
 
-    /// The next run of lines from a place on that may be allocated.
-    #[inline]
-    pub fn next_hole(&self, block: HeapBlock, from: usize, unavailable: Unavailable) -> Option<LineRange> {
+    /// Whether something may be live at an offset, as the last collection found it.
+    pub fn is_live(&self, offset: u32) -> bool {
+        self.marks[(offset >> self.size.shift()) as usize] == self.live as u8
+    }
+
+    /// Whether lines of a block have failed.
+    pub fn has_failed(&self, block: HeapBlock) -> bool {
+        self.failed_of(block).iter().any(|page| !page.is_perfect())
+    }
+
+    fn failed_of(&self, block: HeapBlock) -> &[FailedLines] {
+        &self.failed[block.number() * BLOCK_PAGES..(block.number() + 1) * BLOCK_PAGES]
+    }
+
+    /// The lines of a block that may be allocated.
+    pub fn free(&self, block: HeapBlock, unavailable: Unavailable) -> FreeLines {
         let live = self.live as u8;
         let before = match unavailable {
             Unavailable::Live => live,
             Unavailable::LiveOrBefore => self.live.other() as u8,
         };
-        let is_free = |mark: u8| mark != live && mark != before && mark < YOUNG;
-        let marks = self.of(block);
-        let start = from + marks[from..].iter().position(|mark| is_free(*mark))?;
-        let length = marks[start..].iter().position(|mark| !is_free(*mark)).unwrap_or(marks.len() - start);
-        Some(start..start + length)
+        self.free_if(block, |mark| mark != live && mark != before && mark != YOUNG)
+    }
+
+    #[inline]
+    fn free_if(&self, block: HeapBlock, is_free: impl Fn(u8) -> bool) -> FreeLines {
+        let each = self.size.memory_lines();
+        let line = u64::MAX >> (u64::BITS - each);
+        let pages = self.of(block).chunks_exact(self.size.per_page()).zip(self.failed_of(block));
+        let mut free = FreeLines::default();
+        for (word, (marks, failed)) in free.0.iter_mut().zip(pages) {
+            let bits =
+                marks.iter().rev().fold(0, |bits: u64, mark| bits << each | if is_free(*mark) { line } else { 0 });
+            *word = bits & !failed.bits();
+        }
+        free
     }
 
     /// Ends a collection for a block: what was young and is not marked is free.
     pub fn sweep(&mut self, block: HeapBlock) -> LineCensus {
-        let live = self.live as u8;
-        let mut census = LineCensus::default();
-        let mut was_free = false;
+        let (live, each) = (self.live as u8, self.size.memory_lines());
+        let mut lines = 0;
         for mark in self.of_mut(block) {
-            let is_free = *mark != live && *mark != FAILED;
-            match *mark {
-                FAILED => census.failed += 1,
-                mark if mark == live => census.live += 1,
-                _ => *mark = 0,
+            if *mark == live {
+                lines += each;
+            } else {
+                *mark = 0;
             }
-            census.holes += u32::from(is_free && !was_free);
-            was_free = is_free;
         }
-        census
+        let free = self.free_if(block, |mark| mark == 0);
+        let (mut holes, mut longest) = (0, 0);
+        for hole in free.holes() {
+            holes += 1;
+            longest = longest.max(hole.len());
+        }
+        debug_assert!(longest <= BLOCK_LINES);
+        LineCensus { live: lines, free: free.count(), holes, longest: crate::geometry::narrow(longest) }
     }
 }

@@ -2,10 +2,12 @@
 
 pub(crate) mod allocator;
 pub(crate) mod blocks;
+pub(crate) mod free_lines;
 mod immix_space;
 pub(crate) mod large;
 pub(crate) mod lines;
 pub(crate) mod ranges;
+pub(crate) mod recyclable;
 pub(crate) mod starts;
 
 pub use immix_space::LineFailure;
