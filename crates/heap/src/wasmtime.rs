@@ -1,7 +1,7 @@
 //! What a host and the heap that wasmtime makes for its store have in common.
 //!
 //! wasmtime makes its heaps itself, and passes nothing on to them, nor anything back. So a host leaves the plan of the
-//! next heap here, and keeps a part of it: weak references, and what the collections did.
+//! next heap here, and keeps a part of it: weak references, exceptions, and what the collections did.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,10 +26,31 @@ pub struct HeapPlan {
     pub shared: Arc<HeapShare>,
 }
 
+/// Why a program gets no object. The host makes an exception for each, before the program starts: when memory is out,
+/// there is none to make one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeapError {
+    /// There is not enough memory.
+    OutOfMemory,
+    /// An array was to have less than no elements.
+    NegativeSize,
+}
+
+/// The bit of a reference which says that it is an exception, to be thrown, in the place of an object. Objects have it
+/// clear.
+pub const INSTEAD: u32 = 1;
+
+/// What compiled code asks for if an array would have more bytes than can be named. No object has this size.
+pub const TOO_LARGE_SIZE: u32 = u32::MAX - 1;
+
+/// What compiled code asks for if an array would have less than no elements. No object has this size.
+pub const NEGATIVE_SIZE: u32 = u32::MAX;
+
 /// What the host and the heap both use.
 #[derive(Debug, Default)]
 pub struct HeapShare {
     weak: Mutex<Vec<WeakSlot>>,
+    exceptions: Mutex<[Option<WeakNumber>; 2]>,
     log: Mutex<CollectionLog>,
 }
 
@@ -119,6 +140,17 @@ impl HeapShare {
         }
     }
 
+    /// Throws the exception at an offset of the region from now on. The host must keep it alive.
+    pub fn set_exception(&self, error: HeapError, offset: u32) {
+        lock(&self.exceptions)[error as usize] = self.weaken(offset);
+    }
+
+    /// The offset of the exception for an error; `None` if there is none yet.
+    pub fn exception(&self, error: HeapError) -> Option<u32> {
+        let number = lock(&self.exceptions)[error as usize];
+        number.and_then(|number| self.object(number))
+    }
+
     /// Follows objects to where a collection has moved them, and clears references to those that are gone.
     pub fn follow<M: ObjectModel>(&self, survivors: &Survivors<'_, M>) {
         for slot in lock(&self.weak).iter_mut() {
@@ -184,6 +216,21 @@ mod tests {
         share.forget(to_lost);
         assert_eq!(share.weaken(root.0), Some(to_lost), "its number is used again");
         assert_eq!(share.weaken(0), None);
+    }
+
+    #[test]
+    fn exceptions_are_found_where_collections_have_moved_them() {
+        let failed = vec![FailedLines::NONE; 64];
+        let mut heap = ManagedHeap::new(NativeModel, HeapSettings::default(), failed).unwrap();
+        let (mut local, share, shape) = (LocalAllocator::default(), HeapShare::default(), Shape::new(0, 40).unwrap());
+        let at = heap.allocate(&mut local, shape.size()).unwrap();
+        let mut root = OneRoot(NativeModel::initialize(heap.region(), at, shape).offset());
+        assert_eq!(share.exception(HeapError::OutOfMemory), None);
+        share.set_exception(HeapError::OutOfMemory, root.0);
+        heap.collect(Collection::Nursery, &mut [&mut local], &mut root, &mut |survivors| share.follow(survivors));
+        assert_ne!(root.0, at, "it has moved");
+        assert_eq!(share.exception(HeapError::OutOfMemory), Some(root.0));
+        assert_eq!(share.exception(HeapError::NegativeSize), None);
     }
 
     #[test]

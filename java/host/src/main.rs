@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod errors;
 mod imports;
 mod js;
 mod weak;
@@ -24,6 +25,7 @@ use rampart_heap::wasmtime::HeapShare;
 use wasmtime::{Collector, Config, Engine, ExternRef, Linker, Module, Result, Store, Val, bail};
 
 use crate::arguments::Arguments;
+use crate::errors::end;
 use crate::imports::{HostState, link};
 use crate::js::JsValue;
 
@@ -44,7 +46,7 @@ fn main() -> ExitCode {
         print_log(&shared);
     }
     match ended {
-        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Ok(code)) => code,
         Ok(Err(error)) => {
             eprintln!("rampart-java: {error:#}");
             ExitCode::FAILURE
@@ -56,7 +58,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<()> {
+fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<ExitCode> {
     let mut config = Config::new();
     config.wasm_gc(true).wasm_function_references(true).wasm_exceptions(true).wasm_tail_call(true);
     config.async_stack_size(2 * STACK).max_wasm_stack(STACK);
@@ -79,7 +81,7 @@ fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<()> {
     let mut results = vec![Val::I32(0); ty.results().len()];
     let ended = main.call(&mut store, &parameters, &mut results);
     store.data_mut().flush();
-    ended
+    end(ended, &store.data().exceptions)
 }
 
 /// Prints what the collections did, on stderr.
