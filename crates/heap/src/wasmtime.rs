@@ -49,7 +49,7 @@ pub const NEGATIVE_SIZE: u32 = u32::MAX;
 /// What the host and the heap both use.
 #[derive(Debug, Default)]
 pub struct HeapShare {
-    weak: Mutex<Vec<WeakSlot>>,
+    weak: Mutex<WeakSlots>,
     exceptions: Mutex<[Option<WeakNumber>; 2]>,
     log: Mutex<CollectionLog>,
 }
@@ -78,6 +78,13 @@ enum WeakSlot {
     To(ObjectRef),
     /// Its object is gone.
     Cleared,
+}
+
+/// All weak references.
+#[derive(Debug, Default)]
+struct WeakSlots {
+    slots: Vec<WeakSlot>,
+    unused: Vec<WeakNumber>,
 }
 
 static NEXT: Mutex<Option<HeapPlan>> = Mutex::new(None);
@@ -116,18 +123,18 @@ impl HeapShare {
     /// A weak reference to the object at an offset of the region; `None` if that is no object.
     pub fn weaken(&self, offset: u32) -> Option<WeakNumber> {
         let slot = WeakSlot::To(ObjectRef::new(offset)?);
-        let mut slots = lock(&self.weak);
-        let number = slots.iter().position(|slot| *slot == WeakSlot::Unused).unwrap_or(slots.len());
-        match slots.get_mut(number) {
+        let WeakSlots { slots, unused } = &mut *lock(&self.weak);
+        let number = unused.pop().unwrap_or(WeakNumber(slots.len()));
+        match slots.get_mut(number.0) {
             Some(unused) => *unused = slot,
             None => slots.push(slot),
         }
-        Some(WeakNumber(number))
+        Some(number)
     }
 
     /// The offset of the object; `None` if it is gone.
     pub fn object(&self, weak: WeakNumber) -> Option<u32> {
-        match lock(&self.weak).get(weak.0) {
+        match lock(&self.weak).slots.get(weak.0) {
             Some(WeakSlot::To(object)) => Some(object.offset()),
             _ => None,
         }
@@ -135,8 +142,10 @@ impl HeapShare {
 
     /// The reference itself is gone.
     pub fn forget(&self, weak: WeakNumber) {
-        if let Some(slot) = lock(&self.weak).get_mut(weak.0) {
+        let WeakSlots { slots, unused } = &mut *lock(&self.weak);
+        if let Some(slot) = slots.get_mut(weak.0).filter(|slot| **slot != WeakSlot::Unused) {
             *slot = WeakSlot::Unused;
+            unused.push(weak);
         }
     }
 
@@ -153,7 +162,7 @@ impl HeapShare {
 
     /// Follows objects to where a collection has moved them, and clears references to those that are gone.
     pub fn follow<M: ObjectModel>(&self, survivors: &Survivors<'_, M>) {
-        for slot in lock(&self.weak).iter_mut() {
+        for slot in &mut lock(&self.weak).slots {
             if let WeakSlot::To(object) = *slot {
                 *slot = survivors.at(object).map_or(WeakSlot::Cleared, WeakSlot::To);
             }

@@ -29,6 +29,12 @@ pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val])
     match name {
         "outOfMemory" => keep(caller, HeapError::OutOfMemory, given),
         "negativeSize" => keep(caller, HeapError::NegativeSize, given),
+        "reportOutOfMemory" => {
+            let state = caller.data_mut();
+            state.print_error("Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space\n");
+            state.exceptions.is_reported = true;
+            Ok(())
+        }
         "reported" => {
             caller.data_mut().exceptions.is_reported = true;
             Ok(())

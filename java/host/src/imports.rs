@@ -36,6 +36,12 @@ impl HostState {
         Self { share, out: Vec::new(), err: Vec::new(), queued: Vec::new(), exceptions: Exceptions::default() }
     }
 
+    /// Prints on stderr.
+    pub fn print_error(&mut self, text: &str) {
+        self.err.extend(text.bytes());
+        self.flush();
+    }
+
     /// What the heap and the host have in common.
     pub fn share(&self) -> &HeapShare {
         &self.share
