@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use core::{alloc::Layout, any::Any, cell::Cell, mem, ops::Range, ptr::NonNull, sync::atomic::AtomicUsize};
-use rampart_heap::wasmtime::{HeapPlan, HeapShare};
+use rampart_heap::wasmtime::{HeapError, HeapPlan, HeapShare, INSTEAD, NEGATIVE_SIZE, TOO_LARGE_SIZE};
 use rampart_heap::{
     BumpRange, CARD_BYTES, CARDS, Collection, ManagedHeap, LocalAllocator, ObjectModel, ObjectRef, HeapRegion, RootSet,
 };
@@ -197,6 +197,22 @@ struct ImmixHeap {
     /// Memory set aside for its retry: an offset, and the size. It is not an object yet: the next collection forgets
     /// it.
     found: Option<(u32, u32)>,
+    /// The size for which the last collection found no memory: its retry is refused.
+    exhausted: Option<u32>,
+}
+
+/// Memory that is missing.
+#[derive(Clone, Copy)]
+struct Shortage {
+    bytes: u32,
+    /// A collection does not help.
+    is_final: bool,
+}
+
+impl From<Shortage> for u64 {
+    fn from(shortage: Shortage) -> Self {
+        shortage.bytes.into()
+    }
 }
 
 impl Default for ImmixHeap {
@@ -213,6 +229,7 @@ impl Default for ImmixHeap {
             externs: Vec::new(),
             short_of: None,
             found: None,
+            exhausted: None,
         }
     }
 }
@@ -246,6 +263,30 @@ impl ImmixHeap {
         at
     }
 
+    /// An object without content; a reference to it.
+    fn allocate_object(&mut self, header: VMGcHeader, layout: Layout) -> Result<Result<VMGcRef, Shortage>> {
+        ensure!(layout.align() == ALIGN as usize, "objects are aligned to {ALIGN} bytes");
+        let size = u32::try_from(layout.size()).ok().and_then(|size| size.checked_next_multiple_of(ALIGN));
+        let size = size.ok_or(crate::Trap::AllocationTooLarge)?;
+        if self.exhausted.take() == Some(size) || !self.heap().could_hold(size) {
+            return Ok(Err(Shortage { bytes: size, is_final: true }));
+        }
+        let Some(gc_ref) = self.allocate(size).and_then(VMGcRef::from_raw_u32) else {
+            self.short_of = Some(size);
+            return Ok(Err(Shortage { bytes: size, is_final: false }));
+        };
+        *self.index_mut(typed(&gc_ref))? = ObjectHeader { header, object_size: size, collector_word: 0 };
+        Ok(Ok(gc_ref))
+    }
+
+    /// What compiled code gets in the place of an object: an exception to be thrown. Those who handle it need memory,
+    /// too.
+    fn refuse(&mut self, error: HeapError) -> Result<VMGcRef> {
+        self.heap().open_reserve();
+        let exception = self.shared.exception(error).ok_or(crate::Trap::AllocationTooLarge)?;
+        Ok(VMGcRef::from_raw_u32(exception | INSTEAD).expect("it is not 0"))
+    }
+
     /// Collects as is due. If the allocation that failed still does not fit, collects again with the next stronger
     /// kind.
     fn collect(&mut self, roots: &mut RootList<'_>, state: &mut GcStoreTraceState<'_>) -> Result<()> {
@@ -257,6 +298,7 @@ impl ImmixHeap {
             let Some(bytes) = short_of else { break };
             self.found = self.allocate(bytes).map(|at| (at, bytes));
             due = kind.next().filter(|_| self.found.is_none());
+            self.exhausted = Some(bytes).filter(|_| due.is_none() && self.found.is_none());
         }
         Ok(())
     }
@@ -386,8 +428,8 @@ unsafe impl GcHeap for ImmixHeap {
         let size = mem::size_of::<ExternObject>().next_multiple_of(ALIGN as usize);
         let mut header = VMGcHeader::externref();
         header.set_reserved_u26(InlineTraceInfo::NO_GC_EDGES.encode());
-        let gc_ref = match self.alloc_raw(header, Layout::from_size_align(size, ALIGN as usize)?)? {
-            Err(bytes) => return Ok(Err(bytes)),
+        let gc_ref = match self.allocate_object(header, Layout::from_size_align(size, ALIGN as usize)?)? {
+            Err(short) => return Ok(Err(short.into())),
             Ok(gc_ref) => gc_ref,
         };
         self.index_mut::<ExternObject>(gc_ref.as_typed_unchecked())?.host_data = host_data;
@@ -411,16 +453,18 @@ unsafe impl GcHeap for ImmixHeap {
         Ok(usize::try_from(self.index(typed(gc_ref))?.object_size)?)
     }
 
+    /// For compiled code only: a reference with the bit [`INSTEAD`] is an exception to be thrown.
     fn alloc_raw(&mut self, header: VMGcHeader, layout: Layout) -> Result<Result<VMGcRef, u64>> {
-        ensure!(layout.align() == ALIGN as usize, "objects are aligned to {ALIGN} bytes");
-        let size = u32::try_from(layout.size()).ok().and_then(|size| size.checked_next_multiple_of(ALIGN));
-        let size = size.ok_or(crate::Trap::AllocationTooLarge)?;
-        let Some(gc_ref) = self.allocate(size).and_then(VMGcRef::from_raw_u32) else {
-            self.short_of = Some(size);
-            return Ok(Err(size.into()));
+        let error = match u32::try_from(layout.size()) {
+            Ok(NEGATIVE_SIZE) => HeapError::NegativeSize,
+            Ok(TOO_LARGE_SIZE) | Err(_) => HeapError::OutOfMemory,
+            Ok(_) => match self.allocate_object(header, layout)? {
+                Ok(gc_ref) => return Ok(Ok(gc_ref)),
+                Err(Shortage { bytes, is_final: false }) => return Ok(Err(bytes.into())),
+                Err(_) => HeapError::OutOfMemory,
+            },
         };
-        *self.index_mut(typed(&gc_ref))? = ObjectHeader { header, object_size: size, collector_word: 0 };
-        Ok(Ok(gc_ref))
+        self.refuse(error).map(Ok)
     }
 
     fn alloc_uninit_struct_or_exn(
@@ -431,7 +475,7 @@ unsafe impl GcHeap for ImmixHeap {
         let kind = if layout.is_exception { VMGcKind::ExnRef } else { VMGcKind::StructRef };
         let mut header = VMGcHeader::from_kind_and_index(kind, ty);
         header.set_reserved_u26(InlineTraceInfo::r#struct(layout).encode());
-        self.alloc_raw(header, layout.layout())
+        Ok(self.allocate_object(header, layout.layout())?.map_err(u64::from))
     }
 
     fn dealloc_uninit_struct_or_exn(&mut self, _gcref: VMGcRef) -> Result<()> {
@@ -447,8 +491,8 @@ unsafe impl GcHeap for ImmixHeap {
         let mut header = VMGcHeader::from_kind_and_index(VMGcKind::ArrayRef, ty);
         header.set_reserved_u26(InlineTraceInfo::array(layout).encode());
         let layout = layout.layout(length).ok_or(crate::Trap::AllocationTooLarge)?;
-        let gc_ref = match self.alloc_raw(header, layout)? {
-            Err(bytes) => return Ok(Err(bytes)),
+        let gc_ref = match self.allocate_object(header, layout)? {
+            Err(short) => return Ok(Err(short.into())),
             Ok(gc_ref) => gc_ref,
         };
         self.index_mut(gc_ref.as_typed_unchecked::<ArrayHeader>())?.length = length;

@@ -1,8 +1,9 @@
 //! The compiler side of `rampart-heap`, changed from wasmtime's `copying.rs`.
 //!
-//! Compiled code bumps a pointer through the current hole and calls `gc_alloc_raw` at its end. Each store of a
-//! reference into an object marks a card as dirty; loads need no barrier. Stack maps tell the collector which
-//! references to change when it moves objects.
+//! Compiled code bumps a pointer through the current hole and calls `gc_alloc_raw` at its end. If there is no memory,
+//! that gives an exception in the place of an object, and compiled code throws it: to the handlers of its own function
+//! first. Each store of a reference into an object marks a card as dirty; loads need no barrier. Stack maps tell the
+//! collector which references to change when it moves objects.
 
 use super::*;
 use crate::TRAP_INTERNAL_ASSERT;
@@ -10,6 +11,7 @@ use crate::func_environ::FuncEnvironment;
 use crate::translate::TargetEnvironment;
 use cranelift_codegen::ir::{self, InstBuilder};
 use cranelift_frontend::FunctionBuilder;
+use rampart_heap::wasmtime::{INSTEAD, NEGATIVE_SIZE, TOO_LARGE_SIZE};
 use rampart_heap::{CARD_BYTES, CARDS};
 use wasmtime_environ::copying::{
     ALIGN, EXCEPTION_TAG_DEFINED_OFFSET, EXCEPTION_TAG_INSTANCE_OFFSET, InlineTraceInfo,
@@ -68,22 +70,71 @@ impl CopyingCompiler {
         );
     }
 
-    /// Round `size` (an `i32`) up to `ALIGN`, returning the result as an `i64`.
-    ///
-    /// Uses `i64` arithmetic so that overflow produces a value larger than any
-    /// valid heap index, which sends us to the slow allocation path instead of
-    /// wrapping around.
+    /// Round `size` (an `i64`) up to `ALIGN`.
     fn aligned_size(builder: &mut FunctionBuilder, size: ir::Value) -> ir::Value {
-        let size_64 = builder.ins().uextend(ir::types::I64, size);
         let align_mask = builder.ins().iconst(ir::types::I64, i64::from(ALIGN - 1));
         let inv_align_mask = builder.ins().iconst(ir::types::I64, !i64::from(ALIGN - 1));
-        let size_plus_mask = builder.ins().iadd(size_64, align_mask);
+        let size_plus_mask = builder.ins().iadd(size, align_mask);
         builder.ins().band(size_plus_mask, inv_align_mask)
+    }
+
+    /// The size of an array of `len` elements as an `i64`. It cannot overflow: no element has more than 16 B.
+    fn array_size(
+        builder: &mut FunctionBuilder<'_>,
+        layout: &GcArrayLayout,
+        len: ir::Value,
+    ) -> ir::Value {
+        let len = builder.ins().uextend(ir::types::I64, len);
+        let elements = builder.ins().imul_imm_s(len, i64::from(layout.elem_size));
+        builder.ins().iadd_imm_s(elements, i64::from(layout.base_size))
+    }
+
+    /// What the runtime is asked for: the size as an `i32`, or that there is none. Java's lengths are signed.
+    fn asked_size(
+        builder: &mut FunctionBuilder<'_>,
+        size: ir::Value,
+        len: Option<ir::Value>,
+    ) -> ir::Value {
+        let Some(len) = len else {
+            return builder.ins().ireduce(ir::types::I32, size);
+        };
+        let too_large = builder.ins().iconst(ir::types::I64, i64::from(TOO_LARGE_SIZE));
+        let least = builder.ins().umin(size, too_large);
+        let least = builder.ins().ireduce(ir::types::I32, least);
+        let negative = builder.ins().iconst(ir::types::I32, i64::from(NEGATIVE_SIZE));
+        let zero = builder.ins().iconst(ir::types::I32, 0);
+        let is_negative = builder.ins().icmp(ir::condcodes::IntCC::SignedLessThan, len, zero);
+        builder.ins().select(is_negative, negative, least)
+    }
+
+    /// Throws what the runtime gave if that is an exception in the place of an object.
+    fn throw_if_refused(
+        func_env: &mut FuncEnvironment<'_>,
+        builder: &mut FunctionBuilder<'_>,
+        given: ir::Value,
+    ) -> WasmResult<()> {
+        let current_block = builder.current_block().unwrap();
+        let (refused, is_there) = (builder.create_block(), builder.create_block());
+        builder.insert_block_after(refused, current_block);
+        builder.insert_block_after(is_there, refused);
+        let is_refused = builder.ins().band_imm_u(given, i64::from(INSTEAD));
+        builder.ins().brif(is_refused, refused, &[], is_there, &[]);
+
+        builder.switch_to_block(refused);
+        builder.seal_block(refused);
+        builder.set_cold_block(refused);
+        let exception = builder.ins().bxor_imm_u(given, i64::from(INSTEAD));
+        translate_exn_throw_ref(func_env, builder, exception)?;
+
+        builder.switch_to_block(is_there);
+        builder.seal_block(is_there);
+        builder.set_cold_block(is_there);
+        Ok(())
     }
 
     /// Emit inline bump allocation, falling back to `gc_alloc_raw` on failure.
     ///
-    /// `size` must be an `i32` value >= `size_of(VMCopyingHeader)`.
+    /// `size` must be an `i64` value >= `size_of(VMCopyingHeader)`; `len` is the length of an array.
     ///
     /// Returns `(gc_ref, raw_ptr_to_object)` where `gc_ref` is the `i32` GC
     /// heap index and `raw_ptr_to_object` is a native pointer into the GC heap.
@@ -94,11 +145,12 @@ impl CopyingCompiler {
         kind: VMGcKind,
         ty: ModuleInternedTypeIndex,
         size: ir::Value,
+        len: Option<ir::Value>,
         reserved_bits: u32,
     ) -> WasmResult<(ir::Value, ir::Value)> {
         debug_assert_ne!(kind, VMGcKind::ExternRef);
         debug_assert!(!ty.is_reserved_value());
-        assert_eq!(builder.func.dfg.value_type(size), ir::types::I32);
+        assert_eq!(builder.func.dfg.value_type(size), ir::types::I64);
 
         let pointer_type = func_env.pointer_type();
         let current_block = builder.current_block().unwrap();
@@ -129,13 +181,14 @@ impl CopyingCompiler {
         builder.ins().brif(fits, fast_block, &[], slow_block, &[]);
 
         // Slow path: when there isn't enough room in the bump region, call the
-        // `gc_alloc_raw` libcall, which will collect or grow the GC heap as
-        // necessary.
+        // `gc_alloc_raw` libcall, which will find another one or collect.
         {
             builder.switch_to_block(slow_block);
             builder.seal_block(slow_block);
             builder.set_cold_block(slow_block);
-            let gc_ref = emit_gc_raw_alloc(func_env, builder, kind, ty, size, ALIGN, reserved_bits);
+            let asked = Self::asked_size(builder, size, len);
+            let gc_ref = emit_gc_raw_alloc(func_env, builder, kind, ty, asked, ALIGN, reserved_bits);
+            Self::throw_if_refused(func_env, builder, gc_ref)?;
             let base = func_env.get_gc_heap_base(builder)?;
             let heap_offset = uextend_i32_to_pointer_type(builder, pointer_type, gc_ref);
             let obj_ptr = builder.ins().iadd(base, heap_offset);
@@ -236,7 +289,7 @@ impl GcCompiler for CopyingCompiler {
         let reserved_bits = InlineTraceInfo::array(&array_layout).encode();
 
         // First, compute the array's total size.
-        let size = emit_array_size(func_env, builder, &array_layout, len);
+        let size = Self::array_size(builder, &array_layout, len);
 
         // Allocate inline (with fallback to libcall).
         let (array_ref, object_addr) = self.emit_inline_alloc(
@@ -245,6 +298,7 @@ impl GcCompiler for CopyingCompiler {
             VMGcKind::ArrayRef,
             interned_type_index,
             size,
+            Some(len),
             reserved_bits,
         )?;
         let len_addr = builder.ins().iadd_imm_s(object_addr, i64::from(len_offset));
@@ -268,7 +322,7 @@ impl GcCompiler for CopyingCompiler {
         let struct_size = struct_layout.size;
         let reserved_bits = InlineTraceInfo::r#struct(&struct_layout).encode();
 
-        let struct_size_val = builder.ins().iconst(ir::types::I32, i64::from(struct_size));
+        let struct_size_val = builder.ins().iconst(ir::types::I64, i64::from(struct_size));
 
         let (struct_ref, raw_ptr_to_struct) = self.emit_inline_alloc(
             func_env,
@@ -276,6 +330,7 @@ impl GcCompiler for CopyingCompiler {
             VMGcKind::StructRef,
             interned_type_index,
             struct_size_val,
+            None,
             reserved_bits,
         )?;
 
@@ -308,7 +363,7 @@ impl GcCompiler for CopyingCompiler {
         let exn_size = exn_layout.size;
         let reserved_bits = InlineTraceInfo::r#struct(&exn_layout).encode();
 
-        let exn_size_val = builder.ins().iconst(ir::types::I32, i64::from(exn_size));
+        let exn_size_val = builder.ins().iconst(ir::types::I64, i64::from(exn_size));
 
         let (exn_ref, raw_ptr_to_exn) = self.emit_inline_alloc(
             func_env,
@@ -316,6 +371,7 @@ impl GcCompiler for CopyingCompiler {
             VMGcKind::ExnRef,
             interned_type_index,
             exn_size_val,
+            None,
             reserved_bits,
         )?;
 

@@ -157,6 +157,17 @@ impl<M: ObjectModel> ManagedHeap<M> {
         local.allocate(&mut self.space, bytes, Source::Mutator)
     }
 
+    /// Whether an object of `bytes` would fit if nothing else were there. If not, no collection helps.
+    pub fn could_hold(&self, bytes: u32) -> bool {
+        u64::from(bytes) <= self.space.pools.pages() as u64 * u64::from(PAGE)
+    }
+
+    /// The program is told that memory is out. What it does then needs memory, too: it gets a part of what is set aside
+    /// for collections, until one has found enough again.
+    pub fn open_reserve(&mut self) {
+        self.space.open_reserve();
+    }
+
     /// Keeps an object where it is, in all collections.
     pub fn pin(&mut self, object: ObjectRef) {
         self.set_word(object, self.word(object).pinned());
@@ -217,6 +228,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         tracer.trace_all();
         finish(&tracer.survivors());
         let traced = tracer.end();
+        self.space.close_reserve();
         match kind {
             Collection::Nursery => self.counts.nursery += 1,
             Collection::Full | Collection::Compacting => self.counts.full += 1,

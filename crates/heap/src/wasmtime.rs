@@ -1,7 +1,7 @@
 //! What a host and the heap that wasmtime makes for its store have in common.
 //!
 //! wasmtime makes its heaps itself, and passes nothing on to them, nor anything back. So a host leaves the plan of the
-//! next heap here, and keeps a part of it: weak references, and what the collections did.
+//! next heap here, and keeps a part of it: weak references, exceptions, and what the collections did.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,10 +26,31 @@ pub struct HeapPlan {
     pub shared: Arc<HeapShare>,
 }
 
+/// Why a program gets no object. The host makes an exception for each, before the program starts: when memory is out,
+/// there is none to make one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeapError {
+    /// There is not enough memory.
+    OutOfMemory,
+    /// An array was to have less than no elements.
+    NegativeSize,
+}
+
+/// The bit of a reference which says that it is an exception, to be thrown, in the place of an object. Objects have it
+/// clear.
+pub const INSTEAD: u32 = 1;
+
+/// What compiled code asks for if an array would have more bytes than can be named. No object has this size.
+pub const TOO_LARGE_SIZE: u32 = u32::MAX - 1;
+
+/// What compiled code asks for if an array would have less than no elements. No object has this size.
+pub const NEGATIVE_SIZE: u32 = u32::MAX;
+
 /// What the host and the heap both use.
 #[derive(Debug, Default)]
 pub struct HeapShare {
-    weak: Mutex<Vec<WeakSlot>>,
+    weak: Mutex<WeakSlots>,
+    exceptions: Mutex<[Option<WeakNumber>; 2]>,
     log: Mutex<CollectionLog>,
 }
 
@@ -57,6 +78,13 @@ enum WeakSlot {
     To(ObjectRef),
     /// Its object is gone.
     Cleared,
+}
+
+/// All weak references.
+#[derive(Debug, Default)]
+struct WeakSlots {
+    slots: Vec<WeakSlot>,
+    unused: Vec<WeakNumber>,
 }
 
 static NEXT: Mutex<Option<HeapPlan>> = Mutex::new(None);
@@ -95,18 +123,18 @@ impl HeapShare {
     /// A weak reference to the object at an offset of the region; `None` if that is no object.
     pub fn weaken(&self, offset: u32) -> Option<WeakNumber> {
         let slot = WeakSlot::To(ObjectRef::new(offset)?);
-        let mut slots = lock(&self.weak);
-        let number = slots.iter().position(|slot| *slot == WeakSlot::Unused).unwrap_or(slots.len());
-        match slots.get_mut(number) {
+        let WeakSlots { slots, unused } = &mut *lock(&self.weak);
+        let number = unused.pop().unwrap_or(WeakNumber(slots.len()));
+        match slots.get_mut(number.0) {
             Some(unused) => *unused = slot,
             None => slots.push(slot),
         }
-        Some(WeakNumber(number))
+        Some(number)
     }
 
     /// The offset of the object; `None` if it is gone.
     pub fn object(&self, weak: WeakNumber) -> Option<u32> {
-        match lock(&self.weak).get(weak.0) {
+        match lock(&self.weak).slots.get(weak.0) {
             Some(WeakSlot::To(object)) => Some(object.offset()),
             _ => None,
         }
@@ -114,14 +142,27 @@ impl HeapShare {
 
     /// The reference itself is gone.
     pub fn forget(&self, weak: WeakNumber) {
-        if let Some(slot) = lock(&self.weak).get_mut(weak.0) {
+        let WeakSlots { slots, unused } = &mut *lock(&self.weak);
+        if let Some(slot) = slots.get_mut(weak.0).filter(|slot| **slot != WeakSlot::Unused) {
             *slot = WeakSlot::Unused;
+            unused.push(weak);
         }
+    }
+
+    /// Throws the exception at an offset of the region from now on. The host must keep it alive.
+    pub fn set_exception(&self, error: HeapError, offset: u32) {
+        lock(&self.exceptions)[error as usize] = self.weaken(offset);
+    }
+
+    /// The offset of the exception for an error; `None` if there is none yet.
+    pub fn exception(&self, error: HeapError) -> Option<u32> {
+        let number = lock(&self.exceptions)[error as usize];
+        number.and_then(|number| self.object(number))
     }
 
     /// Follows objects to where a collection has moved them, and clears references to those that are gone.
     pub fn follow<M: ObjectModel>(&self, survivors: &Survivors<'_, M>) {
-        for slot in lock(&self.weak).iter_mut() {
+        for slot in &mut lock(&self.weak).slots {
             if let WeakSlot::To(object) = *slot {
                 *slot = survivors.at(object).map_or(WeakSlot::Cleared, WeakSlot::To);
             }
@@ -184,6 +225,21 @@ mod tests {
         share.forget(to_lost);
         assert_eq!(share.weaken(root.0), Some(to_lost), "its number is used again");
         assert_eq!(share.weaken(0), None);
+    }
+
+    #[test]
+    fn exceptions_are_found_where_collections_have_moved_them() {
+        let failed = vec![FailedLines::NONE; 64];
+        let mut heap = ManagedHeap::new(NativeModel, HeapSettings::default(), failed).unwrap();
+        let (mut local, share, shape) = (LocalAllocator::default(), HeapShare::default(), Shape::new(0, 40).unwrap());
+        let at = heap.allocate(&mut local, shape.size()).unwrap();
+        let mut root = OneRoot(NativeModel::initialize(heap.region(), at, shape).offset());
+        assert_eq!(share.exception(HeapError::OutOfMemory), None);
+        share.set_exception(HeapError::OutOfMemory, root.0);
+        heap.collect(Collection::Nursery, &mut [&mut local], &mut root, &mut |survivors| share.follow(survivors));
+        assert_ne!(root.0, at, "it has moved");
+        assert_eq!(share.exception(HeapError::OutOfMemory), Some(root.0));
+        assert_eq!(share.exception(HeapError::NegativeSize), None);
     }
 
     #[test]

@@ -140,7 +140,11 @@ impl Pair {
             if let Some(at) = self.heap.allocate(&mut self.local, bytes) {
                 return Some(at);
             }
-            let kind = due?;
+            let Some(kind) = due else {
+                // What the program does about it needs memory, too.
+                self.heap.open_reserve();
+                return None;
+            };
             self.collect(kind);
             due = kind.next();
         }

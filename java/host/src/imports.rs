@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rampart_heap::wasmtime::HeapShare;
 use wasmtime::{AnyRef, Caller, ExternType, Func, Linker, Module, OwnedRooted, Result, Val, bail, format_err};
 
+use crate::errors::{Exceptions, launcher_function, thrown};
 use crate::js::JsValue;
 use crate::weak::WeakHandle;
 
@@ -19,6 +20,7 @@ pub struct HostState {
     err: Vec<u8>,
     /// Weak references with a `ReferenceQueue`: each goes into its queue once its object is dead.
     queued: Vec<Queued>,
+    pub exceptions: Exceptions,
 }
 
 struct Queued {
@@ -27,11 +29,22 @@ struct Queued {
     queue: OwnedRooted<AnyRef>,
 }
 
-type HostCaller<'a> = Caller<'a, HostState>;
+pub type HostCaller<'a> = Caller<'a, HostState>;
 
 impl HostState {
     pub fn new(share: Arc<HeapShare>) -> Self {
-        Self { share, out: Vec::new(), err: Vec::new(), queued: Vec::new() }
+        Self { share, out: Vec::new(), err: Vec::new(), queued: Vec::new(), exceptions: Exceptions::default() }
+    }
+
+    /// Prints on stderr.
+    pub fn print_error(&mut self, text: &str) {
+        self.err.extend(text.bytes());
+        self.flush();
+    }
+
+    /// What the heap and the host have in common.
+    pub fn share(&self) -> &HeapShare {
+        &self.share
     }
 
     /// Writes what is buffered.
@@ -52,7 +65,7 @@ pub fn link(linker: &mut Linker<HostState>, module: &Module) -> Result<()> {
         };
         let (space, name) = (import.module().to_owned(), import.name().to_owned());
         linker.func_new(import.module(), import.name(), ty, move |mut caller, given, results| {
-            call(&mut caller, (&space, &name), given, results)
+            call(&mut caller, (&space, &name), given, results).map_err(|error| thrown(&mut caller, error))
         })?;
     }
     Ok(())
@@ -65,6 +78,10 @@ fn call(caller: &mut HostCaller<'_>, of: (&str, &str), given: &[Val], results: &
         "teavmJso" => object_function(caller, of.1, given)?,
         "teavmMath" => math_function(of.1, given)?,
         "teavmConsole" => console_function(caller, of.1, given)?,
+        "rampart" => {
+            launcher_function(caller, of.1, given)?;
+            None
+        }
         "teavmDate" if of.1 == "currentTimeMillis" => Some(milliseconds()),
         _ => bail!("the program needs {}.{}, which only browsers have", of.0, of.1),
     };
@@ -162,12 +179,20 @@ fn report_cleared(caller: &mut HostCaller<'_>) -> Result<()> {
     let queued = std::mem::take(&mut caller.data_mut().queued);
     let (cleared, rest): (Vec<_>, Vec<_>) = queued.into_iter().partition(|queued| queued.weak.object().is_none());
     caller.data_mut().queued = rest;
-    for Queued { reference, queue, .. } in cleared {
-        let report = caller.get_export("teavm.reportGarbageCollectedValue").and_then(|export| export.into_func());
-        let given = [queue, reference].map(|object| Val::AnyRef(Some(object.to_rooted(&mut *caller))));
-        report.map_or(Ok(()), |report| report.call(&mut *caller, &given, &mut []))?;
+    let mut cleared = cleared.into_iter();
+    while let Some(next) = cleared.next() {
+        if let Err(error) = report_one(caller, &next) {
+            caller.data_mut().queued.extend(std::iter::once(next).chain(cleared));
+            return Err(error);
+        }
     }
     Ok(())
+}
+
+fn report_one(caller: &mut HostCaller<'_>, Queued { reference, queue, .. }: &Queued) -> Result<()> {
+    let report = caller.get_export("teavm.reportGarbageCollectedValue").and_then(|export| export.into_func());
+    let given = [queue, reference].map(|object| Val::AnyRef(Some(object.to_rooted(&mut *caller))));
+    report.map_or(Ok(()), |report| report.call(&mut *caller, &given, &mut []))
 }
 
 fn object_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<Option<Val>> {

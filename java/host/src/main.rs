@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod errors;
 mod imports;
 mod js;
 mod report;
@@ -28,6 +29,7 @@ use signal_hook::low_level::emulate_default_handler;
 use wasmtime::{Cache, CacheConfig, Collector, Config, Engine, ExternRef, Linker, Module, Result, Store, Val, bail};
 
 use crate::arguments::Arguments;
+use crate::errors::end;
 use crate::imports::{HostState, link};
 use crate::js::JsValue;
 
@@ -55,7 +57,7 @@ fn main() -> ExitCode {
         write_report(&path, &shared);
     }
     match ended {
-        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Ok(code)) => code,
         Ok(Err(error)) => {
             eprintln!("rampart-java: {error:#}");
             ExitCode::FAILURE
@@ -86,7 +88,7 @@ fn write_report(path: &Path, shared: &HeapShare) {
     }
 }
 
-fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<()> {
+fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<ExitCode> {
     let mut config = Config::new();
     config.wasm_gc(true).wasm_function_references(true).wasm_exceptions(true).wasm_tail_call(true);
     config.async_stack_size(2 * STACK).max_wasm_stack(STACK);
@@ -114,5 +116,5 @@ fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<()> {
     let mut results = vec![Val::I32(0); ty.results().len()];
     let ended = main.call(&mut store, &parameters, &mut results);
     store.data_mut().flush();
-    ended
+    end(ended, &store.data().exceptions)
 }

@@ -64,6 +64,8 @@ pub(crate) struct ImmixSpace {
     pub in_use: Vec<HeapBlock>,
     /// The pages that only a collection may take.
     pub headroom: usize,
+    /// Of these, what the program may take: what it does when memory is out needs memory, too.
+    reserve: usize,
     /// Blocks with objects on lines that have failed since, and which collection moves them.
     pub vacating: Vec<(HeapBlock, Collection)>,
 }
@@ -84,6 +86,7 @@ impl ImmixSpace {
             recyclable: RecyclableBlocks::default(),
             in_use: Vec::new(),
             headroom,
+            reserve: 0,
             vacating: Vec::new(),
         }
     }
@@ -176,7 +179,19 @@ impl ImmixSpace {
     }
 
     fn may_take(&self, pages: usize, source: Source) -> bool {
-        source != Source::Mutator || self.free_pages() >= pages + self.headroom
+        source != Source::Mutator || self.free_pages() + self.reserve >= pages + self.headroom
+    }
+
+    /// Memory is out: the program may take a block of the headroom, or half of a small one.
+    pub fn open_reserve(&mut self) {
+        self.reserve = BLOCK_PAGES.min(self.headroom / 2);
+    }
+
+    /// Ends a collection: the reserve is closed if there is enough without it.
+    pub fn close_reserve(&mut self) {
+        if self.free_pages() >= self.headroom {
+            self.reserve = 0;
+        }
     }
 
     /// The pages in which nothing is live.

@@ -114,7 +114,7 @@ impl JavaKit {
 
     fn key(&self, main: &str, path: &ClassPath) -> Result<u64, Error> {
         let of_binaryen = self.0.join("npm/node_modules/binaryen/package.json");
-        let entries = path.entries().chain([self.compiler(), self.jars(), of_binaryen]);
+        let entries = path.entries().chain([self.0.join("classes"), self.jars(), of_binaryen]);
         let files = entries.map(|entry| hash_files(&entry).map_err(Error::unread(&entry)));
         let parts: Vec<String> = files.map(|hash| Ok(hash?.to_string())).collect::<Result<_, Error>>()?;
         Ok(crate::cache::key_of(parts.iter().map(String::as_str).chain([main])))

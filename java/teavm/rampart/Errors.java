@@ -1,0 +1,47 @@
+package rampart;
+
+import org.teavm.interop.Import;
+
+/** The errors that the runtime throws. */
+public final class Errors {
+    private static final OutOfMemoryError OUT_OF_MEMORY = new OutOfMemoryError("Java heap space");
+
+    private Errors() {
+    }
+
+    /** Makes them before the program runs: once memory is out, there is none to make one. */
+    public static void prepare() {
+        setOutOfMemory(OUT_OF_MEMORY);
+        setNegativeSize(new NegativeArraySizeException());
+    }
+
+    /** Prints what ends the program, as far as TeaVM knows it: there is no stack. */
+    public static void report(Throwable uncaught) {
+        if (uncaught == OUT_OF_MEMORY) {
+            // The host needs no memory to print it.
+            reportOutOfMemory();
+            return;
+        }
+        System.err.println("Exception in thread \"main\" " + uncaught);
+        for (Throwable cause = uncaught.getCause(); cause != null; cause = cause.getCause()) {
+            System.err.println("Caused by: " + cause);
+        }
+        setReported();
+    }
+
+    /** Does nothing. {@link Plugin} calls it where arrays are made, and says that it may throw these errors. */
+    public static void mayThrow() {
+    }
+
+    @Import(module = "rampart", name = "outOfMemory")
+    private static native void setOutOfMemory(Object exception);
+
+    @Import(module = "rampart", name = "negativeSize")
+    private static native void setNegativeSize(Object exception);
+
+    @Import(module = "rampart", name = "reportOutOfMemory")
+    private static native void reportOutOfMemory();
+
+    @Import(module = "rampart", name = "reported")
+    private static native void setReported();
+}
