@@ -96,7 +96,7 @@ fn a_program_is_compiled_once_and_the_host_learns_what_the_user_wants() {
     ];
     let first = kit.run(&words);
     assert_eq!((first.code, first.err.as_str()), (Some(7), ""), "{first:?}");
-    assert!(first.out.starts_with("--heap 16 --holes 25% --cluster 2 --line 128 --seed 9 --cache "), "{first:?}");
+    assert!(first.out.starts_with("--heap 16384 --holes 25% --cluster 2 --line 128 --seed 9 --cache "), "{first:?}");
     assert!(first.out.trim_end().ends_with("program.wasm -x"), "{first:?}");
     assert_eq!((kit.run(&words).code, kit.calls_of_the_compiler()), (Some(7), 1), "what is compiled is kept");
     fs::write(kit.at("a.jar"), "other classes").unwrap();

@@ -25,6 +25,8 @@ pub struct HeapSettings {
     pub large_above: u32,
     /// The share of pages that only collections use, to move objects.
     pub headroom: f64,
+    /// Whether young objects are collected by themselves (Sticky Immix); else each collection is a full one (Immix).
+    pub is_generational: bool,
     /// If a collection of young objects leaves a smaller share of the heap free, the next collection is a full one.
     pub full_below: f64,
 }
@@ -36,6 +38,7 @@ impl Default for HeapSettings {
             grain: FailureGrain::MemoryLine,
             large_above: 8 << 10,
             headroom: 0.025,
+            is_generational: true,
             full_below: 0.2,
         }
     }
@@ -114,7 +117,8 @@ impl<M: ObjectModel> ManagedHeap<M> {
         let headroom = ((failed.len() as f64 * settings.headroom) as usize).max(BLOCK_PAGES);
         let settings = HeapSettings { large_above: settings.large_above.min(BLOCK_BYTES / 2), ..settings };
         let space = ImmixSpace::new(failed, settings.line, settings.grain, headroom, end);
-        Ok(Self { region, model, settings, space, next: Collection::Nursery, counts: HeapCounts::default() })
+        let next = if settings.is_generational { Collection::Nursery } else { Collection::Full };
+        Ok(Self { region, model, settings, space, next, counts: HeapCounts::default() })
     }
 
     /// The memory.
@@ -245,6 +249,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
     fn next_after(&self, kind: Collection) -> Collection {
         let whole = self.space.pools.pages() as f64 * f64::from(PAGE);
         let is_tight = (self.space.free_bytes() as f64) < whole * self.settings.full_below;
-        if kind == Collection::Nursery && is_tight { Collection::Full } else { Collection::Nursery }
+        let is_full = !self.settings.is_generational || kind == Collection::Nursery && is_tight;
+        if is_full { Collection::Full } else { Collection::Nursery }
     }
 }

@@ -14,6 +14,7 @@
 //! | `space` | blocks of lines, holes, large objects |
 //! | `collector` | marking, moving, sweeping |
 //! | [`ManagedHeap`] | what a runtime calls |
+//! | `snapshot` | what each line is used for: [`ManagedHeap::snapshot`] |
 //! | `verify` | whether a heap is sound: [`ManagedHeap::verify`] |
 //! | `native` | objects for runtimes without a model of their own |
 //! | [`wasmtime`] | what a host hands to a heap that wasmtime makes |
@@ -58,6 +59,7 @@ mod native;
 mod object;
 mod pools;
 mod region;
+mod snapshot;
 mod space;
 mod verify;
 pub mod wasmtime;
@@ -72,6 +74,7 @@ pub use native::{NativeModel, Shape};
 pub use object::ObjectModel;
 pub use pools::PerfectDemand;
 pub use region::{CARD_BYTES, CARDS, HeapRegion};
+pub use snapshot::{BlockSnapshot, LineState};
 pub use space::LineFailure;
 pub use space::allocator::LocalAllocator;
 pub use space::blocks::HeapBlockState;

@@ -9,6 +9,7 @@ use crate::commands::access::AccessArguments;
 use crate::commands::banks::arguments::BanksArguments;
 use crate::commands::errors::ErrorsArguments;
 use crate::commands::evidence::arguments::EvidenceArguments;
+use crate::commands::heap::arguments::HeapCommand;
 use crate::commands::inject::InjectCommand;
 use crate::commands::java::arguments::JavaArguments;
 use crate::commands::kernel::arguments::KernelCommand;
@@ -68,6 +69,9 @@ pub enum Command {
     Run(Box<RunArguments>),
     /// Run a Java program on a heap that leaves out failed lines of memory
     Java(Box<JavaArguments>),
+    /// Measure what failed lines cost Java programs, draw that, and show what a heap with failed lines looks like
+    #[command(subcommand)]
+    Heap(HeapCommand),
     /// Show which memory a guarded program unlocked when, from a file of `rampart run --trace-access`
     Access(AccessArguments),
     /// Project what memory errors cost a program on thousands of nodes
@@ -133,6 +137,7 @@ mod tests {
             "watch",
             "run",
             "java",
+            "heap",
             "access",
             "project",
             "trace",

@@ -153,6 +153,46 @@ pub enum Error {
     },
     /// {0}
     JavaLaunch(String),
+    /// {path} cannot be read ({cause}): `java/programs/build` in Rampart's tree makes the programs of the bench
+    BenchProgram {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        #[source]
+        cause: io::Error,
+    },
+    /// the bench has no program {name:?}: name one of {known}
+    NoSuchProgram {
+        /// The name that was given.
+        name: String,
+        /// The programs.
+        known: String,
+    },
+    /// {path} has no results of `rampart heap bench`: {why}
+    HeapResults {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// {0} has no results: `rampart heap bench --results {0}` makes some
+    NoHeapResults(PathBuf),
+    /// {program} prints something else than on HotSpot (seed {seed}, {options}): this is a bug of Rampart, please
+    /// report it
+    WrongOutput {
+        /// The program.
+        program: String,
+        /// The options of the host.
+        options: String,
+        /// The seed.
+        seed: u64,
+    },
+    /// {0} does not end within 10 minutes, with ample memory
+    BenchUnfinished(String),
+    /// stopped: what is complete is kept
+    BenchStopped,
+    /// {0}
+    Heap(#[from] rampart_heap::Error),
     /// cannot read standard input: {0}
     Input(#[source] io::Error),
     /// what the program prints cannot be passed on: {0}

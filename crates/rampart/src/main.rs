@@ -8,7 +8,8 @@
 //! (tables for programs), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe),
 //! `jiff` (dates), `maud` (pages), `plotters` (drawings), `tempfile` (the guards' folder), `prometheus-client` and
 //! `tiny_http` (metrics), `serde_json`, `signal-hook` (Ctrl-C as a flag), `toml` (the configuration), `displaydoc` and
-//! `thiserror` (errors), `object`, `gimli` and `iced-x86` (instructions in the files of programs).
+//! `thiserror` (errors), `object`, `gimli` and `iced-x86` (instructions in the files of programs), `statrs` (confidence
+//! intervals).
 
 #![forbid(unsafe_code)]
 
@@ -89,6 +90,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Watch(watch) => commands::watch::run(&watch, store, verbosity),
         Command::Run(run) => commands::run::run(&run, store, verbosity),
         Command::Java(arguments) => commands::java::run(&arguments),
+        Command::Heap(command) => commands::heap::run(&command),
         Command::Access(arguments) => commands::access::run(&arguments),
         Command::Project(arguments) => commands::project::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),

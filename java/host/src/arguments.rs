@@ -6,14 +6,14 @@ use std::sync::Arc;
 use clap::{Parser, ValueEnum};
 use rampart_heap::wasmtime::{HeapPlan, HeapShare};
 use rampart_heap::wear::{ClusterBytes, FailureShare, RegionPages, cluster_failures, draw_failures};
-use rampart_heap::{HeapSettings, LineSize};
+use rampart_heap::{FailureGrain, HeapSettings, LineSize};
 
 /// Run a Java program, compiled to WebAssembly, on memory with failed lines
 #[derive(Debug, Parser)]
 #[command(version)]
 pub struct Arguments {
-    /// The working memory of the heap in MiB: pages are added to make up for failed lines
-    #[arg(long, value_name = "MIB", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// The working memory of the heap in KiB: pages are added to make up for failed lines
+    #[arg(long, value_name = "KIB", default_value = "65536", value_parser = clap::value_parser!(u32).range(512..=1 << 20))]
     heap: u32,
     /// The share of lines of 64 B that have failed, at random
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = share)]
@@ -24,6 +24,18 @@ pub struct Arguments {
     /// The size of the heap's lines in bytes
     #[arg(long, value_enum, default_value = "256")]
     line: Line,
+    /// What a failed line of the memory takes from the heap
+    #[arg(long, value_enum, default_value = "memory-line")]
+    grain: Grain,
+    /// Failures come in aligned regions of so many bytes, a power of two, which fail as a whole
+    #[arg(long, value_name = "BYTES", default_value = "64", conflicts_with = "cluster", value_parser = region)]
+    failed_together: ClusterBytes,
+    /// Add no pages for failed lines
+    #[arg(long)]
+    uncompensated: bool,
+    /// Collect all objects each time
+    #[arg(long)]
+    only_full: bool,
     /// The seed of the places
     #[arg(long, default_value = "1")]
     seed: u64,
@@ -66,6 +78,19 @@ enum Line {
     L256,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Grain {
+    /// Itself
+    MemoryLine,
+    /// The heap's line that it is in
+    HeapLine,
+}
+
+fn region(text: &str) -> Result<ClusterBytes, String> {
+    let bytes = text.parse().ok().and_then(ClusterBytes::new);
+    bytes.ok_or_else(|| "give a power of two of at least 64".to_owned())
+}
+
 /// A share as people write it: `25%` or `25`.
 fn share(text: &str) -> Result<FailureShare, String> {
     let percent: Option<f64> = text.trim_end_matches('%').parse().ok();
@@ -81,14 +106,21 @@ impl Arguments {
             Line::L128 => LineSize::L128,
             Line::L256 => LineSize::L256,
         };
-        let pages = self.holes.compensated(256 * self.heap as usize).expect("not everything has failed");
-        let drawn = draw_failures(pages, self.holes, ClusterBytes::LINE, self.seed);
+        let grain = match self.grain {
+            Grain::MemoryLine => FailureGrain::MemoryLine,
+            Grain::HeapLine => FailureGrain::HeapLine,
+        };
+        let working = self.heap.div_ceil(4) as usize;
+        let compensated = || self.holes.compensated(working).expect("not everything has failed");
+        let pages = if self.uncompensated { working } else { compensated() };
+        let drawn = draw_failures(pages, self.holes, self.failed_together, self.seed);
         let failed = match self.cluster {
             Cluster::None => drawn,
             Cluster::One => cluster_failures(&drawn, RegionPages::One),
             Cluster::Two => cluster_failures(&drawn, RegionPages::Two),
             Cluster::Four => cluster_failures(&drawn, RegionPages::Four),
         };
-        HeapPlan { settings: HeapSettings { line, ..HeapSettings::default() }, failed, shared }
+        let settings = HeapSettings { line, grain, is_generational: !self.only_full, ..HeapSettings::default() };
+        HeapPlan { settings, failed, shared }
     }
 }

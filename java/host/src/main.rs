@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::Parser as _;
 use rampart_heap::wasmtime::HeapShare;
@@ -54,10 +55,11 @@ fn main() -> ExitCode {
     let runner = thread::Builder::new().stack_size(4 * STACK).spawn(move || run(&arguments, of_run));
     let ended = runner.map(|runner| runner.join().expect("the runner ends with its result"));
     if let Some(path) = report {
-        write_report(&path, &shared);
+        let ran = ended.as_ref().ok().and_then(|ended| ended.as_ref().ok()).map(|(_, ran)| *ran);
+        write_report(&path, &shared, ran);
     }
     match ended {
-        Ok(Ok(code)) => code,
+        Ok(Ok((code, _))) => code,
         Ok(Err(error)) => {
             eprintln!("rampart-java: {error:#}");
             ExitCode::FAILURE
@@ -74,7 +76,7 @@ fn report_when_stopped(path: PathBuf, shared: Arc<HeapShare>) -> std::io::Result
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            write_report(&path, &shared);
+            write_report(&path, &shared, None);
             // Returns only if the signal ends nothing.
             let _ = emulate_default_handler(signal);
         }
@@ -82,13 +84,14 @@ fn report_when_stopped(path: PathBuf, shared: Arc<HeapShare>) -> std::io::Result
     Ok(())
 }
 
-fn write_report(path: &Path, shared: &HeapShare) {
-    if let Err(error) = report::write(path, &shared.log()) {
+fn write_report(path: &Path, shared: &HeapShare, ran: Option<Duration>) {
+    if let Err(error) = report::write(path, &shared.log(), ran) {
         eprintln!("rampart-java: the report cannot be written to {} ({error})", path.display());
     }
 }
 
-fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<ExitCode> {
+/// Runs the program; returns how it ended, and how long its main method took.
+fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<(ExitCode, Duration)> {
     let mut config = Config::new();
     config.wasm_gc(true).wasm_function_references(true).wasm_exceptions(true).wasm_tail_call(true);
     config.async_stack_size(2 * STACK).max_wasm_stack(STACK);
@@ -114,7 +117,9 @@ fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<ExitCode> {
     let ty = main.ty(&store);
     let parameters = vec![texts; ty.params().len()];
     let mut results = vec![Val::I32(0); ty.results().len()];
+    let began = Instant::now();
     let ended = main.call(&mut store, &parameters, &mut results);
     store.data_mut().flush();
-    end(ended, &store.data().exceptions)
+    let ran = began.elapsed();
+    Ok((end(ended, &store.data().exceptions)?, ran))
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use rampart_heap::Collection;
 use rampart_heap::wasmtime::CollectionLog;
@@ -11,18 +12,20 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// As the system has it.
-pub fn write(path: &Path, log: &CollectionLog) -> io::Result<()> {
-    std::fs::write(path, format!("{:#}\n", document(log)))
+pub fn write(path: &Path, log: &CollectionLog, ran: Option<Duration>) -> io::Result<()> {
+    std::fs::write(path, format!("{:#}\n", document(log, ran)))
 }
 
-fn document(log: &CollectionLog) -> Value {
+fn document(log: &CollectionLog, ran: Option<Duration>) -> Value {
     let collections: Vec<Value> = log
         .pauses
         .iter()
-        .map(|(kind, pause)| json!({"kind": name(*kind), "pause_ns": u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX)}))
+        .map(|(kind, pause)| json!({"kind": name(*kind), "pause_ns": nanoseconds(*pause)}))
         .collect();
     json!({
         "schema": "rampart.java/1",
+        "program_ns": ran.map(nanoseconds),
+        "peak_bytes": peak_bytes(),
         "collections": collections,
         "objects_marked": log.counts.marked,
         "objects_moved": log.counts.moved,
@@ -34,6 +37,17 @@ fn document(log: &CollectionLog) -> Value {
         "most_pages_borrowed_at_once": log.demand.most_borrowed,
         "table_bytes": log.metadata,
     })
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The most memory that this process had (proc_pid_status(5)); `None` if the kernel does not say.
+fn peak_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 const fn name(kind: Collection) -> &'static str {

@@ -15,7 +15,7 @@ pub const MAY_CALL_LINUX: [(&str, &str); 4] = [
     ("crates/linux", "every call that the others need"),
     ("crates/preload", "the calls that it has in place of the C library's, and files that say what its process does"),
     ("crates/rampart", "its own signals, and files that say what the processes do that it started"),
-    ("java/host", "its own signals"),
+    ("java/host", "its own signals, and how much memory it had"),
 ];
 
 const LIBRARIES: [&str; 6] = ["io-uring", "libc", "linux-raw-sys", "nix", "rustix", "signal-hook"];

@@ -60,6 +60,23 @@ impl JavaKit {
         Self::at(&installed).or_else(|missing| Self::at(&above(2).join("java")).map_err(|_| missing))
     }
 
+    /// The kit in a folder, or without one that of this program.
+    ///
+    /// # Errors
+    /// [`Error::NoKit`] if it is not there, or not complete.
+    pub fn choose(folder: Option<&Path>) -> Result<Self, Error> {
+        match folder {
+            Some(folder) => Self::at(folder),
+            None => Self::of_program(&std::env::current_exe().unwrap_or_default()),
+        }
+    }
+
+    /// The folder with the programs of the bench.
+    #[must_use]
+    pub fn programs(&self) -> PathBuf {
+        self.0.join("programs")
+    }
+
     /// What runs a compiled program.
     #[must_use]
     pub fn host(&self) -> PathBuf {

@@ -4,6 +4,7 @@ pub mod access;
 pub mod banks;
 pub mod errors;
 pub mod evidence;
+pub mod heap;
 pub mod inject;
 pub mod java;
 pub mod kernel;

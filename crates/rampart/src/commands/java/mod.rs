@@ -12,7 +12,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::ValueEnum as _;
-use rampart_memory::Bytes;
 use rampart_native_build::JavaKit;
 
 use self::arguments::JavaArguments;
@@ -29,10 +28,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Compiles the program if that was not done before, runs it, and returns its exit code.
 pub fn run(arguments: &JavaArguments) -> Result<u8, Error> {
     let launch = JavaLaunch::read(&arguments.java, std::env::var_os("CLASSPATH")).map_err(Error::JavaLaunch)?;
-    let kit = match &arguments.kit {
-        Some(folder) => JavaKit::at(folder)?,
-        None => JavaKit::of_program(&std::env::current_exe().map_err(Error::Waiting)?)?,
-    };
+    let kit = JavaKit::choose(arguments.kit.as_deref())?;
     let folder = tempfile::Builder::new().prefix("rampart-java-").tempdir();
     let folder = folder.map_err(|cause| Error::Job { path: std::env::temp_dir(), cause })?;
     let module = compile(&kit, &launch, folder.path())?;
@@ -58,7 +54,7 @@ fn command(kit: &JavaKit, arguments: &JavaArguments, launch: &JavaLaunch, module
     let name = |value: Option<clap::builder::PossibleValue>| value.expect("no value is hidden").get_name().to_owned();
     let heap = launch.heap.unwrap_or(arguments.heap);
     let mut command = Command::new(kit.host());
-    command.arg("--heap").arg(heap.get().div_ceil(Bytes::from_mib(1).get()).to_string());
+    command.arg("--heap").arg(heap.get().div_ceil(1024).to_string());
     command.arg("--holes").arg(format!("{}%", arguments.holes.0));
     command.arg("--cluster").arg(name(arguments.cluster.to_possible_value()));
     command.arg("--line").arg(name(arguments.line.to_possible_value()));

@@ -1,0 +1,113 @@
+//! `rampart heap bench`: makes the runs that are not there yet.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rampart_native_build::JavaKit;
+
+use super::arguments::BenchArguments;
+use super::measure::Runner;
+use super::programs::{BenchProgram, programs_of};
+use super::results::{BenchResults, RunKey};
+use super::setups::{HeapSetup, runs_of};
+use crate::error::Error;
+use crate::output::progress::StepProgress;
+use crate::output::text;
+use crate::process::signals::interruption_flag;
+
+/// Runs the bench. Stopped by Ctrl-C, it keeps what is complete.
+pub fn run(arguments: &BenchArguments) -> Result<u8, Error> {
+    let kit = JavaKit::choose(arguments.kit.as_deref())?;
+    let programs = programs_of(&kit, &arguments.programs)?;
+    let mut results = BenchResults::read(&arguments.results)?;
+    let folder = tempfile::Builder::new().prefix("rampart-heap-").tempdir();
+    let folder = folder.map_err(|cause| Error::Job { path: std::env::temp_dir(), cause })?;
+    let stop = interruption_flag()?;
+    let stopped = || stop.load(Ordering::Relaxed);
+    let runner = Runner { kit: &kit, code: kit.code_folder(), folder: folder.path(), stopped: &stopped };
+    let mut bench = Bench { arguments, programs: &programs, runner, limits: BTreeMap::new(), made: 0 };
+    let ended = bench.make(&mut results);
+    say(arguments, &results, bench.made)?;
+    match ended {
+        Err(Error::BenchStopped) => Ok(2),
+        Err(error) => Err(error),
+        Ok(()) => Ok(0),
+    }
+}
+
+struct Bench<'a> {
+    arguments: &'a BenchArguments,
+    programs: &'a [BenchProgram],
+    runner: Runner<'a>,
+    /// How long each program may take, as far as it was needed.
+    limits: BTreeMap<String, Duration>,
+    made: usize,
+}
+
+impl Bench<'_> {
+    fn make(&mut self, results: &mut BenchResults) -> Result<(), Error> {
+        let setups = runs_of(&self.arguments.figures());
+        let all = self.programs.len() * setups.len() * usize::try_from(self.arguments.runs).unwrap_or(usize::MAX);
+        let (progress, mut done) = (StepProgress::new(), 0);
+        for seed in 1..=self.arguments.runs {
+            for setup in &setups {
+                for program in self.programs {
+                    self.make_one(program, setup, seed, results)?;
+                    done += 1;
+                    progress.set(done, all);
+                }
+            }
+        }
+        progress.end();
+        Ok(())
+    }
+
+    /// Makes a run unless it is there. Programs and settings alternate, so that a busy hour spoils no single one.
+    fn make_one(
+        &mut self,
+        program: &BenchProgram,
+        setup: &HeapSetup,
+        seed: u64,
+        results: &mut BenchResults,
+    ) -> Result<(), Error> {
+        let key = RunKey { program: program.name.clone(), setup: *setup, seed };
+        if results.runs.contains_key(&key) {
+            return Ok(());
+        }
+        let limit = match self.limits.get(&program.name) {
+            Some(limit) => *limit,
+            None => Runner::limit(self.runner.ample(program)?),
+        };
+        self.limits.insert(program.name.clone(), limit);
+        let least = match results.least.get(&program.name) {
+            Some(least) => *least,
+            None => {
+                let least = self.runner.least_heap(program, limit)?;
+                results.add_least(&program.name, least)?;
+                least
+            }
+        };
+        let heap = u32::try_from(u64::from(least) * u64::from(setup.heap) / 100).unwrap_or(u32::MAX);
+        let end = self.runner.run(program, setup, seed, heap, limit)?;
+        self.made += 1;
+        results.add_run(key, end)
+    }
+}
+
+fn say(arguments: &BenchArguments, results: &BenchResults, made: usize) -> Result<(), Error> {
+    let folder = arguments.results.display();
+    if arguments.json {
+        let document = serde_json::json!({
+            "schema": "rampart.heap-bench/1",
+            "runs_made": made,
+            "runs": results.runs.len(),
+            "least_heaps_kib": results.least,
+        });
+        return text::print_json(&document);
+    }
+    text::print(&format!(
+        "{made} runs made, {} in {folder}: `rampart heap figures --results {folder} --html FILE` draws them\n",
+        results.runs.len()
+    ))
+}

@@ -1,0 +1,466 @@
+//! `rampart heap figures`: figures 3 to 10 of [Gao13] from the results of the bench.
+//!
+//! A point of a figure is the geometric mean over all programs of a ratio of times, for each seed; its interval is
+//! that of the seeds. If a program did not end, the point is not drawn, and the program's name is said [Gao13, 5].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+
+use clap::ValueEnum as _;
+use serde::Serialize;
+
+use super::arguments::FiguresArguments;
+use super::page;
+use super::results::{BenchResults, RunEnd, RunFigures, RunKey};
+use super::setups::{
+    FailurePlaces, Generations, HEAPS, HeapFigure, HeapSetup, LINES, LineLoss, MANY_SHARES, REGIONS, SHARES,
+};
+use super::statistics::{RatioMean, geometric_mean};
+use crate::error::Error;
+use crate::output::text;
+
+/// A figure, as far as it was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct MeasuredFigure {
+    /// Its number in [Gao13], with a letter if there are two.
+    pub number: &'static str,
+    pub title: &'static str,
+    /// What the paper found.
+    pub paper: &'static str,
+    /// What the horizontal axis has.
+    pub over: &'static str,
+    /// What the values are.
+    pub measure: &'static str,
+    pub series: Vec<MeasuredSeries>,
+    /// Whether each place of the axis is a program.
+    pub by_program: bool,
+}
+
+/// A line of a figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct MeasuredSeries {
+    pub name: String,
+    pub points: Vec<MeasuredPoint>,
+}
+
+/// A point of a line.
+#[derive(Clone, Debug, Serialize)]
+pub struct MeasuredPoint {
+    /// Its place on the horizontal axis.
+    pub at: String,
+    /// The mean; `None` if there is none.
+    pub mean: Option<f64>,
+    /// How far from it the true mean lies with a probability of 95 %.
+    pub within: Option<f64>,
+    /// The number of seeds.
+    pub runs: usize,
+    /// The programs that did not end.
+    pub unfinished: BTreeSet<String>,
+}
+
+/// What is compared of two runs.
+type Measured = fn(&RunFigures) -> f64;
+
+/// Prints the figures, or draws them.
+pub fn run(arguments: &FiguresArguments) -> Result<u8, Error> {
+    let results = BenchResults::read(&arguments.results)?;
+    if results.runs.is_empty() {
+        return Err(Error::NoHeapResults(arguments.results.clone()));
+    }
+    let figures = figures_of(&results);
+    if let Some(path) = &arguments.html {
+        let page = page::figures(&figures, &results);
+        fs::write(path, page).map_err(|cause| Error::Report { path: path.clone(), cause })?;
+    }
+    if arguments.json {
+        text::print_json(&serde_json::json!({
+            "schema": "rampart.heap-figures/1", "least_heaps_kib": results.least, "figures": figures,
+        }))?;
+    } else if arguments.html.is_none() {
+        text::print(&figures.iter().map(MeasuredFigure::text).collect::<Vec<_>>().join("\n"))?;
+    }
+    Ok(0)
+}
+
+/// All figures of which something was measured.
+pub fn figures_of(results: &BenchResults) -> Vec<MeasuredFigure> {
+    let study = Study::of(results);
+    let all = HeapFigure::value_variants().iter().flat_map(|figure| study.figure(*figure));
+    all.filter(|figure| figure.series.iter().any(|series| !series.points.is_empty())).collect()
+}
+
+/// The results, as the figures ask for them.
+struct Study<'a> {
+    results: &'a BenchResults,
+    programs: Vec<&'a str>,
+    seeds: BTreeSet<u64>,
+}
+
+fn seconds(run: &RunFigures) -> f64 {
+    run.seconds
+}
+
+#[expect(clippy::cast_precision_loss, reason = "pages")]
+fn perfect_pages(run: &RunFigures) -> f64 {
+    run.requested.max(1) as f64
+}
+
+impl<'a> Study<'a> {
+    fn of(results: &'a BenchResults) -> Self {
+        let programs = results.least.keys().map(String::as_str).collect();
+        Self { results, programs, seeds: results.runs.keys().map(|key| key.seed).collect() }
+    }
+
+    /// The ratio of a program's run to another; an error if either did not end, and `None` if one was not made.
+    fn ratio(
+        &self,
+        program: &str,
+        setup: HeapSetup,
+        base: HeapSetup,
+        seed: u64,
+        measured: Measured,
+    ) -> Option<Result<f64, ()>> {
+        let run = |setup| self.results.runs.get(&RunKey { program: program.to_owned(), setup, seed });
+        match (run(setup)?, run(base)?) {
+            (RunEnd::Finished(run), RunEnd::Finished(base)) => Some(Ok(measured(run) / measured(base))),
+            _ => Some(Err(())),
+        }
+    }
+
+    /// The mean over these programs; `None` if nothing of it was measured.
+    fn point(
+        &self,
+        at: String,
+        programs: &[&str],
+        setup: HeapSetup,
+        base: HeapSetup,
+        measured: Measured,
+    ) -> Option<MeasuredPoint> {
+        let (mut unfinished, mut means) = (BTreeSet::new(), Vec::new());
+        for seed in &self.seeds {
+            let mut ratios = BTreeMap::new();
+            for program in programs {
+                match self.ratio(program, setup, base, *seed, measured) {
+                    Some(Ok(ratio)) => drop(ratios.insert(*program, ratio)),
+                    Some(Err(())) => drop(unfinished.insert((*program).to_owned())),
+                    None => {}
+                }
+            }
+            if ratios.len() == programs.len() {
+                means.push(geometric_mean(&ratios.into_values().collect::<Vec<_>>()));
+            }
+        }
+        if means.is_empty() && unfinished.is_empty() {
+            return None;
+        }
+        let mean = (unfinished.is_empty() && !means.is_empty()).then(|| RatioMean::of(&means));
+        let within = mean.and_then(|mean| mean.within);
+        Some(MeasuredPoint { at, mean: mean.map(|mean| mean.mean), within, runs: means.len(), unfinished })
+    }
+
+    fn series(
+        &self,
+        name: impl Into<String>,
+        setups: impl IntoIterator<Item = (String, HeapSetup)>,
+        base: impl Fn(HeapSetup) -> HeapSetup,
+        measured: Measured,
+    ) -> MeasuredSeries {
+        let points = setups
+            .into_iter()
+            .filter_map(|(at, setup)| self.point(at, &self.programs, setup, base(setup), measured))
+            .collect();
+        MeasuredSeries { name: name.into(), points }
+    }
+
+    /// By size of the heap, beside Sticky Immix without failures in the largest.
+    fn by_heap(&self, name: &str, setup: HeapSetup) -> MeasuredSeries {
+        let largest = HeapSetup { heap: HEAPS[HEAPS.len() - 1], ..HeapSetup::BASE };
+        let setups = HEAPS.map(|heap| (multiple(heap), HeapSetup { heap, ..setup }));
+        self.series(name, setups, |_| largest, seconds)
+    }
+
+    /// By program, beside the same program without failures.
+    fn by_program(&self, name: impl Into<String>, setup: HeapSetup) -> MeasuredSeries {
+        let one = |program: &&str| self.point((*program).to_owned(), &[program], setup, setup.base(), seconds);
+        let mut points: Vec<MeasuredPoint> = self.programs.iter().filter_map(one).collect();
+        points.extend(self.point("geometric mean".to_owned(), &self.programs, setup, setup.base(), seconds));
+        MeasuredSeries { name: name.into(), points }
+    }
+
+    fn figure(&self, figure: HeapFigure) -> Vec<MeasuredFigure> {
+        match figure {
+            HeapFigure::Collectors => vec![self.collectors()],
+            HeapFigure::Programs => vec![self.per_program()],
+            HeapFigure::Compensation => vec![self.compensation()],
+            HeapFigure::LinesByHeap => vec![self.lines_by_heap()],
+            HeapFigure::LinesByFailures => vec![self.lines_by_failures()],
+            HeapFigure::Regions => vec![self.regions()],
+            HeapFigure::Clustering => vec![self.clustering_time(), self.clustering_demand()],
+            HeapFigure::ClusteredPrograms => vec![self.clustered_programs()],
+        }
+    }
+
+    fn collectors(&self) -> MeasuredFigure {
+        let immix = HeapSetup { generations: Generations::One, ..HeapSetup::BASE };
+        MeasuredFigure {
+            number: "3",
+            title: "Immix and Sticky Immix, by size of the heap",
+            paper: "Sticky Immix is the fastest, most of all in small heaps (the paper also has mark-sweep)",
+            over: "heap, in multiples of the least",
+            measure: "time, beside Sticky Immix in the largest heap",
+            series: vec![self.by_heap("Sticky Immix", HeapSetup::BASE), self.by_heap("Immix", immix)],
+            by_program: false,
+        }
+    }
+
+    fn per_program(&self) -> MeasuredFigure {
+        let of =
+            |share| self.by_program(format!("{share} %"), HeapSetup::with_failures(share, FailurePlaces::Pages(2)));
+        MeasuredFigure {
+            number: "4",
+            title: "Each program, with failed lines clustered in two pages",
+            paper: "the mean is 1.039 at 10 % and 1.124 at 50 %; the worst program has 1.074 at 10 % and 1.40 at 50 %",
+            over: "program",
+            measure: "time, beside no failures",
+            series: SHARES.map(of).to_vec(),
+            by_program: true,
+        }
+    }
+
+    fn compensation(&self) -> MeasuredFigure {
+        let uniform = HeapSetup::with_failures(10, FailurePlaces::Uniform);
+        MeasuredFigure {
+            number: "5",
+            title: "Making up for failed lines, by size of the heap, at 10 %",
+            paper: "uniform failures cost over 25 % in small to moderate heaps, and over 10 % in large ones",
+            over: "heap, in multiples of the least",
+            measure: "time, beside no failures in the largest heap",
+            series: vec![
+                self.by_heap("no failures", HeapSetup::BASE),
+                self.by_heap("uniform, not made up for", HeapSetup { compensated: false, ..uniform }),
+                self.by_heap("uniform", uniform),
+                self.by_heap("two-page clusters", HeapSetup::with_failures(10, FailurePlaces::Pages(2))),
+            ],
+            by_program: false,
+        }
+    }
+
+    fn lines_by_heap(&self) -> MeasuredFigure {
+        let of = |failed: u32| {
+            let setup = HeapSetup { loss: LineLoss::Heap, ..HeapSetup::with_failures(failed, FailurePlaces::Uniform) };
+            LINES.map(|line| self.by_heap(&format!("{line} B, {failed} %"), HeapSetup { line, ..setup }))
+        };
+        MeasuredFigure {
+            number: "6",
+            title: "Sizes of lines, by size of the heap, with whole lines lost",
+            paper: "larger lines are better without failures, and worse with 10 % of uniform ones",
+            over: "heap, in multiples of the least",
+            measure: "time, beside lines of 256 B without failures in the largest heap",
+            series: [of(0), of(10)].concat(),
+            by_program: false,
+        }
+    }
+
+    fn lines_by_failures(&self) -> MeasuredFigure {
+        let of = |line: u32| {
+            let setup = |failed| {
+                let uniform = HeapSetup::with_failures(failed, FailurePlaces::Uniform);
+                (format!("{failed} %"), HeapSetup { line, loss: LineLoss::Heap, ..uniform })
+            };
+            self.series(format!("{line} B"), MANY_SHARES.map(setup), HeapSetup::base, seconds)
+        };
+        MeasuredFigure {
+            number: "7",
+            title: "Sizes of lines, by share of uniform failures, with whole lines lost",
+            paper: "lines of 256 B do not run at 25 %; those of 64 and 128 B cross near 15 %",
+            over: "failed lines",
+            measure: "time, beside no failures",
+            series: LINES.map(of).to_vec(),
+            by_program: false,
+        }
+    }
+
+    fn regions(&self) -> MeasuredFigure {
+        let of = |failed: u32| {
+            let setup = |bytes: u32| {
+                let region = HeapSetup::with_failures(failed, FailurePlaces::Bytes(bytes));
+                (format!("{bytes} B"), HeapSetup { loss: LineLoss::Heap, ..region })
+            };
+            self.series(format!("{failed} %"), REGIONS.map(setup), HeapSetup::base, seconds)
+        };
+        MeasuredFigure {
+            number: "8",
+            title: "Regions that fail as a whole",
+            paper: "regions of 256 B at 50 % cost 20 %; at 25 and 50 %, regions of 64 B do not run",
+            over: "region",
+            measure: "time, beside no failures",
+            series: SHARES.map(of).to_vec(),
+            by_program: false,
+        }
+    }
+
+    fn clustering(&self, measured: Measured, base: impl Fn(HeapSetup) -> HeapSetup) -> Vec<MeasuredSeries> {
+        let places = [
+            ("no clusters", FailurePlaces::Uniform),
+            ("one page", FailurePlaces::Pages(1)),
+            ("two pages", FailurePlaces::Pages(2)),
+        ];
+        let of = |(name, place): (&str, FailurePlaces), line: u32| {
+            let setup = |failed| {
+                let setup = HeapSetup { line, loss: LineLoss::Heap, ..HeapSetup::with_failures(failed, place) };
+                (format!("{failed} %"), setup)
+            };
+            self.series(format!("{name}, {line} B"), SHARES.map(setup), &base, measured)
+        };
+        places.into_iter().flat_map(|place| LINES.map(|line| of(place, line))).collect()
+    }
+
+    fn clustering_time(&self) -> MeasuredFigure {
+        MeasuredFigure {
+            number: "9a",
+            title: "Clustering in one and two pages",
+            paper: "clustering is better at each share, and lines of 256 B are best with it",
+            over: "failed lines",
+            measure: "time, beside no failures",
+            series: self.clustering(seconds, HeapSetup::base),
+            by_program: false,
+        }
+    }
+
+    fn clustering_demand(&self) -> MeasuredFigure {
+        MeasuredFigure {
+            number: "9b",
+            title: "Perfect pages that were asked for",
+            paper: "two-page clusters need a third of what no clusters do, up to 50 %",
+            over: "failed lines",
+            measure: "pages, beside no failures",
+            series: self.clustering(perfect_pages, HeapSetup::base),
+            by_program: false,
+        }
+    }
+
+    fn clustered_programs(&self) -> MeasuredFigure {
+        let of = |pages: u32| {
+            SHARES.map(|share| {
+                let name = format!("{} at {share} %", if pages == 1 { "one page" } else { "two pages" });
+                self.by_program(name, HeapSetup::with_failures(share, FailurePlaces::Pages(pages)))
+            })
+        };
+        MeasuredFigure {
+            number: "10",
+            title: "Clustering in one and two pages, for each program",
+            paper: "two pages are better for each program, unless half of the lines have failed",
+            over: "program",
+            measure: "time, beside no failures",
+            series: [of(1), of(2)].concat(),
+            by_program: true,
+        }
+    }
+}
+
+/// A size of the heap, as a multiple of the least.
+fn multiple(percent: u32) -> String {
+    format!("{}", f64::from(percent) / 100.0)
+}
+
+impl MeasuredFigure {
+    /// The places of the horizontal axis at which a series has a point, in the order of the axis.
+    pub fn places(&self) -> Vec<&str> {
+        let longest = self.series.iter().max_by_key(|series| series.points.len());
+        longest.map(|series| series.points.iter().map(|point| point.at.as_str()).collect()).unwrap_or_default()
+    }
+
+    /// A table: a line for each place, a column for each series.
+    pub fn text(&self) -> String {
+        let mut table = String::new();
+        let _ = writeln!(table, "figure {}: {} ({})", self.number, self.title, self.measure);
+        let _ = writeln!(table, "paper: {}", self.paper);
+        let heads: Vec<&str> = self.series.iter().map(|series| series.name.as_str()).collect();
+        let width = |head: &str| head.chars().count().max(13);
+        let _ = write!(table, "{:<16}", self.over.split(',').next().unwrap_or_default());
+        for head in heads {
+            let _ = write!(table, " {head:>0$}", width(head));
+        }
+        table.push('\n');
+        for place in self.places() {
+            let _ = write!(table, "{place:<16}");
+            for series in &self.series {
+                let point = series.points.iter().find(|point| point.at == place);
+                let cell = point.map_or_else(String::new, MeasuredPoint::text);
+                let _ = write!(table, " {cell:>0$}", width(&series.name));
+            }
+            table.push('\n');
+        }
+        table
+    }
+}
+
+impl MeasuredPoint {
+    /// The mean with its interval, or why there is none.
+    pub fn text(&self) -> String {
+        match (self.mean, self.within) {
+            (Some(mean), Some(within)) => format!("{mean:.3} ±{within:.3}"),
+            (Some(mean), None) => format!("{mean:.3}"),
+            (None, _) => "does not run".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(seconds: f64) -> RunEnd {
+        RunEnd::Finished(RunFigures {
+            seconds,
+            collecting_seconds: 0.0,
+            nursery: 1,
+            full: 0,
+            longest_ms: 1.0,
+            requested: 2,
+            borrowed: 0,
+            most_borrowed: 0,
+            peak_bytes: 0,
+        })
+    }
+
+    fn results() -> BenchResults {
+        let mut results = BenchResults::default();
+        let failing = |share| HeapSetup::with_failures(share, FailurePlaces::Pages(2));
+        for (program, factor) in [("A", 1.0), ("B", 4.0)] {
+            results.least.insert(program.to_owned(), 1000);
+            for seed in 1..=3 {
+                let mut add = |setup, end| {
+                    results.runs.insert(RunKey { program: program.to_owned(), setup, seed }, end);
+                };
+                add(HeapSetup::BASE, run(10.0));
+                add(failing(10), run(10.0 * factor));
+                add(failing(50), if program == "B" && seed == 2 { RunEnd::Unfinished } else { run(11.0) });
+            }
+        }
+        results
+    }
+
+    #[test]
+    fn a_point_is_the_geometric_mean_of_all_programs_or_says_who_did_not_end() {
+        let figures = figures_of(&results());
+        let four = figures.iter().find(|figure| figure.number == "4").unwrap();
+        let point = |series: usize, at: &str| four.series[series].points.iter().find(|point| point.at == at).unwrap();
+        let mean = point(0, "geometric mean");
+        assert!((mean.mean.unwrap() - 2.0).abs() < 1e-9 && mean.within.unwrap() < 1e-9 && mean.runs == 3);
+        assert_eq!((four.series[0].name.as_str(), four.series[1].points.len()), ("10 %", 0), "25 % was not measured");
+        let dropped = point(2, "geometric mean");
+        assert_eq!((dropped.mean, dropped.unfinished.iter().next().map(String::as_str)), (None, Some("B")));
+        assert!((point(2, "A").mean.unwrap() - 1.1).abs() < 1e-9, "the other program has its own point");
+        assert!(four.text().contains("geometric mean   2.000 ±0.000"), "{}", four.text());
+        assert!(four.text().contains("does not run"), "{}", four.text());
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_drawn() {
+        let numbers: Vec<&str> = figures_of(&results()).iter().map(|figure| figure.number).collect();
+        assert_eq!(numbers, ["4", "10"], "the runs of figure 4 are part of figure 10");
+        assert!(figures_of(&BenchResults::default()).is_empty());
+    }
+}
