@@ -184,25 +184,37 @@ fn object_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Re
         "defineStaticMethod" | "defineMethod" => return Ok(None),
         "defineFunction" => JsValue::Function(function(&given[0])?),
         "createClass" => JsValue::Object,
+        "wrapObject" => return wrapper(caller, given[0]).map(Some),
         "wrapInt" => JsValue::Int(int(&given[0])?),
         "getProperty" => {
             let (object, key) = (JsValue::held(&*caller, &given[0])?, JsValue::held(&*caller, &given[1])?);
             object.property(&key)
         }
-        // The last argument is JavaScript. TeaVM emits such functions to read a property: we have `length`.
+        // The last argument is JavaScript. TeaVM emits such functions to read a property: we have `length`; and to
+        // make a Java string of an argument of the program, which they give back as it is.
         "createFunction1" => JsValue::Script(text(caller, given.last().unwrap_or(&Val::I32(0)))?),
         "callFunction1" => {
             let (script, object) = (JsValue::held(&*caller, &given[0])?, JsValue::held(&*caller, &given[1])?);
             let JsValue::Script(script) = script else { bail!("no function") };
             let script = String::from_utf16_lossy(&script);
-            if !script.contains("length") {
-                bail!("the program needs a function of JavaScript: {script}");
+            match script.trim() {
+                "return str;" => object,
+                script if script.contains("length") => object.property(&JsValue::text("length")),
+                script => bail!("the program needs a function of JavaScript: {script}"),
             }
-            object.property(&JsValue::text("length"))
         }
         _ => bail!("the program needs teavmJso.{name}, which only browsers have"),
     };
     result.reference(caller).map(Some)
+}
+
+/// The Java object that stands for a value of JavaScript.
+fn wrapper(caller: &mut HostCaller<'_>, value: Val) -> Result<Val> {
+    let create = caller.get_export("teavm.jso.createWrapper").and_then(|export| export.into_func());
+    let create = create.ok_or_else(|| format_err!("the program wraps no values of JavaScript"))?;
+    let mut wrapper = [Val::AnyRef(None)];
+    create.call(&mut *caller, &[value], &mut wrapper)?;
+    Ok(wrapper[0])
 }
 
 fn function(value: &Val) -> Result<Func> {
@@ -225,13 +237,21 @@ fn math_function(name: &str, given: &[Val]) -> Result<Option<Val>> {
         "exp" => number(0)?.exp(),
         "floor" => number(0)?.floor(),
         "log" => number(0)?.ln(),
-        "pow" => number(0)?.powf(number(1)?),
+        "pow" => power(number(0)?, number(1)?),
         "sin" => number(0)?.sin(),
         "sqrt" => number(0)?.sqrt(),
         "tan" => number(0)?.tan(),
         _ => bail!("the program needs teavmMath.{name}"),
     };
     Ok(Some(Val::F64(result.to_bits())))
+}
+
+/// Java's power: C has 1 where Java has no number.
+fn power(base: f64, exponent: f64) -> f64 {
+    if exponent.is_nan() || base.abs() == 1.0 && exponent.is_infinite() {
+        return f64::NAN;
+    }
+    base.powf(exponent)
 }
 
 fn console_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<Option<Val>> {

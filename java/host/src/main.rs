@@ -21,7 +21,7 @@ use std::thread;
 use clap::Parser as _;
 use rampart_heap::Collection;
 use rampart_heap::wasmtime::HeapShare;
-use wasmtime::{Collector, Config, Engine, ExternRef, Linker, Module, Result, Store, Val, bail};
+use wasmtime::{Collector, Config, Engine, ExternRef, Instance, Linker, Module, Result, Store, Val, bail, format_err};
 
 use crate::arguments::Arguments;
 use crate::imports::{HostState, link};
@@ -79,7 +79,26 @@ fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<()> {
     let mut results = vec![Val::I32(0); ty.results().len()];
     let ended = main.call(&mut store, &parameters, &mut results);
     store.data_mut().flush();
-    ended
+    ended.map_err(|error| match exception(&instance, &mut store) {
+        Some(exception) => format_err!("the program ended with {exception}"),
+        None => error,
+    })
+}
+
+/// What a Java exception that nobody caught says.
+fn exception(instance: &Instance, store: &mut Store<HostState>) -> Option<String> {
+    let thrown = store.take_pending_exception()?;
+    let Val::AnyRef(Some(throwable)) = thrown.field(&mut *store, 0).ok()? else { return None };
+    let mut message = [Val::AnyRef(None)];
+    let of_exception = instance.get_func(&mut *store, "teavm.exceptionMessage")?;
+    of_exception.call(&mut *store, &[Val::AnyRef(Some(throwable))], &mut message).ok()?;
+    let mut text = [Val::ExternRef(None)];
+    let to_text = instance.get_func(&mut *store, "teavm.stringToJs")?;
+    to_text.call(&mut *store, &message, &mut text).ok()?;
+    match JsValue::held(&*store, &text[0]).ok()? {
+        JsValue::Text(text) => Some(format!("an exception: {}", String::from_utf16_lossy(&text))),
+        _ => Some("an exception without a message".to_owned()),
+    }
 }
 
 /// Prints what the collections did, on stderr.
