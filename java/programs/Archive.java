@@ -1,6 +1,7 @@
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.util.Arrays;
 import org.tukaani.xz.LZMA2Options;
 import org.tukaani.xz.LZMAInputStream;
 import org.tukaani.xz.LZMAOutputStream;
@@ -17,6 +18,13 @@ public class Archive {
             result[i] = (byte) text.charAt(i);
         }
         return result;
+    }
+
+    /** The first half of a text, and the second half of another. */
+    static byte[] spliced(byte[] first, byte[] second) {
+        byte[] both = Arrays.copyOf(first, first.length / 2 + second.length / 2);
+        System.arraycopy(second, second.length - second.length / 2, both, first.length / 2, second.length / 2);
+        return both;
     }
 
     static byte[] pack(byte[] bytes) throws IOException {
@@ -41,7 +49,7 @@ public class Archive {
 
     public static void main(String[] arguments) throws IOException {
         Seed seed = new Seed(11);
-        byte[][] texts = new byte[200][];
+        byte[][] texts = new byte[160][];
         byte[][] archive = new byte[texts.length][];
         for (int i = 0; i < texts.length; i++) {
             texts[i] = text(seed, 20000 + seed.below(50000));
@@ -52,7 +60,7 @@ public class Archive {
             int at = seed.below(texts.length);
             if (archive[at] != null) {
                 hash = Seed.mix(hash, unpack(archive[at], texts[at].length));
-                texts[at] = text(seed, 20000 + seed.below(50000));
+                texts[at] = spliced(texts[at], texts[seed.below(texts.length)]);
             }
             archive[at] = pack(texts[at]);
             hash = Seed.mix(hash, archive[at]);

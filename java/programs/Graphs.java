@@ -10,7 +10,7 @@ import org.jgrapht.graph.SimpleWeightedGraph;
 public class Graphs {
     public static void main(String[] arguments) {
         Seed seed = new Seed(51);
-        int places = 12000;
+        int places = 8000;
         Graph<Integer, DefaultWeightedEdge> roads = new SimpleWeightedGraph<>(null, DefaultWeightedEdge::new);
         for (int i = 0; i < places; i++) {
             roads.addVertex(i);

@@ -16,7 +16,8 @@ public class Markdown {
         for (int i = 0; i < sections; i++) {
             page.append("## ").append(seed.words(3)).append("\n\n").append(seed.words(20));
             page.append(" *").append(seed.words(2)).append("* and **").append(seed.word()).append("** `");
-            page.append(seed.word()).append("` [").append(seed.word()).append("](/").append(seed.word()).append(" \"t\")\n").append(seed.words(9)).append("\n\n");
+            page.append(seed.word()).append("` [").append(seed.word()).append("](/").append(seed.word());
+            page.append(" \"t\")\n").append(seed.words(9)).append("\n\n");
             for (int item = 0; item < 4; item++) {
                 page.append("- ").append(seed.words(4)).append("\n  1. ").append(seed.words(3)).append("\n");
             }

@@ -24,17 +24,18 @@ public class Sat {
 
     public static void main(String[] arguments) throws Exception {
         Seed seed = new Seed(7);
-        int many = 40000;
+        int many = 20000;
         ISolver stays = solver(many);
         add(seed, stays, many, many * 3 / 2);
         int rounds = Seed.rounds(arguments, 8);
         int follow = 0;
         for (int round = 0; round < rounds; round++) {
-            int variables = 150;
+            boolean isHard = round % 2 == 0;
+            int variables = isHard ? 120 : 4000;
             ISolver solver = solver(variables);
             boolean satisfiable;
             try {
-                add(seed, solver, variables, variables * 42 / 10);
+                add(seed, solver, variables, isHard ? variables * 42 / 10 : variables * 2);
                 satisfiable = solver.isSatisfiable();
             } catch (ContradictionException contradiction) {
                 satisfiable = false;
