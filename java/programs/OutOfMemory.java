@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Memory runs out in many ways, and the program goes on. Its heap has 8 MiB, and HotSpot's has 8 MiB too.
+ * Memory runs out in many ways, and the program goes on. Its heap has 8 MiB, and HotSpot has 8 MiB too.
  */
 public class OutOfMemory {
     static final class Node {

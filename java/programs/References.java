@@ -3,7 +3,7 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Weak references are cleared once their objects are gone, and come to their queue; others stay. Its heap has 16 MiB. */
+/** Weak references are cleared once their objects are gone, and come to their queue; others stay. */
 public class References {
     static Object[] keep = new Object[200];
 

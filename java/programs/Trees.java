@@ -1,4 +1,4 @@
-/** Binary trees that come and go, beside one that stays; arrays of all sizes; a table that is written to. Its heap has 16 MiB. */
+/** Binary trees that come and go, beside one that stays; arrays of all sizes; a table that is written to. */
 public class Trees {
     static final class Node {
         Node left;

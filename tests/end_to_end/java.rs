@@ -27,7 +27,7 @@ impl Kit {
     fn new() -> Self {
         let kit = Self { rampart: Rampart::new() };
         let binaryen = kit.at("kit/npm/node_modules/binaryen");
-        for folder in ["kit/build/release", "kit/classes", "kit/jars", "bin"] {
+        for folder in ["kit/build/release", "kit/classes", "kit/jars", "kit/library", "bin"] {
             fs::create_dir_all(kit.at(folder)).unwrap();
         }
         fs::create_dir_all(binaryen.join("bin")).unwrap();

@@ -153,7 +153,7 @@ pub enum Error {
     },
     /// {0}
     JavaLaunch(String),
-    /// {path} cannot be read ({cause}): `java/programs/build` in Rampart's tree makes the programs of the bench
+    /// {path} cannot be read ({cause}): `java/build` in Rampart's tree makes the list of the bench's programs
     BenchProgram {
         /// The file.
         path: PathBuf,

@@ -266,13 +266,21 @@ fn math_function(name: &str, given: &[Val]) -> Result<Option<Val>> {
         "exp" => number(0)?.exp(),
         "floor" => number(0)?.floor(),
         "log" => number(0)?.ln(),
-        "pow" => number(0)?.powf(number(1)?),
+        "pow" => power(number(0)?, number(1)?),
         "sin" => number(0)?.sin(),
         "sqrt" => number(0)?.sqrt(),
         "tan" => number(0)?.tan(),
         _ => bail!("the program needs teavmMath.{name}"),
     };
     Ok(Some(Val::F64(result.to_bits())))
+}
+
+/// Java's power: C has 1 where Java has no number.
+fn power(base: f64, exponent: f64) -> f64 {
+    if exponent.is_nan() || base.abs() == 1.0 && exponent.is_infinite() {
+        return f64::NAN;
+    }
+    base.powf(exponent)
 }
 
 fn console_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<Option<Val>> {

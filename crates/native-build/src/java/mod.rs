@@ -45,7 +45,7 @@ impl JavaKit {
     /// [`Error::NoKit`] if it is not there, or not complete.
     pub fn at(folder: &Path) -> Result<Self, Error> {
         let kit = Self(folder.to_owned());
-        let parts = [kit.host(), kit.compiler(), kit.jars(), kit.translator()];
+        let parts = [kit.host(), kit.compiler(), kit.jars(), kit.0.join("library"), kit.translator()];
         if parts.iter().all(|part| part.exists()) { Ok(kit) } else { Err(Error::NoKit(folder.to_owned())) }
     }
 
@@ -71,10 +71,16 @@ impl JavaKit {
         }
     }
 
-    /// The folder with the programs of the bench.
+    /// The folder with the classes and the list of the bench's programs.
     #[must_use]
     pub fn programs(&self) -> PathBuf {
         self.0.join("programs")
+    }
+
+    /// The jar of a library that a program of the bench uses, by its name and version.
+    #[must_use]
+    pub fn library(&self, name: &str) -> PathBuf {
+        self.jars().join(format!("{name}.jar"))
     }
 
     /// What runs a compiled program.
@@ -131,7 +137,10 @@ impl JavaKit {
 
     fn key(&self, main: &str, path: &ClassPath) -> Result<u64, Error> {
         let of_binaryen = self.0.join("npm/node_modules/binaryen/package.json");
-        let entries = path.entries().chain([self.0.join("classes"), self.jars(), of_binaryen]);
+        let entries = path
+            .entries()
+            .chain(["classes", "library"].map(|part| self.0.join(part)))
+            .chain([self.jars(), of_binaryen]);
         let files = entries.map(|entry| hash_files(&entry).map_err(Error::unread(&entry)));
         let parts: Vec<String> = files.map(|hash| Ok(hash?.to_string())).collect::<Result<_, Error>>()?;
         Ok(crate::cache::key_of(parts.iter().map(String::as_str).chain([main])))
@@ -142,7 +151,7 @@ impl JavaKit {
         let own = own.map_err(|_| Error::NoKit(self.0.clone()))?;
         let mut compile = Command::new("java");
         compile.arg("-Xss16m").arg("-cp").arg(own).args(["Compile", main]);
-        compile.arg(folder).arg(LEGACY).args(path.entries());
+        compile.arg(folder).arg(LEGACY).arg(self.0.join("library")).args(path.entries());
         run(compile, main, poll)?;
         Ok(folder.join(LEGACY))
     }
@@ -239,6 +248,7 @@ mod tests {
         }
         assert!(JavaKit::at(&kit).is_err(), "there are no jars");
         fs::create_dir(kit.join("jars")).unwrap();
+        fs::create_dir(kit.join("library")).unwrap();
         assert_eq!(JavaKit::of_program(&program).unwrap().host(), kit.join(parts[0]));
         fs::rename(folder.path().join("lib/rampart/java"), folder.path().join("java")).unwrap();
         assert_eq!(JavaKit::of_program(&program).unwrap().host(), folder.path().join("java").join(parts[0]));

@@ -1,6 +1,7 @@
 //! `rampart heap bench`: makes the runs that are not there yet.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use rampart_native_build::JavaKit;
 
 use super::arguments::BenchArguments;
 use super::measure::Runner;
-use super::programs::{BenchProgram, programs_of};
+use super::programs::{BenchProgram, CompiledProgram, programs_of};
 use super::results::{BenchResults, RunKey};
 use super::setups::{HeapSetup, runs_of};
 use crate::error::Error;
@@ -26,7 +27,7 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Error> {
     let stop = interruption_flag()?;
     let stopped = || stop.load(Ordering::Relaxed);
     let runner = Runner { kit: &kit, code: kit.code_folder(), folder: folder.path(), stopped: &stopped };
-    let mut bench = Bench { arguments, programs: &programs, runner, limits: BTreeMap::new(), made: 0 };
+    let mut bench = Bench { arguments, programs: &programs, runner, ready: BTreeMap::new(), made: 0 };
     let ended = bench.make(&mut results);
     say(arguments, &results, bench.made)?;
     match ended {
@@ -40,8 +41,8 @@ struct Bench<'a> {
     arguments: &'a BenchArguments,
     programs: &'a [BenchProgram],
     runner: Runner<'a>,
-    /// How long each program may take, as far as it was needed.
-    limits: BTreeMap<String, Duration>,
+    /// The programs that were needed, and how long each may take.
+    ready: BTreeMap<String, (CompiledProgram, Duration)>,
     made: usize,
 }
 
@@ -75,23 +76,30 @@ impl Bench<'_> {
         if results.runs.contains_key(&key) {
             return Ok(());
         }
-        let limit = match self.limits.get(&program.name) {
-            Some(limit) => *limit,
-            None => Runner::limit(self.runner.ample(program)?),
-        };
-        self.limits.insert(program.name.clone(), limit);
+        if !self.ready.contains_key(&program.name) {
+            let ready = self.prepare(program)?;
+            self.ready.insert(program.name.clone(), ready);
+        }
+        let (compiled, limit) = &self.ready[&program.name];
         let least = match results.least.get(&program.name) {
             Some(least) => *least,
             None => {
-                let least = self.runner.least_heap(program, limit)?;
+                let least = self.runner.least_heap((program, compiled), *limit)?;
                 results.add_least(&program.name, least)?;
                 least
             }
         };
         let heap = u32::try_from(u64::from(least) * u64::from(setup.heap) / 100).unwrap_or(u32::MAX);
-        let end = self.runner.run(program, setup, seed, heap, limit)?;
+        let end = self.runner.run((program, compiled), setup, seed, heap, *limit)?;
         self.made += 1;
         results.add_run(key, end)
+    }
+
+    fn prepare(&self, program: &BenchProgram) -> Result<(CompiledProgram, Duration), Error> {
+        let mut poll = || if (self.runner.stopped)() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let compiled = program.compile(self.runner.kit, self.runner.folder, &mut poll)?;
+        let ample = self.runner.ample((program, &compiled))?;
+        Ok((compiled, Runner::limit(ample)))
     }
 }
 

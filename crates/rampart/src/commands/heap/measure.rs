@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rampart_native_build::JavaKit;
 use serde::Deserialize;
 
-use super::programs::BenchProgram;
+use super::programs::{BenchProgram, CompiledProgram};
 use super::results::{RunEnd, RunFigures};
 use super::setups::HeapSetup;
 use crate::error::Error;
@@ -56,7 +56,7 @@ impl Runner<'_> {
     /// If it cannot be run, prints something else than on HotSpot, or the user asks to stop.
     pub fn run(
         &self,
-        program: &BenchProgram,
+        (program, compiled): (&BenchProgram, &CompiledProgram),
         setup: &HeapSetup,
         seed: u64,
         heap_kib: u32,
@@ -71,7 +71,7 @@ impl Runner<'_> {
         if let Some(code) = &self.code {
             host.arg("--cache").arg(code);
         }
-        host.arg("--").arg(&program.module).arg(&program.rounds).stdin(Stdio::null()).stderr(Stdio::null());
+        host.arg("--").arg(&compiled.module).arg(&program.rounds).stdin(Stdio::null()).stderr(Stdio::null());
         let failed = |cause| Error::Program { name: self.kit.host().display().to_string(), cause };
         let mut printed = tempfile::tempfile().map_err(failed)?;
         host.stdout(printed.try_clone().map_err(failed)?);
@@ -95,7 +95,7 @@ impl Runner<'_> {
         let mut text = String::new();
         // What is no text is not what was expected.
         let _ = printed.rewind().and_then(|()| printed.read_to_string(&mut text));
-        if text != program.expected {
+        if text != compiled.expected {
             return Err(Error::WrongOutput { program: program.name.clone(), options: setup.options().join(" "), seed });
         }
         figures(&report).map(RunEnd::Finished)
@@ -110,10 +110,10 @@ impl Runner<'_> {
     ///
     /// # Errors
     /// As for [`Self::run`]; and if it does not end.
-    pub fn ample(&self, program: &BenchProgram) -> Result<Duration, Error> {
-        match self.run(program, &HeapSetup::BASE, 1, program.ample_kib, Duration::from_secs(600))? {
+    pub fn ample(&self, program: (&BenchProgram, &CompiledProgram)) -> Result<Duration, Error> {
+        match self.run(program, &HeapSetup::BASE, 1, program.0.ample_kib, Duration::from_secs(600))? {
             RunEnd::Finished(figures) => Ok(Duration::from_secs_f64(figures.seconds)),
-            RunEnd::Unfinished => Err(Error::BenchUnfinished(program.name.clone())),
+            RunEnd::Unfinished => Err(Error::BenchUnfinished(program.0.name.clone())),
         }
     }
 
@@ -121,8 +121,8 @@ impl Runner<'_> {
     ///
     /// # Errors
     /// As for [`Self::run`].
-    pub fn least_heap(&self, program: &BenchProgram, limit: Duration) -> Result<u32, Error> {
-        bisect(512, program.ample_kib, |kib| {
+    pub fn least_heap(&self, program: (&BenchProgram, &CompiledProgram), limit: Duration) -> Result<u32, Error> {
+        bisect(512, program.0.ample_kib, |kib| {
             Ok(matches!(self.run(program, &HeapSetup::BASE, 1, kib, limit)?, RunEnd::Finished(_)))
         })
     }

@@ -1,9 +1,11 @@
 //! The programs of the bench.
 
 use std::fs;
-use std::path::PathBuf;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use rampart_native_build::JavaKit;
+use rampart_native_build::{JavaKit, JavaProgram};
 
 use crate::error::Error;
 
@@ -11,13 +13,17 @@ use crate::error::Error;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BenchProgram {
     pub name: String,
-    /// The size of most of its objects: small, medium or large.
-    pub led_by: String,
     /// A heap in which it has much room, in KiB.
     pub ample_kib: u32,
     /// Its argument: how often it does its work.
     pub rounds: String,
-    /// The compiled program.
+    /// Its libraries.
+    libraries: Vec<String>,
+}
+
+/// A program that can be run.
+#[derive(Clone, Debug)]
+pub struct CompiledProgram {
     pub module: PathBuf,
     /// What it prints on HotSpot.
     pub expected: String,
@@ -28,17 +34,9 @@ pub struct BenchProgram {
 /// # Errors
 /// If the list is not there, or has no program of a name.
 pub fn programs_of(kit: &JavaKit, named: &[String]) -> Result<Vec<BenchProgram>, Error> {
-    let folder = kit.programs();
-    let list = folder.join("programs.tsv");
-    let unread = |path: PathBuf| move |cause| Error::BenchProgram { path, cause };
-    let text = fs::read_to_string(&list).map_err(unread(list))?;
-    let mut all = Vec::new();
-    for mut program in text.lines().filter_map(read_line) {
-        let path = folder.join(format!("{}.expected", program.name));
-        program.module = folder.join(format!("{}.wasm", program.name));
-        program.expected = fs::read_to_string(&path).map_err(unread(path))?;
-        all.push(program);
-    }
+    let path = kit.programs().join("programs.tsv");
+    let text = fs::read_to_string(&path).map_err(|cause| Error::BenchProgram { path, cause })?;
+    let mut all: Vec<BenchProgram> = text.lines().filter_map(read_line).collect();
     if let Some(unknown) = named.iter().find(|name| all.iter().all(|program| program.name != **name)) {
         let known: Vec<&str> = all.iter().map(|program| program.name.as_str()).collect();
         return Err(Error::NoSuchProgram { name: unknown.clone(), known: known.join(", ") });
@@ -51,16 +49,42 @@ pub fn programs_of(kit: &JavaKit, named: &[String]) -> Result<Vec<BenchProgram>,
 /// that is no part of the bench has no rounds there.
 fn read_line(line: &str) -> Option<BenchProgram> {
     let columns: Vec<&str> = line.split('\t').collect();
-    let [name, _libraries, led_by, heap, _rounds, rounds] = columns[..] else { return None };
+    let [name, libraries, _led_by, heap, _rounds, rounds] = columns[..] else { return None };
     let ample_kib = heap.parse::<u32>().ok()?.checked_mul(4 * 1024)?;
     (rounds != "-").then(|| BenchProgram {
         name: name.to_owned(),
-        led_by: led_by.to_owned(),
         ample_kib,
         rounds: rounds.to_owned(),
-        module: PathBuf::new(),
-        expected: String::new(),
+        libraries: libraries.split_whitespace().filter(|name| *name != "-").map(str::to_owned).collect(),
     })
+}
+
+impl BenchProgram {
+    /// Compiles it, and asks HotSpot what it prints.
+    ///
+    /// # Errors
+    /// If either fails, or `poll` breaks.
+    pub fn compile(
+        &self,
+        kit: &JavaKit,
+        folder: &Path,
+        poll: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<CompiledProgram, Error> {
+        let folder = folder.join(&self.name);
+        fs::create_dir_all(&folder).map_err(|cause| Error::Job { path: folder.clone(), cause })?;
+        let libraries = self.libraries.iter().map(|name| kit.library(name));
+        let path = std::env::join_paths(std::iter::once(kit.programs()).chain(libraries));
+        let path = path.map_err(|_| Error::JavaLaunch("the kit's folder has a `:` in its name".to_owned()))?;
+        let program = JavaProgram::Class { path: path.clone(), name: self.name.clone() };
+        let module = kit.compile(&program, &folder, poll)?;
+        let failed = |cause| Error::Program { name: "java".to_owned(), cause };
+        let hotspot = Command::new("java").arg("-cp").arg(path).arg(&self.name).arg(&self.rounds).output();
+        let hotspot = hotspot.map_err(failed)?;
+        if !hotspot.status.success() {
+            return Err(failed(std::io::Error::other(format!("{} fails on HotSpot", self.name))));
+        }
+        Ok(CompiledProgram { module, expected: String::from_utf8_lossy(&hotspot.stdout).into_owned() })
+    }
 }
 
 #[cfg(test)]
@@ -71,6 +95,7 @@ mod tests {
     fn a_line_of_the_list_is_read_unless_it_is_of_no_bench() {
         let program = read_line("Archive\txz-1.9\tlarge\t20\t15\t30").unwrap();
         assert_eq!((program.name.as_str(), program.ample_kib, program.rounds.as_str()), ("Archive", 81920, "30"));
+        assert_eq!(program.libraries, ["xz-1.9"]);
         assert_eq!(read_line("Trees\t-\tsmall\t16\t14\t-"), None);
         assert_eq!(read_line("# name\tlibraries\twhat leads\theap MiB\trounds\trounds (bench)"), None);
     }

@@ -261,10 +261,7 @@ mod tests {
         let [before, nursery, after] = &moments[..] else { panic!("three moments") };
         let (before, nursery, after) = (before.count(), nursery.count(), after.count());
         assert!(before.used > 1000 && nursery.used == 0, "{before:?} {nursery:?}");
-        assert!(
-            nursery.free > before.free && after.free >= nursery.free && after.marked > 1000,
-            "{nursery:?} {after:?}"
-        );
+        assert!(nursery.free > before.free && after.marked < nursery.marked, "{nursery:?} {after:?}");
         assert!(before.failed > 1000 && after.failed > 1000);
     }
 
