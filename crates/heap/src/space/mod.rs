@@ -5,6 +5,7 @@ pub(crate) mod blocks;
 mod immix_space;
 pub(crate) mod large;
 pub(crate) mod lines;
+pub(crate) mod lost;
 pub(crate) mod ranges;
 pub(crate) mod starts;
 
