@@ -27,6 +27,9 @@ pub struct Arguments {
     /// The seed of the places
     #[arg(long, default_value = "1")]
     seed: u64,
+    /// Throw where the program would read data that is lost, which makes all accesses slower, instead of ending it
+    #[arg(long)]
+    pub throw_losses: bool,
     /// Say nothing about the collections
     #[arg(short, long)]
     pub quiet: bool,

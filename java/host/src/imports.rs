@@ -78,10 +78,7 @@ fn call(caller: &mut HostCaller<'_>, of: (&str, &str), given: &[Val], results: &
         "teavmJso" => object_function(caller, of.1, given)?,
         "teavmMath" => math_function(of.1, given)?,
         "teavmConsole" => console_function(caller, of.1, given)?,
-        "rampart" => {
-            launcher_function(caller, of.1, given)?;
-            None
-        }
+        "rampart" => launcher_function(caller, of.1, given)?,
         "teavmDate" if of.1 == "currentTimeMillis" => Some(milliseconds()),
         _ => bail!("the program needs {}.{}, which only browsers have", of.0, of.1),
     };

@@ -21,7 +21,7 @@ use std::thread;
 
 use clap::Parser as _;
 use rampart_heap::Collection;
-use rampart_heap::wasmtime::HeapShare;
+use rampart_heap::wasmtime::{HeapShare, throw_losses};
 use wasmtime::{Collector, Config, Engine, ExternRef, Linker, Module, Result, Store, Val, bail};
 
 use crate::arguments::Arguments;
@@ -63,6 +63,7 @@ fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<ExitCode> {
     config.wasm_gc(true).wasm_function_references(true).wasm_exceptions(true).wasm_tail_call(true);
     config.async_stack_size(2 * STACK).max_wasm_stack(STACK);
     config.collector(Collector::Copying).gc_heap_initial_size(1 << 32);
+    throw_losses(arguments.throw_losses);
     let engine = Engine::new(&config)?;
     let module = Module::from_file(&engine, &arguments.module)?;
     let mut store = Store::new(&engine, HostState::new(shared));

@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use super::TraceCounts;
 use crate::collection::Collection;
-use crate::geometry::{BLOCK_BYTES, HeapBlock, ObjectRef, PAGE, narrow};
+use crate::geometry::{ALIGN, BLOCK_BYTES, HeapBlock, ObjectRef, PAGE, narrow};
 use crate::object::{CollectorWord, LiveMark, ObjectModel};
 use crate::region::{CARD_BYTES, HeapRegion, LOST};
 use crate::space::allocator::LocalAllocator;
 use crate::space::blocks::{Evacuation, HeapBlockState};
 use crate::space::lines::LineCensus;
-use crate::space::lost::LostData;
+use crate::space::lost::{LostData, LostObject};
 use crate::space::{ImmixSpace, Source};
 
 /// A collection under way.
@@ -187,17 +187,20 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
             return Some(lost);
         }
         if self.space.lost.of_header(object) {
-            return Some(self.space.lost.bury(object, None));
+            return Some(self.space.lost.bury(object, None, None));
         }
         let word = self.word(object);
         if word.is_forwarded() || is_live(word, self.kind, self.mark) {
             return None;
         }
-        if !self.space.lost.any_in(object.offset(), self.model.size(self.region, object)) {
+        let bytes = self.model.size(self.region, object);
+        if !self.space.lost.any_in(object.offset(), bytes) {
             return None;
         }
         let header = std::array::from_fn(|word| self.region.read(object.offset() + 4 * narrow(word)));
-        Some(self.space.lost.bury(object, Some(header)))
+        let is_there = bytes > ALIGN && !self.space.lost.any_in(object.offset() + ALIGN, 4);
+        let first = is_there.then(|| self.region.read(object.offset() + ALIGN));
+        Some(self.space.lost.bury(object, Some(header), first))
     }
 
     #[inline]
@@ -286,6 +289,16 @@ fn forwarded_to<M: ObjectModel>(region: &HeapRegion, object: ObjectRef) -> Objec
 }
 
 impl<M: ObjectModel> Survivors<'_, M> {
+    /// The objects that this collection has found to be lost, and those before.
+    pub fn lost_objects(&self) -> &[LostObject] {
+        self.lost.objects()
+    }
+
+    /// The memory.
+    pub const fn region(&self) -> &HeapRegion {
+        self.region
+    }
+
     /// Where an object is now that was there before the collection; `None` if it is gone.
     pub fn at(&self, object: ObjectRef) -> Option<ObjectRef> {
         if object.offset() >= LOST {

@@ -252,13 +252,10 @@ impl ImmixSpace {
 
     /// The data of a line of 64 B is gone. Returns what becomes of what was in it.
     pub fn lose_line(&mut self, offset: u32) -> LineFailure {
-        if let Some(page) = self.large.page_mut(offset) {
-            self.pools.fail(*page, offset % PAGE / MEMORY_LINE);
-            self.lost.add_line(offset);
-            return LineFailure::Lost;
-        }
         let block = HeapBlock::at(offset);
         let failure = match self.fail_line(offset) {
+            // Another page is there, with all but this line.
+            LineFailure::Replaced => LineFailure::Lost,
             // Objects lie in borrowed pages, too.
             LineFailure::NotThere if self.is_borrowed(offset) => {
                 let line = self.lines.size().place_of(offset);

@@ -20,6 +20,8 @@ pub struct LostObject {
     pub was_at: u32,
     /// The first four words of it, if they were not lost: a runtime may tell its class from them.
     pub header: Option<[u32; 4]>,
+    /// The fifth word, if there is one and neither it nor the header was lost.
+    pub first: Option<u32>,
 }
 
 /// Lines whose data is gone, until a collection has dealt with them, and all objects that were in such lines.
@@ -62,12 +64,12 @@ impl LostData {
     }
 
     /// An object is lost: what references to it become.
-    pub fn bury(&mut self, object: ObjectRef, header: Option<[u32; 4]>) -> ObjectRef {
+    pub fn bury(&mut self, object: ObjectRef, header: Option<[u32; 4]>, first: Option<u32>) -> ObjectRef {
         let number = u32::try_from(self.objects.len().min(MOST - 1)).expect("few numbers");
         let reference = ObjectRef::new(LOST + number * ALIGN).expect("it is not 0");
         self.numbers.insert(object.offset(), reference);
         if self.objects.len() < MOST {
-            self.objects.push(LostObject { reference, was_at: object.offset(), header });
+            self.objects.push(LostObject { reference, was_at: object.offset(), header, first });
         }
         reference
     }

@@ -1,0 +1,22 @@
+package rampart;
+
+/** The data of an object was lost with the memory that it was in: each access to it throws. */
+public final class LostDataError extends VirtualMachineError {
+    private final int number;
+    private final boolean isForMany;
+
+    LostDataError(int number, boolean isForMany) {
+        this.number = number;
+        this.isForMany = isForMany;
+    }
+
+    @Override
+    public String getMessage() {
+        if (isForMany) {
+            return "the data of an object is lost (number " + number + " or above)";
+        }
+        Object type = Errors.lostClass(number);
+        String name = type instanceof Class ? ((Class<?>) type).getName() : "a class that is lost, too";
+        return "the data of an object of " + name + " is lost (number " + number + ")";
+    }
+}
