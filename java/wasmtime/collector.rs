@@ -348,8 +348,8 @@ impl ImmixHeap {
     }
 }
 
-/// Notes the classes of objects that were lost. TeaVM's objects begin with a reference to a virtual table, and these with
-/// one to the class.
+/// Notes the classes of objects that were lost. TeaVM's objects begin with a reference to a virtual table, and these
+/// with one to the class.
 fn note_lost(shared: &HeapShare, survivors: &Survivors<'_, WasmModel>) {
     let lost = survivors.lost_objects();
     for object in lost.get(shared.lost_objects()..).unwrap_or_default() {

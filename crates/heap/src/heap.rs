@@ -193,9 +193,9 @@ impl<M: ObjectModel> ManagedHeap<M> {
         failure
     }
 
-    /// A line of 64 B has failed, and its data is gone. If nothing was in it, that is all. If an object may have been in
-    /// it ([`LineFailure::Lost`]), the caller collects before the program goes on: that finds out which objects are lost.
-    /// No collection reads anything in the line.
+    /// A line of 64 B has failed, and its data is gone. If nothing was in it, that is all. If an object may have been
+    /// in it ([`LineFailure::Lost`]), the caller collects before the program goes on: that finds out which objects are
+    /// lost. No collection reads anything in the line.
     pub fn lose_line(&mut self, offset: u32, locals: &mut [&mut LocalAllocator]) -> LineFailure {
         let failure = self.space.lose_line(offset);
         if failure == LineFailure::Lost {

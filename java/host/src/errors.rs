@@ -12,17 +12,8 @@ use wasmtime::{
     ThrownException, Val, bail, format_err,
 };
 
-use crate::imports::HostCaller;
 use crate::js::JsValue;
-
-/// What is known of the exceptions of a program.
-#[derive(Default)]
-pub struct Exceptions {
-    /// They stay alive.
-    made: Vec<(Option<HeapError>, OwnedRooted<ExnRef>)>,
-    /// The launcher has printed the one that ends the program.
-    pub is_reported: bool,
-}
+use crate::state::{Exceptions, HostCaller};
 
 /// The functions of the launcher.
 pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<Option<Val>> {
@@ -32,7 +23,7 @@ pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val])
         "addLost" => keep(caller, None, given)?,
         "lostClass" => {
             let number = given[0].i32().and_then(|number| u32::try_from(number).ok()).unwrap_or(u32::MAX);
-            let class = caller.data().share().lost_class(DataLost(number));
+            let class = caller.data().share.lost_class(DataLost(number));
             return Ok(Some(Val::AnyRef(class.and_then(|offset| AnyRef::from_raw(&mut *caller, offset)))));
         }
         "lose" => lose(caller, given)?,
@@ -51,7 +42,7 @@ pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val])
 fn lose(caller: &mut HostCaller<'_>, given: &[Val]) -> Result<()> {
     let (Val::AnyRef(Some(object)), Some(at)) = (given[0], given[1].i32()) else { bail!("nothing to lose") };
     let offset = object.to_raw(&mut *caller)?;
-    caller.data().share().doom(offset + at.cast_unsigned());
+    caller.data().share.doom(offset + at.cast_unsigned());
     caller.as_context_mut().gc(None)
 }
 
@@ -65,8 +56,8 @@ fn keep(caller: &mut HostCaller<'_>, error: Option<HeapError>, given: &[Val]) ->
     let (at, kept) = (exception.to_raw(&mut *caller)?, exception.to_owned_rooted(&mut *caller)?);
     let state = caller.data_mut();
     match error {
-        Some(error) => state.share().set_exception(error, at),
-        None => state.share().add_lost_exception(at),
+        Some(error) => state.share.set_exception(error, at),
+        None => state.share.add_lost_exception(at),
     }
     state.exceptions.made.push((error, kept));
     Ok(())
@@ -76,7 +67,7 @@ fn keep(caller: &mut HostCaller<'_>, error: Option<HeapError>, given: &[Val]) ->
 pub fn thrown(caller: &mut HostCaller<'_>, error: Error) -> Error {
     if are_losses_thrown()
         && let Some(lost) = error.downcast_ref::<DataLost>()
-        && let Some(at) = caller.data().share().lost_exception(*lost)
+        && let Some(at) = caller.data().share.lost_exception(*lost)
         && let Some(exception) = ExnRef::from_raw(&mut *caller, at)
     {
         return caller.as_context_mut().throw::<()>(exception).expect_err("it throws");

@@ -13,6 +13,7 @@ mod arguments;
 mod errors;
 mod imports;
 mod js;
+mod state;
 mod weak;
 
 use std::process::ExitCode;
@@ -26,8 +27,9 @@ use wasmtime::{Collector, Config, Engine, ExternRef, Linker, Module, Result, Sto
 
 use crate::arguments::Arguments;
 use crate::errors::end;
-use crate::imports::{HostState, link};
+use crate::imports::link;
 use crate::js::JsValue;
+use crate::state::HostState;
 
 /// The stack, for deep recursion: HotSpot's default is 1 MiB, but its frames are smaller.
 const STACK: usize = 64 << 20;

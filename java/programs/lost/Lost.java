@@ -31,11 +31,16 @@ public class Lost {
         long f;
         long g;
         long h;
-        long i = 9;
+        long i;
+
+        Wide(int n) {
+            a = b = c = d = e = f = g = h = i = n;
+        }
     }
 
     static Node[] nodes = new Node[20000];
     static Node held;
+    static Wide[] wide;
 
     static int read(Node node) {
         return node.value;
@@ -105,10 +110,11 @@ public class Lost {
         }
         System.out.println(check()[0] > 0);
         // Its class is known: that was in another line.
-        Wide wide = new Wide();
-        Losses.lose(wide, 90);
+        wide = new Wide[] {null, new Wide(nodes.length)};
+        Losses.lose(wide[1], 90);
         try {
-            System.out.println(wide.i);
+            Wide read = wide[1];
+            System.out.println(read.a + read.b + read.c + read.d + read.e + read.f + read.g + read.h + read.i);
         } catch (VirtualMachineError error) {
             System.out.println(error.getMessage().startsWith("the data of an object of Lost$Wide is lost"));
         }

@@ -16,7 +16,9 @@ public final class LostDataError extends VirtualMachineError {
             return "the data of an object is lost (number " + number + " or above)";
         }
         Object type = Errors.lostClass(number);
-        String name = type instanceof Class ? ((Class<?>) type).getName() : "a class that is lost, too";
-        return "the data of an object of " + name + " is lost (number " + number + ")";
+        if (!(type instanceof Class)) {
+            return "the data of an object is lost, and its class (number " + number + ")";
+        }
+        return "the data of an object of " + ((Class<?>) type).getName() + " is lost (number " + number + ")";
     }
 }

@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Set;
 import org.teavm.dependency.AbstractDependencyListener;
 import org.teavm.dependency.DependencyAgent;
+import org.teavm.dependency.DependencyNode;
 import org.teavm.dependency.MethodDependency;
 import org.teavm.model.BasicBlock;
 import org.teavm.model.ClassHolder;
@@ -38,6 +39,8 @@ public final class Plugin implements TeaVMPlugin {
     private static final List<ValueType> ERRORS =
         List.of(ValueType.parse(OutOfMemoryError.class), ValueType.parse(NegativeArraySizeException.class),
             ValueType.parse(LostDataError.class));
+    private static final MethodReference LOST_CLASS =
+        new MethodReference(Errors.class, "lostClass", int.class, Object.class);
     /** What makes an array, or reads or writes an object, without a call. */
     private static final Set<Class<?>> THROWING =
         Set.of(ConstructArrayInstruction.class, ConstructMultiArrayInstruction.class, GetFieldInstruction.class,
@@ -52,6 +55,14 @@ public final class Plugin implements TeaVMPlugin {
     }
 
     private static final class AllThrow extends AbstractDependencyListener {
+        /** TeaVM keeps the names of classes that somebody may ask for: a lost object may be of any. */
+        @Override
+        public void classReached(DependencyAgent agent, String name) {
+            DependencyNode lost = agent.linkMethod(LOST_CLASS).getResult();
+            lost.propagate(agent.getType(ValueType.object("java.lang.Class")));
+            lost.getClassValueNode().propagate(agent.getType(ValueType.object(name)));
+        }
+
         @Override
         public void methodReached(DependencyAgent agent, MethodDependency method) {
             ERRORS.forEach(error -> method.getThrown().propagate(agent.getType(error)));
