@@ -18,9 +18,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use core::{alloc::Layout, any::Any, cell::Cell, mem, ops::Range, ptr::NonNull, sync::atomic::AtomicUsize};
-use rampart_heap::wasmtime::{HeapError, HeapPlan, HeapShare, INSTEAD, NEGATIVE_SIZE, TOO_LARGE_SIZE};
+use rampart_heap::wasmtime::{DataLost, HeapError, HeapPlan, HeapShare, INSTEAD, NEGATIVE_SIZE, TOO_LARGE_SIZE, are_losses_thrown};
 use rampart_heap::{
-    BumpRange, CARD_BYTES, CARDS, Collection, ManagedHeap, LocalAllocator, ObjectModel, ObjectRef, HeapRegion, RootSet,
+    BumpRange, CARD_BYTES, Collection, LOST, ManagedHeap, LocalAllocator, ObjectModel, ObjectRef, HeapRegion, LineFailure, RootSet, Survivors,
 };
 use wasmtime_environ::copying::{
     ALIGN, ARRAY_LENGTH_OFFSET, CopyingTypeLayouts, FORWARDING_REF_OFFSET, HEADER_SIZE, InlineTraceInfo,
@@ -190,8 +190,8 @@ struct ImmixHeap {
     heap: Option<ManagedHeap<WasmModel>>,
     /// What the host uses, too.
     shared: Arc<HeapShare>,
-    /// The `externref`s.
-    externs: Vec<ObjectRef>,
+    /// The `externref`s, and what they hold.
+    externs: Vec<(ObjectRef, ExternRefHostDataId)>,
     /// The size of the allocation that failed last.
     short_of: Option<u32>,
     /// Memory set aside for its retry: an offset, and the size. It is not an object yet: the next collection forgets
@@ -244,7 +244,7 @@ impl ImmixHeap {
         let region = unsafe { HeapRegion::over(vmmemory.base.as_non_null()) };
         let HeapPlan { settings, failed, shared } = HeapPlan::take();
         self.shared = shared;
-        let heap = ManagedHeap::within(region, CARDS.into(), WasmModel::default(), settings, failed);
+        let heap = ManagedHeap::within(region, LOST.into(), WasmModel::default(), settings, failed);
         self.heap = Some(heap.expect("whoever sets the plan checks it"));
     }
 
@@ -315,15 +315,21 @@ impl ImmixHeap {
         let mut dead = Vec::new();
         let types = TypeTable { infos: NonNull::from(trace_infos), state: NonNull::from(&mut *state).cast() };
         heap.model().types.set(Some(types));
+        for offset in shared.take_doomed() {
+            if heap.lose_line(offset, &mut [local]) == LineFailure::Lost {
+                heap.region().fill(offset / 64 * 64, 64, 0xff);
+            }
+        }
         heap.collect(kind, &mut [local], roots, &mut |survivors| {
             shared.follow(survivors);
-            externs.retain_mut(|object| match survivors.at(*object) {
+            note_lost(shared, survivors);
+            externs.retain_mut(|(object, data)| match survivors.at(*object) {
                 Some(now) => {
                     *object = now;
                     true
                 }
                 None => {
-                    dead.push(*object);
+                    dead.push(*data);
                     false
                 }
             });
@@ -331,14 +337,26 @@ impl ImmixHeap {
         heap.model().types.set(None);
         shared.collected(kind, began.elapsed(), heap.counts(), heap.demand(), heap.metadata_bytes());
         *bump.get_mut() = BumpRange::default();
-        for object in dead {
-            // Its words are still intact: no collection moves objects to lines that were in use when it began, and the
-            // program has not run since.
-            let data = heap.region().read(object.offset() + mem::offset_of!(ExternObject, host_data) as u32);
-            // SAFETY: an id has the layout of the word that it was written as.
-            state.host_data_table.dealloc(unsafe { mem::transmute::<u32, ExternRefHostDataId>(data) })?;
+        let lost = heap.lost_objects().len();
+        if lost > 0 && !are_losses_thrown() {
+            return Err(DataLost(u32::try_from(lost - 1)?).into());
+        }
+        for data in dead {
+            state.host_data_table.dealloc(data)?;
         }
         roots.end()
+    }
+}
+
+/// Notes the classes of objects that were lost. TeaVM's objects begin with a reference to a virtual table, and these
+/// with one to the class.
+fn note_lost(shared: &HeapShare, survivors: &Survivors<'_, WasmModel>) {
+    let lost = survivors.lost_objects();
+    for object in lost.get(shared.lost_objects()..).unwrap_or_default() {
+        let is_struct = object.header.is_some_and(|header| VMGcKind::from_high_bits_of_u32(header[0]) == VMGcKind::StructRef);
+        let table = object.first.filter(|_| is_struct).and_then(WasmModel::referent).and_then(|table| survivors.at(table));
+        let class = table.map(|table| survivors.region().read(table.offset() + HEADER_SIZE));
+        shared.add_lost_class(class.and_then(WasmModel::referent).map(ObjectRef::offset));
     }
 }
 
@@ -416,7 +434,12 @@ unsafe impl GcHeap for ImmixHeap {
 
     fn write_gc_ref(&mut self, destination: &mut Option<VMGcRef>, source: Option<&VMGcRef>) -> Result<()> {
         // The destination is a global, an element of a table or a value of the host: never a field of an object.
-        *destination = source.map(VMGcRef::unchecked_copy);
+        // Compiled code throws a reference to a lost object: its exception is thrown in its place.
+        let thrown = source.and_then(|source| {
+            let lost = DataLost::check(source.as_raw_u32()).err()?;
+            VMGcRef::from_raw_u32(self.shared.lost_exception(lost)?)
+        });
+        *destination = thrown.or(source.map(VMGcRef::unchecked_copy));
         Ok(())
     }
 
@@ -433,23 +456,32 @@ unsafe impl GcHeap for ImmixHeap {
             Ok(gc_ref) => gc_ref,
         };
         self.index_mut::<ExternObject>(gc_ref.as_typed_unchecked())?.host_data = host_data;
-        self.externs.extend(ObjectRef::new(gc_ref.as_raw_u32()));
+        self.externs.extend(ObjectRef::new(gc_ref.as_raw_u32()).map(|object| (object, host_data)));
         Ok(Ok(gc_ref.into_externref_unchecked()))
     }
 
     fn externref_host_data(&self, externref: &VMExternRef) -> Result<ExternRefHostDataId> {
+        let offset = externref.as_gc_ref().as_raw_u32();
+        if DataLost::check(offset).is_err() {
+            // What it holds is known.
+            let known = self.externs.iter().find(|(object, _)| object.offset() == offset);
+            return known.map(|(_, data)| *data).ok_or_else(|| DataLost((offset - LOST) / ALIGN).into());
+        }
         Ok(self.index::<ExternObject>(externref.as_gc_ref().as_typed_unchecked())?.host_data)
     }
 
     fn header(&self, gc_ref: &VMGcRef) -> Result<&VMGcHeader> {
+        DataLost::check(gc_ref.as_raw_u32())?;
         self.index(gc_ref.as_typed_unchecked())
     }
 
     fn header_mut(&mut self, gc_ref: &VMGcRef) -> Result<&mut VMGcHeader> {
+        DataLost::check(gc_ref.as_raw_u32())?;
         self.index_mut(gc_ref.as_typed_unchecked())
     }
 
     fn object_size(&self, gc_ref: &VMGcRef) -> Result<usize> {
+        DataLost::check(gc_ref.as_raw_u32())?;
         Ok(usize::try_from(self.index(typed(gc_ref))?.object_size)?)
     }
 
@@ -504,6 +536,7 @@ unsafe impl GcHeap for ImmixHeap {
     }
 
     fn array_len(&self, arrayref: &VMArrayRef) -> Result<u32> {
+        DataLost::check(arrayref.as_gc_ref().as_raw_u32())?;
         Ok(self.index::<ArrayHeader>(arrayref.as_gc_ref().as_typed_unchecked())?.length)
     }
 

@@ -11,8 +11,8 @@ use crate::func_environ::FuncEnvironment;
 use crate::translate::TargetEnvironment;
 use cranelift_codegen::ir::{self, InstBuilder};
 use cranelift_frontend::FunctionBuilder;
-use rampart_heap::wasmtime::{INSTEAD, NEGATIVE_SIZE, TOO_LARGE_SIZE};
-use rampart_heap::{CARD_BYTES, CARDS};
+use rampart_heap::wasmtime::{INSTEAD, NEGATIVE_SIZE, TOO_LARGE_SIZE, are_losses_thrown};
+use rampart_heap::{CARD_BYTES, CARDS, LOST};
 use wasmtime_environ::copying::{
     ALIGN, EXCEPTION_TAG_DEFINED_OFFSET, EXCEPTION_TAG_INSTANCE_OFFSET, InlineTraceInfo,
 };
@@ -262,6 +262,49 @@ impl CopyingCompiler {
         builder.declare_value_needs_stack_map(gc_ref);
 
         Ok((gc_ref, ptr_to_object))
+    }
+}
+
+/// Traps if a reference is null, and throws if its object is lost, with one comparison: both are out of the range of
+/// offsets. `java/build` puts calls of this where wasmtime's `gc.rs` would look for null.
+pub fn check_reference(func_env: &mut FuncEnvironment<'_>, builder: &mut FunctionBuilder<'_>, gc_ref: ir::Value) {
+    if !are_losses_thrown() {
+        return func_env.trapz(builder, gc_ref, crate::TRAP_NULL_REFERENCE);
+    }
+    let (current_block, refused) = (builder.current_block().unwrap(), builder.create_block());
+    let (lost, is_there) = (builder.create_block(), builder.create_block());
+    builder.ensure_inserted_block();
+    builder.insert_block_after(refused, current_block);
+    builder.insert_block_after(lost, refused);
+    builder.insert_block_after(is_there, lost);
+    let below = builder.ins().iadd_imm_s(gc_ref, -1);
+    let is_refused = builder.ins().icmp_imm_u(
+        ir::condcodes::IntCC::UnsignedGreaterThanOrEqual,
+        below,
+        i64::from(LOST - 1),
+    );
+    builder.ins().brif(is_refused, refused, &[], is_there, &[]);
+
+    builder.switch_to_block(refused);
+    builder.seal_block(refused);
+    builder.set_cold_block(refused);
+    func_env.trapz(builder, gc_ref, crate::TRAP_NULL_REFERENCE);
+    builder.ins().jump(lost, &[]);
+
+    builder.switch_to_block(lost);
+    builder.seal_block(lost);
+    builder.set_cold_block(lost);
+    // `write_gc_ref` of the collector puts the exception in its place.
+    translate_exn_throw_ref(func_env, builder, gc_ref).expect("a call of the runtime");
+
+    builder.switch_to_block(is_there);
+    builder.seal_block(is_there);
+}
+
+/// Throws if the object of a reference that is not null is lost.
+pub fn check_lost(func_env: &mut FuncEnvironment<'_>, builder: &mut FunctionBuilder<'_>, gc_ref: ir::Value) {
+    if are_losses_thrown() {
+        check_reference(func_env, builder, gc_ref);
     }
 }
 

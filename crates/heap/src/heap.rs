@@ -3,11 +3,12 @@
 use crate::collection::{Collection, RootSet};
 use crate::collector::{Survivors, Tracer};
 use crate::error::Error;
-use crate::geometry::{ALIGN, BLOCK_BYTES, BLOCK_PAGES, FailureGrain, LineSize, ObjectRef, PAGE};
+use crate::geometry::{ALIGN, BLOCK_BYTES, BLOCK_PAGES, FailureGrain, HeapBlock, LineSize, ObjectRef, PAGE};
 use crate::object::{CollectorWord, ObjectModel};
 use crate::pools::PerfectDemand;
-use crate::region::{CARDS, HeapRegion};
+use crate::region::{HeapRegion, LOST};
 use crate::space::allocator::LocalAllocator;
+use crate::space::lost::LostObject;
 use crate::space::{ImmixSpace, LineFailure, Source};
 use crate::wear::FailedLines;
 
@@ -89,7 +90,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
     fn addresses(pages: usize) -> Result<u64, Error> {
         let bytes = pages as u64 * u64::from(PAGE);
         let all = (bytes + u64::from(2 * BLOCK_BYTES)).next_multiple_of(u64::from(BLOCK_BYTES)) + 4 * bytes;
-        if bytes > MOST { Err(Error::TooLarge { given: bytes, most: MOST }) } else { Ok(all.min(CARDS.into())) }
+        if bytes > MOST { Err(Error::TooLarge { given: bytes, most: MOST }) } else { Ok(all.min(LOST.into())) }
     }
 
     /// A heap in a region of which the first `end` bytes may be used.
@@ -204,6 +205,23 @@ impl<M: ObjectModel> ManagedHeap<M> {
         failure
     }
 
+    /// A line of 64 B has failed, and its data is gone. If nothing was in it, that is all. If an object may have been
+    /// in it ([`LineFailure::Lost`]), the caller collects before the program goes on: that finds out which objects are
+    /// lost. No collection reads anything in the line.
+    pub fn lose_line(&mut self, offset: u32, locals: &mut [&mut LocalAllocator]) -> LineFailure {
+        let failure = self.space.lose_line(offset);
+        if failure == LineFailure::Lost {
+            locals.iter_mut().for_each(|local| local.leave(HeapBlock::at(offset)));
+            self.next = Collection::Full;
+        }
+        failure
+    }
+
+    /// The objects that are lost. References to one are what [`LostObject::reference`] says, at [`LOST`] or above.
+    pub fn lost_objects(&self) -> &[LostObject] {
+        self.space.lost.objects()
+    }
+
     /// Whether objects lie on lines that have failed: a collection of this kind moves them.
     pub fn vacating(&self) -> Option<Collection> {
         let due = self.space.vacating.iter().map(|(_, due)| *due);
@@ -226,6 +244,8 @@ impl<M: ObjectModel> ManagedHeap<M> {
         finish: &mut dyn FnMut(&Survivors<'_, M>),
     ) {
         locals.iter_mut().for_each(|local| local.retire());
+        // What is lost can be referred to from anywhere.
+        let kind = if self.space.lost.is_pending() && kind == Collection::Nursery { Collection::Full } else { kind };
         let mut tracer = Tracer::begin(&self.region, &self.model, &mut self.space, kind);
         roots.visit(&mut |value| tracer.trace_value(value));
         self.counts.cards += tracer.trace_dirty_cards();

@@ -23,6 +23,9 @@ const NAMEABLE: usize = 1 << 32;
 /// Where the cards lie: a byte for each 256 B of the region, at its end. Compiled write barriers know the place.
 pub const CARDS: u32 = 0xff00_0000;
 
+/// Where references to lost objects lead, up to the cards: no memory is used there.
+pub const LOST: u32 = CARDS - (1 << 20);
+
 /// The size of a card: what a byte of the cards stands for.
 pub const CARD_BYTES: u32 = 256;
 
@@ -51,8 +54,8 @@ impl HeapRegion {
     /// # Errors
     /// If the process may not have that much address space, or memory.
     pub fn reserve(bytes: u64) -> Result<Self, Error> {
-        let used = usize::try_from(bytes).ok().filter(|bytes| *bytes <= CARDS as usize);
-        let used = used.ok_or(Error::TooLarge { given: bytes, most: CARDS.into() })?;
+        let used = usize::try_from(bytes).ok().filter(|bytes| *bytes <= LOST as usize);
+        let used = used.ok_or(Error::TooLarge { given: bytes, most: LOST.into() })?;
         let reservation =
             AddressReservation::new(Bytes::new((NAMEABLE + MARGIN) as u64)).map_err(Error::NoAddressSpace)?;
         let cards = (used / CARD_BYTES as usize).next_multiple_of(PAGE as usize);

@@ -6,6 +6,7 @@ use crate::geometry::{BLOCK_BYTES, MEMORY_LINE, ObjectRef, PAGE};
 use crate::heap::ManagedHeap;
 use crate::object::{CollectorWord, ObjectModel};
 use crate::pools::HeapPage;
+use crate::region::LOST;
 use crate::space::blocks::HeapBlockState;
 
 /// What is wrong with a heap.
@@ -45,7 +46,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         let mut pending: Vec<ObjectRef> = roots.into_iter().filter_map(M::referent).collect();
         let mut seen: BTreeMap<u32, u32> = BTreeMap::new();
         while let Some(object) = pending.pop() {
-            if seen.contains_key(&object.offset()) {
+            if object.offset() >= LOST || seen.contains_key(&object.offset()) {
                 continue;
             }
             let bytes = self.verify_object(object)?;
@@ -53,7 +54,11 @@ impl<M: ObjectModel> ManagedHeap<M> {
             let (mut forgotten, is_old) = (None, !self.word_of(object).is_young());
             self.model().visit_slots(self.region(), object, 0..u32::MAX, &mut |slot| {
                 let Some(referent) = M::referent(self.region().read(slot)) else { return };
-                if is_old && self.word_of(referent).is_young() && !self.region().is_dirty(slot) {
+                if is_old
+                    && referent.offset() < LOST
+                    && self.word_of(referent).is_young()
+                    && !self.region().is_dirty(slot)
+                {
                     forgotten = Some(slot);
                 }
                 pending.push(referent);

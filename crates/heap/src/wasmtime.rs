@@ -3,16 +3,18 @@
 //! wasmtime makes its heaps itself, and passes nothing on to them, nor anything back. So a host leaves the plan of the
 //! next heap here, and keeps a part of it: weak references, exceptions, and what the collections did.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::collection::Collection;
 use crate::collector::Survivors;
 use crate::error::Error;
-use crate::geometry::{BLOCK_BYTES, ObjectRef, PAGE};
+use crate::geometry::{ALIGN, BLOCK_BYTES, ObjectRef, PAGE};
 use crate::heap::{HeapCounts, HeapSettings, MOST};
 use crate::object::ObjectModel;
 use crate::pools::PerfectDemand;
+use crate::region::LOST;
 use crate::wear::FailedLines;
 
 /// A heap to be made.
@@ -51,7 +53,34 @@ pub const NEGATIVE_SIZE: u32 = u32::MAX;
 pub struct HeapShare {
     weak: Mutex<WeakSlots>,
     exceptions: Mutex<[Option<WeakNumber>; 2]>,
+    lost: Mutex<LostShare>,
     log: Mutex<CollectionLog>,
+}
+
+/// What is known of lost objects.
+#[derive(Debug, Default)]
+struct LostShare {
+    /// Lines to be lost: for tests.
+    doomed: Vec<u32>,
+    /// The exceptions, by their slots.
+    exceptions: Vec<Option<WeakNumber>>,
+    /// The class of each lost object, by its number.
+    classes: Vec<Option<WeakNumber>>,
+}
+
+/// An object is lost, by its number: its data cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
+#[displaydoc("the data of object {0} is lost")]
+pub struct DataLost(pub u32);
+
+impl DataLost {
+    /// What a reference says.
+    ///
+    /// # Errors
+    /// If its object is lost.
+    pub const fn check(reference: u32) -> Result<(), Self> {
+        if reference < LOST { Ok(()) } else { Err(Self((reference - LOST) / ALIGN)) }
+    }
 }
 
 /// What the collections did.
@@ -87,7 +116,20 @@ struct WeakSlots {
     unused: Vec<WeakNumber>,
 }
 
+/// Whether code that is compiled from now on looks at each reference that it follows.
+static ARE_LOSSES_THROWN: AtomicBool = AtomicBool::new(false);
+
 static NEXT: Mutex<Option<HeapPlan>> = Mutex::new(None);
+
+/// Programs that are compiled from now on throw where they would read lost data; else, losing data ends a program.
+pub fn throw_losses(are_thrown: bool) {
+    ARE_LOSSES_THROWN.store(are_thrown, Ordering::Relaxed);
+}
+
+/// What [`throw_losses`] has set.
+pub fn are_losses_thrown() -> bool {
+    ARE_LOSSES_THROWN.load(Ordering::Relaxed)
+}
 
 impl HeapPlan {
     /// The size without a plan: 64 MiB.
@@ -158,6 +200,46 @@ impl HeapShare {
     pub fn exception(&self, error: HeapError) -> Option<u32> {
         let number = lock(&self.exceptions)[error as usize];
         number.and_then(|number| self.object(number))
+    }
+
+    /// The line at an offset is to be lost at the next collection: for tests.
+    pub fn doom(&self, offset: u32) {
+        lock(&self.lost).doomed.push(offset);
+    }
+
+    /// The lines that are to be lost now.
+    pub fn take_doomed(&self) -> Vec<u32> {
+        std::mem::take(&mut lock(&self.lost).doomed)
+    }
+
+    /// One more exception for lost objects, at an offset of the region. The host must keep it alive.
+    pub fn add_lost_exception(&self, offset: u32) {
+        let exception = self.weaken(offset);
+        lock(&self.lost).exceptions.push(exception);
+    }
+
+    /// The offset of the exception for a lost object. The last one serves all that have none of their own.
+    pub fn lost_exception(&self, lost: DataLost) -> Option<u32> {
+        let exceptions = &lock(&self.lost).exceptions;
+        let slot = (lost.0 as usize).min(exceptions.len().checked_sub(1)?);
+        exceptions[slot].and_then(|number| self.object(number))
+    }
+
+    /// The class of the next lost object is at an offset, if it is known.
+    pub fn add_lost_class(&self, offset: Option<u32>) {
+        let class = offset.and_then(|offset| self.weaken(offset));
+        lock(&self.lost).classes.push(class);
+    }
+
+    /// How many objects are lost.
+    pub fn lost_objects(&self) -> usize {
+        lock(&self.lost).classes.len()
+    }
+
+    /// The offset of the class of a lost object, if it is known.
+    pub fn lost_class(&self, lost: DataLost) -> Option<u32> {
+        let class = lock(&self.lost).classes.get(lost.0 as usize).copied().flatten();
+        class.and_then(|number| self.object(number))
     }
 
     /// Follows objects to where a collection has moved them, and clears references to those that are gone.

@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use proptest::prelude::*;
 use rampart_heap::wear::{ClusterBytes, FailureShare, RegionPages, cluster_failures, draw_failures};
 use rampart_heap::{
-    Collection, HeapSettings, LineSize, LocalAllocator, ManagedHeap, NativeModel, ObjectRef, RootSet, Shape, Violation,
+    Collection, HeapSettings, LOST, LineFailure, LineSize, LocalAllocator, ManagedHeap, NativeModel, ObjectRef,
+    RootSet, Shape, Violation,
 };
 
 const ROOTS: usize = 12;
@@ -42,6 +43,11 @@ enum Step {
         root: usize,
         line: u32,
     },
+    /// The same, and its data is gone.
+    Lose {
+        root: usize,
+        line: u32,
+    },
     Collect(Collection),
 }
 
@@ -56,6 +62,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => root.clone().prop_map(|root| Step::Drop { root }),
         1 => root.clone().prop_map(|root| Step::Pin { root }),
         1 => root.clone().prop_map(|root| Step::Unpin { root }),
+        1 => (root.clone(), 0_u32..600).prop_map(|(root, line)| Step::Lose { root, line: line.saturating_sub(300) }),
         1 => (root, 0_u32..600).prop_map(|(root, line)| Step::Fail { root, line: line.saturating_sub(300) }),
         1 => prop_oneof![3 => Just(Collection::Nursery), 1 => Just(Collection::Full), 1 => Just(Collection::Compacting)].prop_map(Step::Collect),
     ];
@@ -87,6 +94,8 @@ struct Pair {
     next: u64,
     /// Failed lines with canaries: offsets, and the page that was there.
     failed: HashSet<(u32, u32)>,
+    /// What references to lost objects are; `None` until the collection that tells.
+    lost: HashMap<u64, Option<u32>>,
 }
 
 const CANARY: u8 = 0xa5;
@@ -101,11 +110,57 @@ impl Pair {
             nodes: HashMap::new(),
             next: 1,
             failed: HashSet::new(),
+            lost: HashMap::new(),
         }
     }
 
+    /// An object that a program may read.
     fn object(&self, root: usize) -> Option<ObjectRef> {
-        ObjectRef::new(self.roots.0[root])
+        ObjectRef::new(self.roots.0[root]).filter(|object| object.offset() < LOST)
+    }
+
+    /// Those that lie in a line, and can be reached.
+    fn in_line(&self, line: u32) -> Vec<u64> {
+        let reached = self.reached();
+        let overlaps = |(identity, at): &(u64, u32)| *at < line + 64 && line < at + self.nodes[identity].bytes;
+        reached.into_iter().filter(overlaps).map(|(identity, _)| identity).collect()
+    }
+
+    /// All that can be reached, and is not lost.
+    fn reached(&self) -> HashMap<u64, u32> {
+        let mut at = HashMap::new();
+        let mut pending: Vec<(u32, Option<u64>)> = self.roots.0.into_iter().zip(self.of_roots).collect();
+        while let Some((offset, identity)) = pending.pop() {
+            let Some(identity) = identity.filter(|identity| !self.lost.contains_key(identity)) else { continue };
+            let object = ObjectRef::new(offset).unwrap();
+            if at.insert(identity, offset).is_none() {
+                let references = (0..).zip(&self.nodes[&identity].references);
+                let slot = |slot| self.heap.region().read(NativeModel::slot(object, slot));
+                pending.extend(references.map(|(number, reference)| (slot(number), *reference)));
+            }
+        }
+        at
+    }
+
+    /// A line is lost: nothing in it can be read any more, and only what was in it is lost.
+    fn lose(&mut self, offset: u32) {
+        let line = offset / 64 * 64;
+        let lost = self.in_line(line);
+        if self.heap.lose_line(offset, &mut [&mut self.local]) != LineFailure::Lost {
+            assert!(lost.is_empty(), "objects {lost:?} at {line:#x}");
+            return;
+        }
+        self.failed.retain(|(at, _)| *at != line);
+        (0..8).for_each(|word| self.heap.region().write_double(line + 8 * word, 0x0bad_0bad_0bad_0bad));
+        let before = self.heap.lost_objects().len();
+        let count = lost.len();
+        self.lost.extend(lost.into_iter().map(|identity| (identity, None)));
+        self.collect(Collection::Nursery);
+        // Some can be reached through lost ones only.
+        assert!(self.heap.lost_objects().len() - before <= count);
+        for object in &self.heap.lost_objects()[before..] {
+            assert_eq!(object.header.is_none(), object.was_at / 64 * 64 == line);
+        }
     }
 
     fn collect(&mut self, kind: Collection) {
@@ -196,12 +251,17 @@ impl Pair {
                     self.heap.fail_line(object.offset() + 64 * line, &mut [&mut self.local]);
                 }
             }
+            Step::Lose { root, line } => {
+                if let Some(object) = self.object(root) {
+                    self.lose(object.offset() + 64 * line);
+                }
+            }
             Step::Collect(kind) => self.collect(kind),
         }
     }
 
     /// The heap is sound, and all that can be reached is what the model has.
-    fn check(&self) {
+    fn check(&mut self) {
         let live = match self.heap.verify(self.roots.0) {
             Err(Violation::OnFailedLine(_)) if self.heap.vacating().is_some() => return,
             sound => sound.unwrap(),
@@ -213,6 +273,11 @@ impl Pair {
                 assert_eq!((offset, identity), (0, None));
                 continue;
             };
+            if let Some(known) = self.lost.get_mut(&identity) {
+                assert!(offset >= LOST, "object {identity} is lost and can be read");
+                assert_eq!(*known.get_or_insert(offset), offset, "object {identity} is lost twice");
+                continue;
+            }
             if let Some(before) = at.insert(identity, offset) {
                 assert_eq!(before, offset, "object {identity} is there twice");
                 continue;
@@ -227,6 +292,8 @@ impl Pair {
                 pending.push((region.read(NativeModel::slot(object, slot)), *reference));
             }
         }
+        let numbers: Vec<u32> = self.lost.values().flatten().copied().collect();
+        assert_eq!(numbers.iter().collect::<HashSet<_>>().len(), numbers.len(), "two lost objects are the same");
         assert_eq!(live.objects, at.len() as u64);
         assert_eq!(live.bytes, at.keys().map(|identity| u64::from(self.nodes[identity].bytes)).sum::<u64>());
     }

@@ -45,6 +45,9 @@ pub struct Arguments {
     /// Keep what is compiled to machine code in this folder
     #[arg(long, value_name = "FOLDER")]
     pub cache: Option<PathBuf>,
+    /// Throw where the program would read data that is lost, which makes all accesses slower, instead of ending it
+    #[arg(long)]
+    pub throw_losses: bool,
     /// The compiled program
     pub module: PathBuf,
     /// Its arguments

@@ -6,45 +6,48 @@
 
 use std::process::ExitCode;
 
-use rampart_heap::wasmtime::HeapError;
+use rampart_heap::wasmtime::{DataLost, HeapError, are_losses_thrown};
 use wasmtime::{
-    AsContextMut as _, Error, ExnRef, ExnRefPre, ExnType, GcHeapOutOfMemory, OwnedRooted, Result, ThrownException, Val,
-    format_err,
+    AnyRef, AsContextMut as _, Error, ExnRef, ExnRefPre, ExnType, GcHeapOutOfMemory, OwnedRooted, Result,
+    ThrownException, Val, bail, format_err,
 };
 
-use crate::imports::HostCaller;
 use crate::js::JsValue;
-
-/// What is known of the exceptions of a program.
-#[derive(Default)]
-pub struct Exceptions {
-    /// They stay alive.
-    made: Vec<(HeapError, OwnedRooted<ExnRef>)>,
-    /// The launcher has printed the one that ends the program.
-    pub is_reported: bool,
-}
+use crate::state::{Exceptions, HostCaller};
 
 /// The functions of the launcher.
-pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<()> {
+pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<Option<Val>> {
     match name {
-        "outOfMemory" => keep(caller, HeapError::OutOfMemory, given),
-        "negativeSize" => keep(caller, HeapError::NegativeSize, given),
+        "outOfMemory" => keep(caller, Some(HeapError::OutOfMemory), given)?,
+        "negativeSize" => keep(caller, Some(HeapError::NegativeSize), given)?,
+        "addLost" => keep(caller, None, given)?,
+        "lostClass" => {
+            let number = given[0].i32().and_then(|number| u32::try_from(number).ok()).unwrap_or(u32::MAX);
+            let class = caller.data().share.lost_class(DataLost(number));
+            return Ok(Some(Val::AnyRef(class.and_then(|offset| AnyRef::from_raw(&mut *caller, offset)))));
+        }
+        "lose" => lose(caller, given)?,
         "reportOutOfMemory" => {
             let state = caller.data_mut();
             state.print_error("Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space\n");
             state.exceptions.is_reported = true;
-            Ok(())
         }
-        "reported" => {
-            caller.data_mut().exceptions.is_reported = true;
-            Ok(())
-        }
-        _ => Err(format_err!("the program needs rampart.{name}: was it compiled by another java/compile?")),
+        "reported" => caller.data_mut().exceptions.is_reported = true,
+        _ => bail!("the program needs rampart.{name}: was it compiled by another java/compile?"),
     }
+    Ok(None)
+}
+
+/// The line of an object's byte is lost: for tests.
+fn lose(caller: &mut HostCaller<'_>, given: &[Val]) -> Result<()> {
+    let (Val::AnyRef(Some(object)), Some(at)) = (given[0], given[1].i32()) else { bail!("nothing to lose") };
+    let offset = object.to_raw(&mut *caller)?;
+    caller.data().share.doom(offset + at.cast_unsigned());
+    caller.as_context_mut().gc(None)
 }
 
 /// Wraps a throwable as compiled code does, and hands it to the heap.
-fn keep(caller: &mut HostCaller<'_>, error: HeapError, given: &[Val]) -> Result<()> {
+fn keep(caller: &mut HostCaller<'_>, error: Option<HeapError>, given: &[Val]) -> Result<()> {
     let tag = caller.get_export("teavm.javaException").and_then(|export| export.into_tag());
     let tag = tag.ok_or_else(|| format_err!("the program has no exceptions"))?;
     let ty = ExnType::from_tag_type(&tag.ty(&*caller))?;
@@ -52,18 +55,29 @@ fn keep(caller: &mut HostCaller<'_>, error: HeapError, given: &[Val]) -> Result<
     let exception = ExnRef::new(&mut *caller, &allocator, &tag, &given[..1])?;
     let (at, kept) = (exception.to_raw(&mut *caller)?, exception.to_owned_rooted(&mut *caller)?);
     let state = caller.data_mut();
-    state.share().set_exception(error, at);
+    match error {
+        Some(error) => state.share.set_exception(error, at),
+        None => state.share.add_lost_exception(at),
+    }
     state.exceptions.made.push((error, kept));
     Ok(())
 }
 
-/// What a function of the host ends with that got no memory: the exception of Java.
+/// What a function of the host ends with that got no memory, or read a lost object: the exception of Java.
 pub fn thrown(caller: &mut HostCaller<'_>, error: Error) -> Error {
+    if are_losses_thrown()
+        && let Some(lost) = error.downcast_ref::<DataLost>()
+        && let Some(at) = caller.data().share.lost_exception(*lost)
+        && let Some(exception) = ExnRef::from_raw(&mut *caller, at)
+    {
+        return caller.as_context_mut().throw::<()>(exception).expect_err("it throws");
+    }
     if !(error.is::<GcHeapOutOfMemory<JsValue>>() || error.is::<GcHeapOutOfMemory<()>>()) {
         return error;
     }
     let made = &caller.data().exceptions.made;
-    let Some(kept) = made.iter().find(|(of, _)| *of == HeapError::OutOfMemory).map(|(_, kept)| kept.clone()) else {
+    let Some(kept) = made.iter().find(|(of, _)| *of == Some(HeapError::OutOfMemory)).map(|(_, kept)| kept.clone())
+    else {
         return error;
     };
     let exception = kept.to_rooted(&mut *caller);

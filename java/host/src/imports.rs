@@ -2,57 +2,15 @@
 //!
 //! Source: `wasm-gc-runtime.js` of TeaVM 0.13.1, whose functions these are by name.
 
-use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rampart_heap::wasmtime::HeapShare;
-use wasmtime::{AnyRef, Caller, ExternType, Func, Linker, Module, OwnedRooted, Result, Val, bail, format_err};
+use wasmtime::{AnyRef, ExternType, Func, Linker, Module, Result, Val, bail, format_err};
 
-use crate::errors::{Exceptions, launcher_function, thrown};
+use crate::errors::{launcher_function, thrown};
 use crate::js::JsValue;
+use crate::state::{HostCaller, HostState, Queued};
 use crate::weak::WeakHandle;
-
-/// What the functions keep between calls.
-pub struct HostState {
-    share: Arc<HeapShare>,
-    out: Vec<u8>,
-    err: Vec<u8>,
-    /// Weak references with a `ReferenceQueue`: each goes into its queue once its object is dead.
-    queued: Vec<Queued>,
-    pub exceptions: Exceptions,
-}
-
-struct Queued {
-    weak: Arc<WeakHandle>,
-    reference: OwnedRooted<AnyRef>,
-    queue: OwnedRooted<AnyRef>,
-}
-
-pub type HostCaller<'a> = Caller<'a, HostState>;
-
-impl HostState {
-    pub fn new(share: Arc<HeapShare>) -> Self {
-        Self { share, out: Vec::new(), err: Vec::new(), queued: Vec::new(), exceptions: Exceptions::default() }
-    }
-
-    /// Prints on stderr.
-    pub fn print_error(&mut self, text: &str) {
-        self.err.extend(text.bytes());
-        self.flush();
-    }
-
-    /// What the heap and the host have in common.
-    pub fn share(&self) -> &HeapShare {
-        &self.share
-    }
-
-    /// Writes what is buffered.
-    pub fn flush(&mut self) {
-        let _lost = std::io::stdout().write_all(&std::mem::take(&mut self.out));
-        let _lost = std::io::stderr().write_all(&std::mem::take(&mut self.err));
-    }
-}
 
 /// Links all functions that a module imports.
 ///
@@ -78,10 +36,7 @@ fn call(caller: &mut HostCaller<'_>, of: (&str, &str), given: &[Val], results: &
         "teavmJso" => object_function(caller, of.1, given)?,
         "teavmMath" => math_function(of.1, given)?,
         "teavmConsole" => console_function(caller, of.1, given)?,
-        "rampart" => {
-            launcher_function(caller, of.1, given)?;
-            None
-        }
+        "rampart" => launcher_function(caller, of.1, given)?,
         "teavmDate" if of.1 == "currentTimeMillis" => Some(milliseconds()),
         _ => bail!("the program needs {}.{}, which only browsers have", of.0, of.1),
     };

@@ -14,6 +14,7 @@ mod errors;
 mod imports;
 mod js;
 mod report;
+mod state;
 mod weak;
 
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser as _;
-use rampart_heap::wasmtime::HeapShare;
+use rampart_heap::wasmtime::{HeapShare, throw_losses};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -31,8 +32,9 @@ use wasmtime::{Cache, CacheConfig, Collector, Config, Engine, ExternRef, Linker,
 
 use crate::arguments::Arguments;
 use crate::errors::end;
-use crate::imports::{HostState, link};
+use crate::imports::link;
 use crate::js::JsValue;
+use crate::state::HostState;
 
 /// The stack, for deep recursion: HotSpot's default is 1 MiB, but its frames are smaller.
 const STACK: usize = 64 << 20;
@@ -101,6 +103,7 @@ fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<(ExitCode, Durat
         of_code.with_directory(folder);
         config.cache(Some(Cache::new(of_code)?));
     }
+    throw_losses(arguments.throw_losses);
     let engine = Engine::new(&config)?;
     let module = Module::from_file(&engine, &arguments.module)?;
     let mut store = Store::new(&engine, HostState::new(shared));

@@ -6,6 +6,9 @@ import org.teavm.interop.Import;
 public final class Errors {
     private static final OutOfMemoryError OUT_OF_MEMORY = new OutOfMemoryError("Java heap space");
 
+    /** How many lost objects have an error of their own. */
+    private static final int LOST = 16;
+
     private Errors() {
     }
 
@@ -13,6 +16,9 @@ public final class Errors {
     public static void prepare() {
         setOutOfMemory(OUT_OF_MEMORY);
         setNegativeSize(new NegativeArraySizeException());
+        for (int slot = 0; slot < LOST; slot++) {
+            addLost(new LostDataError(slot, slot == LOST - 1));
+        }
     }
 
     /** Prints what ends the program, as far as TeaVM knows it: there is no stack. */
@@ -29,12 +35,14 @@ public final class Errors {
         setReported();
     }
 
-    /** Does nothing. {@link Plugin} calls it where arrays are made, and says that it may throw these errors. */
-    public static void mayThrow() {
-    }
-
     @Import(module = "rampart", name = "outOfMemory")
     private static native void setOutOfMemory(Object exception);
+
+    @Import(module = "rampart", name = "addLost")
+    private static native void addLost(Object exception);
+
+    @Import(module = "rampart", name = "lostClass")
+    static native Object lostClass(int number);
 
     @Import(module = "rampart", name = "negativeSize")
     private static native void setNegativeSize(Object exception);

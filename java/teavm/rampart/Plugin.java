@@ -1,8 +1,10 @@
 package rampart;
 
 import java.util.List;
+import java.util.Set;
 import org.teavm.dependency.AbstractDependencyListener;
 import org.teavm.dependency.DependencyAgent;
+import org.teavm.dependency.DependencyNode;
 import org.teavm.dependency.MethodDependency;
 import org.teavm.model.BasicBlock;
 import org.teavm.model.ClassHolder;
@@ -12,21 +14,39 @@ import org.teavm.model.Instruction;
 import org.teavm.model.MethodHolder;
 import org.teavm.model.MethodReference;
 import org.teavm.model.ValueType;
+import org.teavm.model.instructions.ArrayLengthInstruction;
+import org.teavm.model.instructions.CastInstruction;
+import org.teavm.model.instructions.CloneArrayInstruction;
 import org.teavm.model.instructions.ConstructArrayInstruction;
 import org.teavm.model.instructions.ConstructMultiArrayInstruction;
+import org.teavm.model.instructions.GetElementInstruction;
+import org.teavm.model.instructions.GetFieldInstruction;
 import org.teavm.model.instructions.InvocationType;
 import org.teavm.model.instructions.InvokeInstruction;
+import org.teavm.model.instructions.IsInstanceInstruction;
+import org.teavm.model.instructions.PutElementInstruction;
+import org.teavm.model.instructions.PutFieldInstruction;
+import org.teavm.model.instructions.UnwrapArrayInstruction;
 import org.teavm.vm.spi.TeaVMHost;
 import org.teavm.vm.spi.TeaVMPlugin;
 
 /**
- * Tells TeaVM which errors come from allocations. TeaVM compiles the handlers of an exception only for the classes that
- * some code throws, and knows of no code that throws an OutOfMemoryError. So it is told that each method may. An array
- * is made without a call: one of a method that does nothing is put before it.
+ * Tells TeaVM which errors the runtime throws. TeaVM compiles the handlers of an exception only for the classes that
+ * some code throws, and knows of no code that throws an OutOfMemoryError. So it is told that each method may. Where
+ * objects are used without a call, one of a method that does nothing is put before.
  */
 public final class Plugin implements TeaVMPlugin {
     private static final List<ValueType> ERRORS =
-        List.of(ValueType.parse(OutOfMemoryError.class), ValueType.parse(NegativeArraySizeException.class));
+        List.of(ValueType.parse(OutOfMemoryError.class), ValueType.parse(NegativeArraySizeException.class),
+            ValueType.parse(LostDataError.class));
+    private static final MethodReference LOST_CLASS =
+        new MethodReference(Errors.class, "lostClass", int.class, Object.class);
+    /** What makes an array, or reads or writes an object, without a call. */
+    private static final Set<Class<?>> THROWING =
+        Set.of(ConstructArrayInstruction.class, ConstructMultiArrayInstruction.class, GetFieldInstruction.class,
+            PutFieldInstruction.class, GetElementInstruction.class, PutElementInstruction.class,
+            ArrayLengthInstruction.class, UnwrapArrayInstruction.class, CastInstruction.class,
+            IsInstanceInstruction.class, CloneArrayInstruction.class);
 
     @Override
     public void install(TeaVMHost host) {
@@ -35,6 +55,14 @@ public final class Plugin implements TeaVMPlugin {
     }
 
     private static final class AllThrow extends AbstractDependencyListener {
+        /** TeaVM keeps the names of classes that somebody may ask for: a lost object may be of any. */
+        @Override
+        public void classReached(DependencyAgent agent, String name) {
+            DependencyNode lost = agent.linkMethod(LOST_CLASS).getResult();
+            lost.propagate(agent.getType(ValueType.object("java.lang.Class")));
+            lost.getClassValueNode().propagate(agent.getType(ValueType.object(name)));
+        }
+
         @Override
         public void methodReached(DependencyAgent agent, MethodDependency method) {
             ERRORS.forEach(error -> method.getThrown().propagate(agent.getType(error)));
@@ -56,13 +84,13 @@ public final class Plugin implements TeaVMPlugin {
                 return;
             }
             for (Instruction instruction : block) {
-                if (instruction instanceof ConstructArrayInstruction
-                    || instruction instanceof ConstructMultiArrayInstruction) {
+                if (THROWING.contains(instruction.getClass())) {
                     InvokeInstruction call = new InvokeInstruction();
                     call.setType(InvocationType.SPECIAL);
-                    call.setMethod(new MethodReference(Errors.class, "mayThrow", void.class));
+                    call.setMethod(new MethodReference(Nothing.class, "mayThrow", void.class));
                     call.setLocation(instruction.getLocation());
                     instruction.insertPrevious(call);
+                    return;
                 }
             }
         }

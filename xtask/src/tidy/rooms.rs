@@ -108,7 +108,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "error",
         ],
     ),
-    ("crates/heap/src/space", &["allocator", "immix_space", "ranges", "blocks", "large", "lines", "starts"]),
+    ("crates/heap/src/space", &["allocator", "immix_space", "ranges", "blocks", "large", "lines", "starts", "lost"]),
     (
         "crates/linux/src",
         &[
@@ -221,7 +221,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "crates/studies/src",
         &["asteroid", "comet", "runs", "summary", "simulate", "scenario", "rahman", "text", "outcome", "lib.rs"],
     ),
-    ("java/host/src", &["imports", "js", "weak", "report", "arguments"]),
+    ("java/host/src", &["imports", "errors", "state", "js", "weak", "report", "arguments"]),
     ("tests/freestanding/src", &["drive"]),
     ("tests/qemu/badram/src", &["injector", "effect", "rests", "spec"]),
     ("tests/redmpi/src", &["spare", "succession", "lib.rs"]),

@@ -5,12 +5,13 @@ use std::ops::Range;
 
 use super::TraceCounts;
 use crate::collection::Collection;
-use crate::geometry::{BLOCK_BYTES, HeapBlock, MEMORY_LINE, ObjectRef, PAGE};
+use crate::geometry::{ALIGN, BLOCK_BYTES, HeapBlock, MEMORY_LINE, ObjectRef, PAGE, narrow};
 use crate::object::{CollectorWord, LiveMark, ObjectModel};
-use crate::region::{CARD_BYTES, HeapRegion};
+use crate::region::{CARD_BYTES, HeapRegion, LOST};
 use crate::space::allocator::LocalAllocator;
 use crate::space::blocks::{Evacuation, HeapBlockState};
 use crate::space::lines::LineCensus;
+use crate::space::lost::{LostData, LostObject};
 use crate::space::{ImmixSpace, Source};
 
 /// A collection under way.
@@ -25,6 +26,8 @@ pub(crate) struct Tracer<'a, M> {
     /// Where objects are moved; `None` once there is no room.
     copies: Option<LocalAllocator>,
     counts: TraceCounts,
+    /// Data is gone: each object is looked at before it is read.
+    is_losing: bool,
 }
 
 /// Whether an object moves.
@@ -41,6 +44,7 @@ pub struct Survivors<'a, M> {
     region: &'a HeapRegion,
     kind: Collection,
     mark: LiveMark,
+    lost: LostData,
     model: std::marker::PhantomData<&'a M>,
 }
 
@@ -57,7 +61,18 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
         }
         space.recyclable.retain(|block| space.blocks.get(block).evacuation == Evacuation::Stays);
         let (mark, copies) = (space.lines.live(), Some(LocalAllocator::default()));
-        Self { region, model, space, kind, mark, pending: Vec::new(), copies, counts: TraceCounts::default() }
+        let is_losing = space.lost.is_pending();
+        Self {
+            region,
+            model,
+            space,
+            kind,
+            mark,
+            pending: Vec::new(),
+            copies,
+            counts: TraceCounts::default(),
+            is_losing,
+        }
     }
 
     /// The new value of a reference.
@@ -127,6 +142,14 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
     /// Marks an object, or moves it; returns where it is.
     #[inline]
     fn trace(&mut self, object: ObjectRef) -> ObjectRef {
+        if object.offset() >= LOST {
+            return object;
+        }
+        if self.is_losing
+            && let Some(lost) = self.lost(object)
+        {
+            return lost;
+        }
         let word = self.word(object);
         if word.is_forwarded() {
             return forwarded_to::<M>(self.region, object);
@@ -155,6 +178,29 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
         self.space.starts.insert(object);
         self.keep(object, word);
         object
+    }
+
+    /// What references to an object become if data of it is gone. Nothing is read that is gone.
+    #[cold]
+    fn lost(&mut self, object: ObjectRef) -> Option<ObjectRef> {
+        if let Some(lost) = self.space.lost.number(object) {
+            return Some(lost);
+        }
+        if self.space.lost.of_header(object) {
+            return Some(self.space.lost.bury(object, None, None));
+        }
+        let word = self.word(object);
+        if word.is_forwarded() || is_live(word, self.kind, self.mark) {
+            return None;
+        }
+        let bytes = self.model.size(self.region, object);
+        if !self.space.lost.any_in(object.offset(), bytes) {
+            return None;
+        }
+        let header = std::array::from_fn(|word| self.region.read(object.offset() + 4 * narrow(word)));
+        let is_there = bytes > ALIGN && !self.space.lost.any_in(object.offset() + ALIGN, 4);
+        let first = is_there.then(|| self.region.read(object.offset() + ALIGN));
+        Some(self.space.lost.bury(object, Some(header), first))
     }
 
     #[inline]
@@ -203,17 +249,19 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
 
     /// What is live.
     pub fn survivors(&self) -> Survivors<'a, M> {
-        Survivors { region: self.region, kind: self.kind, mark: self.mark, model: std::marker::PhantomData }
+        let lost = if self.is_losing { self.space.lost.clone() } else { LostData::default() };
+        Survivors { region: self.region, kind: self.kind, mark: self.mark, lost, model: std::marker::PhantomData }
     }
 
     /// Frees what is not live.
     pub fn end(self) -> TraceCounts {
         let survivors = self.survivors();
         let all = self.kind.is_of_all();
-        let pages = self.space.large.sweep(all, |object| survivors.at(object).is_some());
+        let pages = self.space.large.sweep(all, |object| survivors.at(object) == Some(object));
         pages.into_iter().for_each(|page| self.space.pools.give_back(page));
         self.space.vacating.retain(|(_, due)| !all && *due == Collection::Full);
         self.space.sweep_blocks(all);
+        self.space.lost.settle();
         self.counts
     }
 
@@ -241,8 +289,24 @@ fn forwarded_to<M: ObjectModel>(region: &HeapRegion, object: ObjectRef) -> Objec
 }
 
 impl<M: ObjectModel> Survivors<'_, M> {
+    /// The objects that this collection has found to be lost, and those before.
+    pub fn lost_objects(&self) -> &[LostObject] {
+        self.lost.objects()
+    }
+
+    /// The memory.
+    pub const fn region(&self) -> &HeapRegion {
+        self.region
+    }
+
     /// Where an object is now that was there before the collection; `None` if it is gone.
     pub fn at(&self, object: ObjectRef) -> Option<ObjectRef> {
+        if object.offset() >= LOST {
+            return Some(object);
+        }
+        if self.lost.is_pending() && (self.lost.number(object).is_some() || self.lost.of_header(object)) {
+            return self.lost.number(object);
+        }
         let word = CollectorWord::of::<M>(self.region, object);
         if word.is_forwarded() {
             return Some(forwarded_to::<M>(self.region, object));

@@ -3,6 +3,7 @@
 use super::blocks::{BlockRecord, BlockRecords, Evacuation, HeapBlockState};
 use super::large::LargeObjects;
 use super::lines::{LineMarks, Unavailable};
+use super::lost::LostData;
 use super::ranges::{BumpRange, PerfectPages};
 use super::recyclable::RecyclableBlocks;
 use super::starts::ObjectStarts;
@@ -26,6 +27,8 @@ pub enum LineFailure {
     Replaced,
     /// Objects may be in it. This collection moves them.
     InUse(HeapBlock, Collection),
+    /// Its data is gone, and objects may have been in it. The next collection tells which.
+    Lost,
 }
 
 /// Who allocates.
@@ -68,6 +71,8 @@ pub(crate) struct ImmixSpace {
     reserve: usize,
     /// Blocks with objects on lines that have failed since, and which collection moves them.
     pub vacating: Vec<(HeapBlock, Collection)>,
+    /// What is lost.
+    pub lost: LostData,
 }
 
 impl ImmixSpace {
@@ -88,6 +93,7 @@ impl ImmixSpace {
             headroom,
             reserve: 0,
             vacating: Vec::new(),
+            lost: LostData::default(),
         }
     }
 
@@ -255,6 +261,36 @@ impl ImmixSpace {
         LineFailure::InUse(block, due)
     }
 
+    /// The data of a line of 64 B is gone. Returns what becomes of what was in it.
+    pub fn lose_line(&mut self, offset: u32) -> LineFailure {
+        let block = HeapBlock::at(offset);
+        let failure = match self.fail_line(offset) {
+            // Another page is there, with all but this line.
+            LineFailure::Replaced => LineFailure::Lost,
+            // Objects lie in borrowed pages, too.
+            LineFailure::NotThere if self.is_borrowed(offset) => {
+                self.lines.fail(offset);
+                self.vacating.push((block, Collection::Full));
+                LineFailure::Lost
+            }
+            LineFailure::Known if self.vacating.iter().any(|(vacating, _)| *vacating == block) => LineFailure::Lost,
+            LineFailure::InUse(block, _) => {
+                self.vacating.push((block, Collection::Full));
+                LineFailure::Lost
+            }
+            other => other,
+        };
+        if failure == LineFailure::Lost {
+            self.lost.add_line(offset);
+        }
+        failure
+    }
+
+    fn is_borrowed(&self, offset: u32) -> bool {
+        let pages = self.blocks.find(HeapBlock::at(offset)).and_then(|block| block.pages);
+        pages.is_some_and(|pages| pages[(offset / PAGE) as usize % BLOCK_PAGES] == Some(HeapPage::Borrowed))
+    }
+
     /// Puts perfect pages below an object that lies on failed lines and cannot move.
     pub fn replace_below(&mut self, object: ObjectRef, bytes: u32) -> u64 {
         let block = object.block();
@@ -262,7 +298,9 @@ impl ImmixSpace {
         let mut replaced = 0;
         for page in first as usize..=last as usize {
             let Some(pages) = &mut self.blocks.get_mut(block).pages else { continue };
-            let Some(failed) = pages[page].filter(|page| !self.pools.failed(*page).is_perfect()) else { continue };
+            // A borrowed page has failed lines if data was lost in it.
+            let has_failed = self.lines.any_failed(block.page_at(page), PAGE);
+            let Some(failed) = pages[page].filter(|_| has_failed) else { continue };
             pages[page] = Some(self.pools.replace(failed));
             self.lines.set_page(block, page, FailedLines::NONE);
             replaced += 1;

@@ -6,6 +6,7 @@ pub(crate) mod free_lines;
 mod immix_space;
 pub(crate) mod large;
 pub(crate) mod lines;
+pub(crate) mod lost;
 pub(crate) mod ranges;
 pub(crate) mod recyclable;
 pub(crate) mod starts;

@@ -26,6 +26,10 @@ pub struct JavaArguments {
     /// The seed of the failed lines
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Throw an exception where the program would read an object whose data is lost with a line, instead of ending the
+    /// program; makes all accesses slower
+    #[arg(long)]
+    pub throw_losses: bool,
     /// Say on standard error what the collections did when the program ends: how many there were, and how long the
     /// program stood still
     #[arg(long)]

@@ -59,6 +59,9 @@ fn command(kit: &JavaKit, arguments: &JavaArguments, launch: &JavaLaunch, module
     command.arg("--cluster").arg(name(arguments.cluster.to_possible_value()));
     command.arg("--line").arg(name(arguments.line.to_possible_value()));
     command.arg("--seed").arg(arguments.seed.to_string());
+    if arguments.throw_losses {
+        command.arg("--throw-losses");
+    }
     if arguments.gc_log || arguments.json {
         command.arg("--report").arg(report);
     }

@@ -1,0 +1,56 @@
+//! What the functions of the host keep between calls.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use rampart_heap::wasmtime::{HeapError, HeapShare};
+use wasmtime::{AnyRef, Caller, ExnRef, OwnedRooted};
+
+use crate::weak::WeakHandle;
+
+/// What the functions keep between calls.
+pub struct HostState {
+    pub share: Arc<HeapShare>,
+    pub out: Vec<u8>,
+    pub err: Vec<u8>,
+    /// Weak references with a `ReferenceQueue`: each goes into its queue once its object is dead.
+    pub queued: Vec<Queued>,
+    pub exceptions: Exceptions,
+}
+
+/// A weak reference with a `ReferenceQueue`.
+pub struct Queued {
+    pub weak: Arc<WeakHandle>,
+    pub reference: OwnedRooted<AnyRef>,
+    pub queue: OwnedRooted<AnyRef>,
+}
+
+/// What a function of the host is called with.
+pub type HostCaller<'a> = Caller<'a, HostState>;
+
+impl HostState {
+    pub fn new(share: Arc<HeapShare>) -> Self {
+        Self { share, out: Vec::new(), err: Vec::new(), queued: Vec::new(), exceptions: Exceptions::default() }
+    }
+
+    /// Prints on stderr.
+    pub fn print_error(&mut self, text: &str) {
+        self.err.extend(text.bytes());
+        self.flush();
+    }
+
+    /// Writes what is buffered.
+    pub fn flush(&mut self) {
+        let _lost = std::io::stdout().write_all(&std::mem::take(&mut self.out));
+        let _lost = std::io::stderr().write_all(&std::mem::take(&mut self.err));
+    }
+}
+
+/// What is known of the exceptions of a program.
+#[derive(Default)]
+pub struct Exceptions {
+    /// They stay alive.
+    pub made: Vec<(Option<HeapError>, OwnedRooted<ExnRef>)>,
+    /// The launcher has printed the one that ends the program.
+    pub is_reported: bool,
+}
