@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use rampart_heap::wasmtime::{DataLost, HeapError, are_losses_thrown};
 use wasmtime::{
-    AnyRef, AsContextMut as _, Error, ExnRef, ExnRefPre, ExnType, GcHeapOutOfMemory, OwnedRooted, Result,
+    AnyRef, AsContextMut as _, Error, ExnRef, ExnRefPre, ExnType, GcHeapOutOfMemory, Result,
     ThrownException, Val, bail, format_err,
 };
 
