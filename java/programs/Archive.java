@@ -1,6 +1,7 @@
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.tukaani.xz.LZMA2Options;
 import org.tukaani.xz.LZMAInputStream;
@@ -8,16 +9,15 @@ import org.tukaani.xz.LZMAOutputStream;
 
 /** XZ packs and unpacks texts; an archive of packed ones stays. */
 public class Archive {
-    static byte[] text(Seed seed, int bytes) {
-        StringBuilder text = new StringBuilder();
-        while (text.length() < bytes) {
-            text.append(seed.words(5 + seed.below(10))).append(".\n");
+    static byte[] text(Seed seed, byte[][] words, int bytes) {
+        byte[] text = new byte[bytes];
+        for (int at = 0; at < bytes;) {
+            byte[] word = words[Math.min(seed.below(words.length), seed.below(words.length))];
+            for (int i = 0; i <= word.length && at < bytes; i++) {
+                text[at++] = i < word.length ? word[i] : (byte) ' ';
+            }
         }
-        byte[] result = new byte[bytes];
-        for (int i = 0; i < bytes; i++) {
-            result[i] = (byte) text.charAt(i);
-        }
-        return result;
+        return text;
     }
 
     /** The first half of a text, and the second half of another. */
@@ -49,10 +49,14 @@ public class Archive {
 
     public static void main(String[] arguments) throws IOException {
         Seed seed = new Seed(11);
+        byte[][] words = new byte[2000][];
+        for (int i = 0; i < words.length; i++) {
+            words[i] = seed.word().getBytes(StandardCharsets.US_ASCII);
+        }
         byte[][] texts = new byte[160][];
         byte[][] archive = new byte[texts.length][];
         for (int i = 0; i < texts.length; i++) {
-            texts[i] = text(seed, 20000 + seed.below(50000));
+            texts[i] = text(seed, words, 20000 + seed.below(50000));
         }
         int rounds = Seed.rounds(arguments, 30);
         long hash = 0;

@@ -31,7 +31,7 @@ public class Html {
         int rounds = Seed.rounds(arguments, 10);
         long hash = 0;
         for (int round = 0; round < rounds; round++) {
-            Document document = Jsoup.parse(page(seed, 60));
+            Document document = Jsoup.parse(page(seed, 250));
             for (Element link : document.select("div.s3 a[href]")) {
                 link.attr("rel", "nofollow").text(link.text().toUpperCase());
             }

@@ -30,7 +30,7 @@ public class Sat {
         int rounds = Seed.rounds(arguments, 8);
         int follow = 0;
         for (int round = 0; round < rounds; round++) {
-            boolean isHard = round % 2 == 0;
+            boolean isHard = round % 8 == 0;
             int variables = isHard ? 120 : 4000;
             ISolver solver = solver(variables);
             boolean satisfiable;
