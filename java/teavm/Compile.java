@@ -23,7 +23,7 @@ public class Compile {
         tool.setTargetDirectory(folder);
         tool.setTargetFileName(given[2]);
         tool.setObfuscated(false);
-        tool.setStrict(false);
+        tool.setStrict(true);
         tool.setOptimizationLevel(TeaVMOptimizationLevel.FULL);
         tool.setWasmExceptionsUsed(true);
         tool.setLog(new EmptyTeaVMToolLog());

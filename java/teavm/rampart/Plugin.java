@@ -15,15 +15,20 @@ import org.teavm.model.MethodHolder;
 import org.teavm.model.MethodReference;
 import org.teavm.model.ValueType;
 import org.teavm.model.instructions.ArrayLengthInstruction;
+import org.teavm.model.instructions.BinaryInstruction;
+import org.teavm.model.instructions.BinaryOperation;
 import org.teavm.model.instructions.CastInstruction;
 import org.teavm.model.instructions.CloneArrayInstruction;
 import org.teavm.model.instructions.ConstructArrayInstruction;
 import org.teavm.model.instructions.ConstructMultiArrayInstruction;
 import org.teavm.model.instructions.GetElementInstruction;
 import org.teavm.model.instructions.GetFieldInstruction;
+import org.teavm.model.instructions.IntegerConstantInstruction;
 import org.teavm.model.instructions.InvocationType;
 import org.teavm.model.instructions.InvokeInstruction;
 import org.teavm.model.instructions.IsInstanceInstruction;
+import org.teavm.model.instructions.LongConstantInstruction;
+import org.teavm.model.instructions.NumericOperandType;
 import org.teavm.model.instructions.PutElementInstruction;
 import org.teavm.model.instructions.PutFieldInstruction;
 import org.teavm.model.instructions.UnwrapArrayInstruction;
@@ -52,6 +57,7 @@ public final class Plugin implements TeaVMPlugin {
     public void install(TeaVMHost host) {
         host.add(new AllThrow());
         host.add(new ArraysThrow());
+        host.add(new DivisionsThrow());
     }
 
     private static final class AllThrow extends AbstractDependencyListener {
@@ -93,6 +99,57 @@ public final class Plugin implements TeaVMPlugin {
                     return;
                 }
             }
+        }
+    }
+
+    /** WebAssembly traps where Java throws, or negates the least number: whole numbers are divided by methods. */
+    private static final class DivisionsThrow implements ClassHolderTransformer {
+        @Override
+        public void transformClass(ClassHolder type, ClassHolderTransformerContext context) {
+            if (type.getName().equals(Division.class.getName())) {
+                return;
+            }
+            for (MethodHolder method : type.getMethods()) {
+                if (method.getProgram() != null) {
+                    method.getProgram().getBasicBlocks().forEach(DivisionsThrow::transformBlock);
+                }
+            }
+        }
+
+        private static void transformBlock(BasicBlock block) {
+            for (Instruction instruction : block) {
+                if (instruction instanceof BinaryInstruction binary && divides(binary) && !isByOther(binary)) {
+                    Class<?> operand = binary.getOperandType() == NumericOperandType.INT ? int.class : long.class;
+                    String name = binary.getOperation() == BinaryOperation.DIVIDE ? "divide" : "rest";
+                    InvokeInstruction call = new InvokeInstruction();
+                    call.setType(InvocationType.SPECIAL);
+                    call.setMethod(new MethodReference(Division.class, name, operand, operand, operand));
+                    call.setArguments(binary.getFirstOperand(), binary.getSecondOperand());
+                    call.setReceiver(binary.getReceiver());
+                    call.setLocation(binary.getLocation());
+                    binary.replace(call);
+                }
+            }
+        }
+
+        private static boolean divides(BinaryInstruction binary) {
+            boolean isDivision = binary.getOperation() == BinaryOperation.DIVIDE
+                || binary.getOperation() == BinaryOperation.MODULO;
+            boolean isWhole = binary.getOperandType() == NumericOperandType.INT
+                || binary.getOperandType() == NumericOperandType.LONG;
+            return isDivision && isWhole;
+        }
+
+        /** Whether the divisor is a constant other than 0 and -1. */
+        private static boolean isByOther(BinaryInstruction binary) {
+            Instruction before = binary.getPrevious();
+            if (before instanceof IntegerConstantInstruction number && number.getReceiver() == binary.getSecondOperand()) {
+                return number.getConstant() != 0 && number.getConstant() != -1;
+            }
+            if (before instanceof LongConstantInstruction number && number.getReceiver() == binary.getSecondOperand()) {
+                return number.getConstant() != 0 && number.getConstant() != -1;
+            }
+            return false;
         }
     }
 }
