@@ -57,6 +57,10 @@ fn text(caller: &HostCaller<'_>, value: &Val) -> Result<Arc<[u16]>> {
     }
 }
 
+fn utf16(text: &str) -> Arc<[u16]> {
+    text.encode_utf16().collect()
+}
+
 fn index(value: &Val) -> Result<usize> {
     usize::try_from(int(value)?).map_err(|_| format_err!("an index of a text is negative"))
 }
@@ -155,6 +159,11 @@ fn object_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Re
         "stringBuiltinsSupported" => return Ok(Some(Val::I32(1))),
         "isUndefined" => {
             let is = matches!(JsValue::held(caller, &given[0])?, JsValue::Undefined);
+            return Ok(Some(Val::I32(is.into())));
+        }
+        "isPrimitive" => {
+            let of = JsValue::held(&*caller, &given[0])?.type_name();
+            let is = matches!(given[0], Val::ExternRef(None)) || *text(caller, &given[1])? == *utf16(of);
             return Ok(Some(Val::I32(is.into())));
         }
         "unwrapInt" => {

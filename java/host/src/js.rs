@@ -50,6 +50,17 @@ impl JsValue {
         Ok(Val::ExternRef(Some(ExternRef::new(store, self)?)))
     }
 
+    /// What `typeof` says of it.
+    pub const fn type_name(&self) -> &'static str {
+        match self {
+            Self::Undefined => "undefined",
+            Self::Text(_) => "string",
+            Self::Int(_) => "number",
+            Self::Function(_) | Self::Script(_) => "function",
+            Self::Array(_) | Self::Object | Self::Weak(_) => "object",
+        }
+    }
+
     /// A property: those that programs without a browser ask for.
     pub fn property(&self, key: &Self) -> Self {
         match (self, key) {

@@ -106,7 +106,7 @@ impl Runner<'_> {
         ample.mul_f64(PATIENCE).max(SHORT)
     }
 
-    /// The time of a program with ample memory.
+    /// The time of a program with ample memory. Here the host's own words reach the user.
     ///
     /// # Errors
     /// As for [`Self::run`]; and if it does not end.
