@@ -95,6 +95,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         &[
             "wasmtime",
             "verify",
+            "snapshot",
             "heap",
             "collector",
             "native",
@@ -108,7 +109,21 @@ const ROOMS: &[(&str, &[&str])] = &[
             "error",
         ],
     ),
-    ("crates/heap/src/space", &["allocator", "immix_space", "ranges", "blocks", "large", "lines", "starts", "lost"]),
+    (
+        "crates/heap/src/space",
+        &[
+            "allocator",
+            "immix_space",
+            "recyclable",
+            "ranges",
+            "blocks",
+            "large",
+            "lines",
+            "free_lines",
+            "starts",
+            "lost",
+        ],
+    ),
     (
         "crates/linux/src",
         &[

@@ -1,9 +1,10 @@
 //! Allocation by bumping a pointer through holes [Gao13, 4.1] and 4.2.
 //!
-//! Small objects fill hole after hole. An object that does not fit the hole at hand, and may not fit the next either, uses
-//! overflow allocation: the next hole of the overflow block that is long enough, else a block that has such a hole, else a new block,
-//! else perfect pages. Once a new block has no such hole, objects of this size or larger go straight to perfect
-//! pages until the next collection. What an overflow block has left goes back to those that have holes.
+//! Small objects fill hole after hole. An object that does not fit the hole at hand, and may not fit the next either,
+//! uses overflow allocation: the next hole of the overflow block that is long enough, else a block that has such a
+//! hole, else a new block, else perfect pages. Once a new block has no such hole, objects of this size or larger go
+//! straight to perfect pages until the next collection. What an overflow block has left goes back to those that have
+//! holes.
 
 use super::free_lines::{FreeLines, LineRange};
 use super::immix_space::{ImmixSpace, Source};

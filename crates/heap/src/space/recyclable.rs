@@ -1,8 +1,8 @@
 //! Blocks with holes, by the size of the largest.
 //!
-//! **Problem.** A small object fits any hole and a medium one few; where lines have failed, hardly any. **Idea.** Blocks
-//! are kept by their longest hole: medium objects ask for one that is long enough, and small ones take the blocks that
-//! are of no use to others first. [Gao13, 4.2] asks for whole blocks, then for perfect pages.
+//! **Problem.** A small object fits any hole and a medium one few; where lines have failed, hardly any. **Idea.**
+//! Blocks are kept by their longest hole: medium objects ask for one that is long enough, and small ones take the
+//! blocks that are of no use to others first. [Gao13, 4.2] asks for whole blocks, then for perfect pages.
 
 use crate::geometry::HeapBlock;
 use crate::space::free_lines::BLOCK_LINES;

@@ -11,7 +11,7 @@ use super::setups::HeapFigure;
 pub enum HeapCommand {
     /// Run Java programs with many shares and places of failed lines, and keep what that cost
     Bench(BenchArguments),
-    /// Draw figures 3 to 10 of Gao13 from what the bench kept, beside those of the paper
+    /// Draw figures 3 to 10 of Gao13 from what the bench kept, beside what it says
     Figures(FiguresArguments),
     /// Draw the blocks and lines of a small heap before and after a collection
     Show(ShowArguments),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rampart_native_build::JavaKit;
 
 use super::arguments::BenchArguments;
-use super::measure::Runner;
+use super::measure::ProgramRunner;
 use super::programs::{BenchProgram, CompiledProgram, programs_of};
 use super::results::{BenchResults, RunKey};
 use super::setups::{HeapSetup, runs_of};
@@ -26,7 +26,7 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Error> {
     let folder = folder.map_err(|cause| Error::Job { path: std::env::temp_dir(), cause })?;
     let stop = interruption_flag()?;
     let stopped = || stop.load(Ordering::Relaxed);
-    let runner = Runner { kit: &kit, code: kit.code_folder(), folder: folder.path(), stopped: &stopped };
+    let runner = ProgramRunner { kit: &kit, code: kit.code_folder(), folder: folder.path(), stopped: &stopped };
     let mut bench = Bench { arguments, programs: &programs, runner, ready: BTreeMap::new(), made: 0 };
     let ended = bench.make(&mut results);
     say(arguments, &results, bench.made)?;
@@ -40,8 +40,8 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Error> {
 struct Bench<'a> {
     arguments: &'a BenchArguments,
     programs: &'a [BenchProgram],
-    runner: Runner<'a>,
-    /// The programs that were needed, and how long each may take.
+    runner: ProgramRunner<'a>,
+    /// The programs that were needed, and how long each takes with ample memory.
     ready: BTreeMap<String, (CompiledProgram, Duration)>,
     made: usize,
 }
@@ -80,17 +80,17 @@ impl Bench<'_> {
             let ready = self.prepare(program)?;
             self.ready.insert(program.name.clone(), ready);
         }
-        let (compiled, limit) = &self.ready[&program.name];
+        let (compiled, ample) = &self.ready[&program.name];
         let least = match results.least.get(&program.name) {
             Some(least) => *least,
             None => {
-                let least = self.runner.least_heap((program, compiled), *limit)?;
+                let least = self.runner.least_heap((program, compiled), *ample)?;
                 results.add_least(&program.name, least)?;
                 least
             }
         };
         let heap = u32::try_from(u64::from(least) * u64::from(setup.heap) / 100).unwrap_or(u32::MAX);
-        let end = self.runner.run((program, compiled), setup, seed, heap, *limit)?;
+        let end = self.runner.run((program, compiled), setup, seed, heap, ProgramRunner::limit(*ample))?;
         self.made += 1;
         results.add_run(key, end)
     }
@@ -99,7 +99,7 @@ impl Bench<'_> {
         let mut poll = || if (self.runner.stopped)() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         let compiled = program.compile(self.runner.kit, self.runner.folder, &mut poll)?;
         let ample = self.runner.ample((program, &compiled))?;
-        Ok((compiled, Runner::limit(ample)))
+        Ok((compiled, ample))
     }
 }
 

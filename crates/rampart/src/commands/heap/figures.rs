@@ -4,13 +4,12 @@
 //! that of the seeds. If a program did not end, the point is not drawn, and the program's name is said [Gao13, 5].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::fs;
 
 use clap::ValueEnum as _;
-use serde::Serialize;
 
 use super::arguments::FiguresArguments;
+use super::measured::{MeasuredFigure, MeasuredPoint, MeasuredSeries};
 use super::page;
 use super::results::{BenchResults, RunEnd, RunFigures, RunKey};
 use super::setups::{
@@ -19,45 +18,6 @@ use super::setups::{
 use super::statistics::{RatioMean, geometric_mean};
 use crate::error::Error;
 use crate::output::text;
-
-/// A figure, as far as it was measured.
-#[derive(Clone, Debug, Serialize)]
-pub struct MeasuredFigure {
-    /// Its number in [Gao13], with a letter if there are two.
-    pub number: &'static str,
-    pub title: &'static str,
-    /// What the paper found.
-    pub paper: &'static str,
-    /// What the horizontal axis has.
-    pub over: &'static str,
-    /// What the values are.
-    pub measure: &'static str,
-    pub series: Vec<MeasuredSeries>,
-    /// Whether each place of the axis is a program.
-    pub by_program: bool,
-}
-
-/// A line of a figure.
-#[derive(Clone, Debug, Serialize)]
-pub struct MeasuredSeries {
-    pub name: String,
-    pub points: Vec<MeasuredPoint>,
-}
-
-/// A point of a line.
-#[derive(Clone, Debug, Serialize)]
-pub struct MeasuredPoint {
-    /// Its place on the horizontal axis.
-    pub at: String,
-    /// The mean; `None` if there is none.
-    pub mean: Option<f64>,
-    /// How far from it the true mean lies with a probability of 95 %.
-    pub within: Option<f64>,
-    /// The number of seeds.
-    pub runs: usize,
-    /// The programs that did not end.
-    pub unfinished: BTreeSet<String>,
-}
 
 /// What is compared of two runs.
 type Measured = fn(&RunFigures) -> f64;
@@ -362,49 +322,6 @@ impl<'a> Study<'a> {
 /// A size of the heap, as a multiple of the least.
 fn multiple(percent: u32) -> String {
     format!("{}", f64::from(percent) / 100.0)
-}
-
-impl MeasuredFigure {
-    /// The places of the horizontal axis at which a series has a point, in the order of the axis.
-    pub fn places(&self) -> Vec<&str> {
-        let longest = self.series.iter().max_by_key(|series| series.points.len());
-        longest.map(|series| series.points.iter().map(|point| point.at.as_str()).collect()).unwrap_or_default()
-    }
-
-    /// A table: a line for each place, a column for each series.
-    pub fn text(&self) -> String {
-        let mut table = String::new();
-        let _ = writeln!(table, "figure {}: {} ({})", self.number, self.title, self.measure);
-        let _ = writeln!(table, "paper: {}", self.paper);
-        let heads: Vec<&str> = self.series.iter().map(|series| series.name.as_str()).collect();
-        let width = |head: &str| head.chars().count().max(13);
-        let _ = write!(table, "{:<16}", self.over.split(',').next().unwrap_or_default());
-        for head in heads {
-            let _ = write!(table, " {head:>0$}", width(head));
-        }
-        table.push('\n');
-        for place in self.places() {
-            let _ = write!(table, "{place:<16}");
-            for series in &self.series {
-                let point = series.points.iter().find(|point| point.at == place);
-                let cell = point.map_or_else(String::new, MeasuredPoint::text);
-                let _ = write!(table, " {cell:>0$}", width(&series.name));
-            }
-            table.push('\n');
-        }
-        table
-    }
-}
-
-impl MeasuredPoint {
-    /// The mean with its interval, or why there is none.
-    pub fn text(&self) -> String {
-        match (self.mean, self.within) {
-            (Some(mean), Some(within)) => format!("{mean:.3} ±{within:.3}"),
-            (Some(mean), None) => format!("{mean:.3}"),
-            (None, _) => "does not run".to_owned(),
-        }
-    }
 }
 
 #[cfg(test)]

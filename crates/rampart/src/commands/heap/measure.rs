@@ -16,7 +16,7 @@ use super::setups::HeapSetup;
 use crate::error::Error;
 
 /// What runs programs.
-pub struct Runner<'a> {
+pub struct ProgramRunner<'a> {
     pub kit: &'a JavaKit,
     pub code: Option<PathBuf>,
     /// For reports.
@@ -24,11 +24,11 @@ pub struct Runner<'a> {
     pub stopped: &'a dyn Fn() -> bool,
 }
 
-/// How much longer than with ample memory a program may take.
+/// How many times as long as with ample memory a program may take.
 const PATIENCE: f64 = 20.0;
 
-/// A run that ends in this time was not slow, whatever the program takes with ample memory.
-const SHORT: Duration = Duration::from_secs(10);
+/// The same in the least heap: in a smaller one, a program collects nearly all the time.
+const PATIENCE_IN_LEAST: f64 = 4.0;
 
 /// The time between two looks at a running program.
 const LOOK: Duration = Duration::from_millis(5);
@@ -49,7 +49,7 @@ struct ReportedPause {
     pause_ns: u64,
 }
 
-impl Runner<'_> {
+impl ProgramRunner<'_> {
     /// Runs a program with so much working memory. It may take so long.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl Runner<'_> {
 
     /// How long a program may take that takes so long with ample memory.
     pub fn limit(ample: Duration) -> Duration {
-        ample.mul_f64(PATIENCE).max(SHORT)
+        ample.mul_f64(PATIENCE)
     }
 
     /// The time of a program with ample memory. Here the host's own words reach the user.
@@ -117,11 +117,13 @@ impl Runner<'_> {
         }
     }
 
-    /// The least heap in which a program ends, in KiB, to 1/32 of it: by bisection, where nothing has failed.
+    /// The least heap in which a program ends, in KiB, to 1/32 of it: by bisection, where nothing has failed. There, it
+    /// takes at most four times as long as with ample memory.
     ///
     /// # Errors
     /// As for [`Self::run`].
-    pub fn least_heap(&self, program: (&BenchProgram, &CompiledProgram), limit: Duration) -> Result<u32, Error> {
+    pub fn least_heap(&self, program: (&BenchProgram, &CompiledProgram), ample: Duration) -> Result<u32, Error> {
+        let limit = ample.mul_f64(PATIENCE_IN_LEAST);
         bisect(512, program.0.ample_kib, |kib| {
             Ok(matches!(self.run(program, &HeapSetup::BASE, 1, kib, limit)?, RunEnd::Finished(_)))
         })

@@ -4,6 +4,7 @@ pub mod arguments;
 mod bench;
 mod figures;
 mod measure;
+mod measured;
 mod page;
 mod programs;
 mod results;

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use plotters::prelude::*;
 
-use super::figures::{MeasuredFigure, MeasuredSeries};
+use super::measured::{MeasuredFigure, MeasuredPoint, MeasuredSeries};
 use super::results::BenchResults;
 use crate::output::html as pages;
 
@@ -39,7 +39,7 @@ fn section(figure: &MeasuredFigure) -> Markup {
     let rows = figure.places().into_iter().map(|place| {
         let cell = |series: &MeasuredSeries| {
             let point = series.points.iter().find(|point| point.at == place);
-            point.map_or_else(String::new, super::figures::MeasuredPoint::text)
+            point.map_or_else(String::new, MeasuredPoint::text)
         };
         std::iter::once(place.to_owned()).chain(figure.series.iter().map(cell)).collect::<Vec<_>>()
     });

@@ -1,8 +1,8 @@
 //! What was measured: two files of comma-separated values in a folder, which each further bench adds to.
 //!
 //! **Problem.** All figures take many hours. **Idea.** Each run is written down when it ends, under all that it depends
-//! on; a bench makes those that are not there. **Why this way.** A bench can be stopped at any time and goes on where it
-//! was, and another figure can use what is there.
+//! on; a bench makes those that are not there. **Why this way.** A bench can be stopped at any time and goes on where
+//! it was, and another figure can use what is there.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

@@ -1,7 +1,7 @@
 //! Which runs a figure of [Gao13] needs.
 //!
-//! All figures vary the same few settings of the heap. So a figure is a list of them, and a run that two figures need is
-//! made once.
+//! All figures vary the same few settings of the heap. So a figure is a list of them, and a run that two figures need
+//! is made once.
 
 use std::fmt;
 use std::str::FromStr;
