@@ -315,23 +315,29 @@ impl<M: ObjectModel> Survivors<'_, M> {
     }
 }
 
-/// Chooses the blocks whose objects move. A full collection takes those with most holes, as long as what is live in
-/// them fits the free pages; a compacting one the sparsest, as long as it fits the holes of the others too, with a
-/// fifth to spare, as not every hole is large enough.
+/// If one of so many pages is borrowed, many are.
+const MANY_BORROWED: usize = 16;
+
+/// Chooses the blocks whose objects move, the sparsest first, as long as what is live in them fits the free pages. A
+/// compacting collection counts the holes of the others, too, with a fifth to spare, as not every hole is large enough.
+/// If many pages are borrowed, a full collection takes the blocks with most holes first: their pages are imperfect, and
+/// pay for more, while objects on perfect pages would only move to others.
 fn choose_candidates(space: &mut ImmixSpace, kind: Collection) {
     let blocks = &space.blocks;
     let census = |block: &HeapBlock| blocks.get(*block).census;
     let is_recyclable = |block: &HeapBlock| blocks.get(*block).state == HeapBlockState::Recyclable;
-    let mut fragmented: Vec<HeapBlock> = space.recyclable.iter().filter(is_recyclable).collect();
+    let mut chosen: Vec<HeapBlock> = space.recyclable.iter().filter(is_recyclable).collect();
     let mut room = space.working_bytes() / u64::from(MEMORY_LINE);
     if kind == Collection::Compacting {
-        fragmented.sort_by_key(|block| census(block).live);
-        room = (room + fragmented.iter().map(|block| u64::from(census(block).free)).sum::<u64>()) / 5 * 4;
+        chosen.sort_by_key(|block| census(block).live);
+        room = (room + chosen.iter().map(|block| u64::from(census(block).free)).sum::<u64>()) / 5 * 4;
+    } else if space.pools.borrowed() * MANY_BORROWED > space.pools.pages() {
+        chosen.retain(|block| census(block).holes > 1);
+        chosen.sort_by_key(|block| Reverse(census(block).holes));
     } else {
-        fragmented.retain(|block| census(block).holes > 1);
-        fragmented.sort_by_key(|block| Reverse(census(block).holes));
+        chosen.sort_by_key(|block| census(block).live);
     }
-    for block in fragmented {
+    for block in chosen {
         let LineCensus { live, free, .. } = space.blocks.get(block).census;
         let own = if kind == Collection::Compacting { free } else { 0 };
         let Some(left) = room.checked_sub(u64::from(live + own)) else { break };
