@@ -126,14 +126,14 @@ fn whatever_is_wrong_is_said_in_one_line() {
     refused(&["--", "-jar", "none.jar"], "none.jar cannot be read");
     refused(&["--", "-jar", "a.jar"], "a.jar is no jar");
     refused(&["--", "-cp", "none", "Main"], "none cannot be read");
-    refused(&["--", "-Da=b", "Main"], "-Da=b is not taken here");
+    refused(&["--", "-Da=b", "Main"], "-Da=b is not supported");
     refused(&["--holes", "91%", "--", "Main"], "give a share from 0% to 90%");
     refused(&["--heap", "2GiB", "--", "Main"], "give from 1MiB to 1GiB");
     let failed = kit.command(&["--", "-cp", "a.jar", "Main"]).env("REFUSE", "1").output().unwrap();
     let failed = CommandOutput::from(failed);
     assert_eq!(failed.err, "rampart: Main cannot be compiled: Class x.Y was not found\n");
     fs::remove_dir(kit.at("kit/jars")).unwrap();
-    refused(&["--", "-cp", "a.jar", "Main"], "run java/build in Rampart's tree");
+    refused(&["--", "-cp", "a.jar", "Main"], "build it with java/build");
     let without_java = kit.command(&["--", "-cp", "a.jar", "Main"]).env("PATH", "/nowhere").output().unwrap();
     assert_eq!(without_java.status.code(), Some(2));
     kit.nothing_is_left();
@@ -148,7 +148,7 @@ fn it_can_be_stopped_while_it_compiles() {
     wait_for(&kit.at("calls"));
     signal(&child, "INT");
     let output = end(child);
-    assert_eq!((output.code, output.err.as_str()), (Some(2), "rampart: stopped while the program was compiled\n"));
+    assert_eq!((output.code, output.err.as_str()), (Some(2), "rampart: interrupted while compiling the program\n"));
     kit.nothing_is_left();
 }
 

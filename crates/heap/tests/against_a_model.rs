@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use proptest::prelude::*;
 use rampart_heap::wear::{ClusterBytes, FailureShare, RegionPages, cluster_failures, draw_failures};
 use rampart_heap::{
-    Collection, HeapSettings, LOST, LineFailure, LineSize, LocalAllocator, ManagedHeap, NativeModel, ObjectRef,
-    RootSet, Shape, Violation,
+    Collection, FailureGrain, HeapSettings, LOST, LineFailure, LineSize, LocalAllocator, ManagedHeap, NativeModel,
+    ObjectRef, RootSet, Shape, Violation,
 };
 
 const ROOTS: usize = 12;
@@ -306,6 +306,7 @@ proptest! {
         steps in steps(),
         pages in 64_usize..400,
         line in prop::sample::select(&LineSize::ALL[..]),
+        grain in prop::sample::select(&[FailureGrain::MemoryLine, FailureGrain::HeapLine][..]),
         share in prop::sample::select(&[0.0, 0.1, 0.25, 0.5][..]),
         region in prop::sample::select(&[None, Some(RegionPages::One), Some(RegionPages::Two), Some(RegionPages::Four)][..]),
         seed in 0_u64..1000,
@@ -313,7 +314,7 @@ proptest! {
         let share = FailureShare::new(share).unwrap();
         let drawn = draw_failures(pages, share, ClusterBytes::LINE, seed);
         let failed = region.map_or(drawn.clone(), |region| cluster_failures(&drawn, region));
-        let mut pair = Pair::new(HeapSettings { line, ..HeapSettings::default() }, failed);
+        let mut pair = Pair::new(HeapSettings { line, grain, ..HeapSettings::default() }, failed);
         steps.into_iter().for_each(|step| pair.run(step));
         pair.collect(Collection::Nursery);
         pair.collect(Collection::Full);

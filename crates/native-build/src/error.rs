@@ -43,10 +43,9 @@ pub enum Error {
         /// The log.
         log: PathBuf,
     },
-    /// what runs Java programs is not in {0}: run java/build in Rampart's tree, or name its folder by
-    /// --kit
+    /// {0} has no Java toolchain: build it with java/build in Rampart's source tree, or name its folder by --kit
     NoKit(PathBuf),
-    /// there is no `{name}`, which compiles Java programs: install it (Debian, Ubuntu: {package})
+    /// `{name}` is not found, and compiling Java programs needs it: install {package} (Debian, Ubuntu)
     NoJavaTool {
         /// The program.
         name: &'static str,
@@ -69,7 +68,7 @@ pub enum Error {
         /// What the compiler says.
         why: String,
     },
-    /// stopped while the program was compiled
+    /// interrupted while compiling the program
     Stopped,
     /// {path} cannot be read: {cause}
     Unread {

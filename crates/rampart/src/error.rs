@@ -168,7 +168,7 @@ pub enum Error {
         /// The programs.
         known: String,
     },
-    /// {path} has no results of `rampart heap bench`: {why}
+    /// {path} is no file of results of `rampart heap bench`: {why}
     HeapResults {
         /// The file.
         path: PathBuf,
@@ -187,9 +187,9 @@ pub enum Error {
         /// The seed.
         seed: u64,
     },
-    /// {0} does not end within 10 minutes, with ample memory
+    /// {0} failed or did not finish within 10 minutes, with ample memory: `rampart java` shows what it says
     BenchUnfinished(String),
-    /// stopped: what is complete is kept
+    /// stopped: finished runs are kept
     BenchStopped,
     /// {0}
     Heap(#[from] rampart_heap::Error),

@@ -9,9 +9,9 @@ use super::setups::HeapFigure;
 /// Commands of `rampart heap`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum HeapCommand {
-    /// Run Java programs with many shares and places of failed lines, and keep what that cost
+    /// Run Java programs with different shares and places of failed lines, and record their times
     Bench(BenchArguments),
-    /// Draw figures 3 to 10 of Gao13 from what the bench kept, beside what it says
+    /// Show figures 3 to 10 of Gao13 (docs/references.md) from the recorded runs, next to what that paper found
     Figures(FiguresArguments),
     /// Draw the blocks and lines of a small heap before and after a collection
     Show(ShowArguments),
@@ -20,7 +20,7 @@ pub enum HeapCommand {
 /// Options of `rampart heap bench`.
 #[derive(Clone, Debug, Args)]
 pub struct BenchArguments {
-    /// The folder of the results: runs that are there are not made again
+    /// The folder of the results: runs that are recorded there are skipped
     #[arg(long, value_name = "FOLDER", default_value = "heap-results")]
     pub results: PathBuf,
     /// Only the runs for this figure of Gao13; may be given several times [default: all, which takes many hours]
@@ -29,13 +29,13 @@ pub struct BenchArguments {
     /// Only this program; may be given several times
     #[arg(long = "program", value_name = "NAME")]
     pub programs: Vec<String>,
-    /// How often each program runs with the same settings, each time with other places of failed lines
+    /// Runs per program and setting, each with another seed, and so with other failed lines
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub runs: u64,
     /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
-    /// The folder with the compiler and the host of Java programs
+    /// The folder of the Java toolchain that java/build makes [default: as for `rampart java`]
     #[arg(long, value_name = "FOLDER", env = "RAMPART_JAVA_KIT")]
     pub kit: Option<PathBuf>,
 }
@@ -46,7 +46,7 @@ pub struct FiguresArguments {
     /// The folder of the results
     #[arg(long, value_name = "FOLDER", default_value = "heap-results")]
     pub results: PathBuf,
-    /// Draw them into this page
+    /// Write the drawings to this HTML file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Print one JSON document instead of text
@@ -57,13 +57,13 @@ pub struct FiguresArguments {
 /// Options of `rampart heap show`.
 #[derive(Clone, Debug, Args)]
 pub struct ShowArguments {
-    /// Draw them into this page; without it, count them as text
+    /// Write the drawings to this HTML file [default: print how many lines are free, used, marked and failed]
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// The share of lines that have failed, in per cent
-    #[arg(long, value_name = "PERCENT", default_value_t = 25, value_parser = clap::value_parser!(u32).range(0..=90))]
+    /// The share of memory lines (64 B) that have failed, at random: 0% to 90%
+    #[arg(long, value_name = "PERCENT", default_value = "25%", value_parser = parse_percent)]
     pub holes: u32,
-    /// The pages among which the memory clusters its failed lines: 0, 1, 2 or 4
+    /// Simulate hardware that collects the failed lines of each region at one end: pages per region, or 0 for none
     #[arg(long, value_name = "PAGES", default_value = "2", value_parser = ["0", "1", "2", "4"])]
     pub cluster: String,
     /// The seed of the failed lines, and of the program that fills the heap
@@ -72,6 +72,12 @@ pub struct ShowArguments {
     /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+/// A share as `rampart java` takes it, without a fraction.
+fn parse_percent(text: &str) -> Result<u32, String> {
+    let percent = text.strip_suffix('%').unwrap_or(text).parse().ok().filter(|percent| *percent <= 90);
+    percent.ok_or_else(|| "give a whole share from 0% to 90%".to_owned())
 }
 
 impl BenchArguments {

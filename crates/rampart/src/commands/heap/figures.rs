@@ -166,9 +166,9 @@ impl<'a> Study<'a> {
         MeasuredFigure {
             number: "3",
             title: "Immix and Sticky Immix, by size of the heap",
-            paper: "Sticky Immix is the fastest, most of all in small heaps (the paper also has mark-sweep)",
-            over: "heap, in multiples of the least",
-            measure: "time, beside Sticky Immix in the largest heap",
+            paper: "Sticky Immix is the fastest, most of all in small heaps (Gao13 also has mark-sweep)",
+            over: "heap, in multiples of the minimum",
+            measure: "time relative to Sticky Immix in the largest heap",
             series: vec![self.by_heap("Sticky Immix", HeapSetup::BASE), self.by_heap("Immix", immix)],
             by_program: false,
         }
@@ -182,7 +182,7 @@ impl<'a> Study<'a> {
             title: "Each program, with failed lines clustered in two pages",
             paper: "the mean is 1.039 at 10 % and 1.124 at 50 %; the worst program has 1.074 at 10 % and 1.40 at 50 %",
             over: "program",
-            measure: "time, beside no failures",
+            measure: "time relative to no failures",
             series: SHARES.map(of).to_vec(),
             by_program: true,
         }
@@ -192,13 +192,13 @@ impl<'a> Study<'a> {
         let uniform = HeapSetup::with_failures(10, FailurePlaces::Uniform);
         MeasuredFigure {
             number: "5",
-            title: "Making up for failed lines, by size of the heap, at 10 %",
+            title: "Compensation for failed lines, by size of the heap, at 10 %",
             paper: "uniform failures cost over 25 % in small to moderate heaps, and over 10 % in large ones",
-            over: "heap, in multiples of the least",
-            measure: "time, beside no failures in the largest heap",
+            over: "heap, in multiples of the minimum",
+            measure: "time relative to no failures in the largest heap",
             series: vec![
                 self.by_heap("no failures", HeapSetup::BASE),
-                self.by_heap("uniform, not made up for", HeapSetup { compensated: false, ..uniform }),
+                self.by_heap("uniform, not compensated", HeapSetup { compensated: false, ..uniform }),
                 self.by_heap("uniform", uniform),
                 self.by_heap("two-page clusters", HeapSetup::with_failures(10, FailurePlaces::Pages(2))),
             ],
@@ -215,8 +215,8 @@ impl<'a> Study<'a> {
             number: "6",
             title: "Sizes of lines, by size of the heap, with whole lines lost",
             paper: "larger lines are better without failures, and worse with 10 % of uniform ones",
-            over: "heap, in multiples of the least",
-            measure: "time, beside lines of 256 B without failures in the largest heap",
+            over: "heap, in multiples of the minimum",
+            measure: "time relative to 256 B without failures in the largest heap",
             series: [of(0), of(10)].concat(),
             by_program: false,
         }
@@ -233,9 +233,9 @@ impl<'a> Study<'a> {
         MeasuredFigure {
             number: "7",
             title: "Sizes of lines, by share of uniform failures, with whole lines lost",
-            paper: "lines of 256 B do not run at 25 %; those of 64 and 128 B cross near 15 %",
+            paper: "with lines of 256 B, programs do not finish at 25 %; those of 64 and 128 B cross near 15 %",
             over: "failed lines",
-            measure: "time, beside no failures",
+            measure: "time relative to no failures",
             series: LINES.map(of).to_vec(),
             by_program: false,
         }
@@ -252,9 +252,9 @@ impl<'a> Study<'a> {
         MeasuredFigure {
             number: "8",
             title: "Regions that fail as a whole",
-            paper: "regions of 256 B at 50 % cost 20 %; at 25 and 50 %, regions of 64 B do not run",
+            paper: "regions of 256 B at 50 % cost 20 %; at 25 and 50 %, with regions of 64 B, programs do not finish",
             over: "region",
-            measure: "time, beside no failures",
+            measure: "time relative to no failures",
             series: SHARES.map(of).to_vec(),
             by_program: false,
         }
@@ -282,7 +282,7 @@ impl<'a> Study<'a> {
             title: "Clustering in one and two pages",
             paper: "clustering is better at each share, and lines of 256 B are best with it",
             over: "failed lines",
-            measure: "time, beside no failures",
+            measure: "time relative to no failures",
             series: self.clustering(seconds, HeapSetup::base),
             by_program: false,
         }
@@ -291,10 +291,10 @@ impl<'a> Study<'a> {
     fn clustering_demand(&self) -> MeasuredFigure {
         MeasuredFigure {
             number: "9b",
-            title: "Perfect pages that were asked for",
-            paper: "two-page clusters need a third of what no clusters do, up to 50 %",
+            title: "Demand for perfect pages",
+            paper: "two-page clusters need a third of the perfect pages that are needed without clusters, up to 50 %",
             over: "failed lines",
-            measure: "pages, beside no failures",
+            measure: "requested pages relative to no failures",
             series: self.clustering(perfect_pages, HeapSetup::base),
             by_program: false,
         }
@@ -312,7 +312,7 @@ impl<'a> Study<'a> {
             title: "Clustering in one and two pages, for each program",
             paper: "two pages are better for each program, unless half of the lines have failed",
             over: "program",
-            measure: "time, beside no failures",
+            measure: "time relative to no failures",
             series: [of(1), of(2)].concat(),
             by_program: true,
         }
@@ -372,7 +372,7 @@ mod tests {
         assert!((point(2, "A").mean.unwrap() - 1.1).abs() < 1e-9, "the other program has its own point");
         let row = four.text().lines().find(|line| line.starts_with("geometric mean")).unwrap().to_owned();
         assert!(row.contains("2.000 ±0.000"), "{row}");
-        assert!(four.text().contains("does not run"), "{}", four.text());
+        assert!(four.text().contains("did not finish"), "{}", four.text());
     }
 
     #[test]

@@ -50,7 +50,7 @@ struct ReportedPause {
 }
 
 impl ProgramRunner<'_> {
-    /// Runs a program with so much working memory. It may take so long.
+    /// Runs a program with `heap_kib` of usable heap, and stops it after `limit`.
     ///
     /// # Errors
     /// If it cannot be run, prints something else than on HotSpot, or the user asks to stop.
@@ -101,12 +101,12 @@ impl ProgramRunner<'_> {
         figures(&report).map(RunEnd::Finished)
     }
 
-    /// How long a program may take that takes so long with ample memory.
+    /// The limit of time of a program, given its time with ample memory.
     pub fn limit(ample: Duration) -> Duration {
         ample.mul_f64(PATIENCE)
     }
 
-    /// The time of a program with ample memory. Here the host's own words reach the user.
+    /// The time of a program with ample memory.
     ///
     /// # Errors
     /// As for [`Self::run`]; and if it does not end.
@@ -130,7 +130,7 @@ impl ProgramRunner<'_> {
     }
 }
 
-/// The least size that does, if `enough` does: to 1/32 of it, and at least 64 KiB.
+/// The smallest size for which `does` holds, to within 1/32 of it or 64 KiB. It must hold for `enough`.
 fn bisect<E>(too_little: u32, enough: u32, mut does: impl FnMut(u32) -> Result<bool, E>) -> Result<u32, E> {
     let (mut low, mut high) = (too_little, enough);
     while high - low > (high / 32).max(64) {

@@ -55,7 +55,7 @@ impl MeasuredFigure {
     pub fn text(&self) -> String {
         let mut table = String::new();
         let _ = writeln!(table, "figure {}: {} ({})", self.number, self.title, self.measure);
-        let _ = writeln!(table, "paper: {}", self.paper);
+        let _ = writeln!(table, "Gao13: {}", self.paper);
         let heads: Vec<&str> = self.series.iter().map(|series| series.name.as_str()).collect();
         let width = |head: &str| head.chars().count().max(13);
         let _ = write!(table, "{:<16}", self.over.split(',').next().unwrap_or_default());
@@ -82,7 +82,7 @@ impl MeasuredPoint {
         match (self.mean, self.within) {
             (Some(mean), Some(within)) => format!("{mean:.3} ±{within:.3}"),
             (Some(mean), None) => format!("{mean:.3}"),
-            (None, _) => "does not run".to_owned(),
+            (None, _) => "did not finish".to_owned(),
         }
     }
 }

@@ -22,10 +22,10 @@ pub fn figures(figures: &[MeasuredFigure], results: &BenchResults) -> String {
         h1 { "Java programs on a heap with failed lines" }
         p {
             "Figures 3 to 10 of Gao13, measured with `rampart heap bench`: " (results.runs.len()) " runs. Each value is a
-            ratio; ± is the interval of 95 %. A point at which a program did not end is not drawn."
+            ratio; ± is the 95 % confidence interval. A point at which a program did not finish is not drawn."
         }
         @for figure in figures { (section(figure)) }
-        h2 { "The least heap of each program, where nothing has failed" }
+        h2 { "The minimum heap of each program, where nothing has failed" }
         (pages::table(&["program", "#MiB"], least))
     };
     pages::document("heap figures", &body)
@@ -45,7 +45,7 @@ fn section(figure: &MeasuredFigure) -> Markup {
     });
     html! {
         h2 { "Figure " (figure.number) ": " (figure.title) }
-        p { "The paper: " (figure.paper) "." }
+        p { "Gao13: " (figure.paper) "." }
         figure { (pages::drawing(svg(figure))) }
         (pages::table(&heads, rows))
     }

@@ -27,7 +27,7 @@ pub struct RunKey {
 pub enum RunEnd {
     /// It printed what it should.
     Finished(RunFigures),
-    /// Memory was out, or the program took twenty times as long as with much memory.
+    /// It ran out of memory, or took twenty times as long as with ample memory.
     Unfinished,
 }
 

@@ -27,7 +27,7 @@ pub struct HeapSetup {
     pub compensated: bool,
 }
 
-/// Which objects a collection is of.
+/// Which objects a collection traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Generations {
     /// Young ones, and all when that is not enough: Sticky Immix.
@@ -52,7 +52,7 @@ pub enum FailurePlaces {
 pub enum LineLoss {
     /// Itself.
     Memory,
-    /// The heap's line that it is in, as in [Gao13].
+    /// The whole Immix line that contains it, as in [Gao13].
     Heap,
 }
 

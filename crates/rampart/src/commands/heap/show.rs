@@ -16,7 +16,7 @@ use super::arguments::ShowArguments;
 use crate::error::Error;
 use crate::output::{html as pages, text};
 
-/// What works of the heap, in pages.
+/// The usable size of the heap, in pages.
 const PAGES: usize = 512;
 
 /// What can be told apart in a drawing.

@@ -26,7 +26,7 @@ impl JavaLaunch {
         let mut words = words.iter().cloned();
         let mut heap = None;
         let mut path = class_path.filter(|path| !path.is_empty()).unwrap_or_else(|| ".".into());
-        let value = |name: &str, value: Option<OsString>| value.ok_or_else(|| format!("{name} is followed by nothing"));
+        let value = |name: &str, value: Option<OsString>| value.ok_or_else(|| format!("{name} needs a value"));
         loop {
             let word = value("--", words.next()).map_err(|_| "name a program: -jar FILE, or -cp PATH CLASS")?;
             let text = word.to_string_lossy().into_owned();
@@ -43,7 +43,7 @@ impl JavaLaunch {
                 // The heap has its size from the start.
                 _ if text.starts_with("-Xms") || text.starts_with("-Xss") => {}
                 _ if text.starts_with('-') => {
-                    return Err(format!("{text} is not taken here: of java's options, give -Xmx, -cp and -jar only"));
+                    return Err(format!("{text} is not supported: use only -Xmx, -cp and -jar"));
                 }
                 _ => {
                     let name = text.replace('/', ".");
@@ -81,8 +81,8 @@ mod tests {
     #[test]
     fn what_cannot_be_obeyed_is_refused() {
         for (words, said) in [
-            (&["-Dname=value", "Main"][..], "-Dname=value is not taken here"),
-            (&["-jar"], "-jar is followed by nothing"),
+            (&["-Dname=value", "Main"][..], "-Dname=value is not supported"),
+            (&["-jar"], "-jar needs a value"),
             (&["-Xmx64"], "-Xmx64: give from 1MiB to 1GiB"),
             (&["-cp", "x"], "name a program"),
         ] {
