@@ -62,6 +62,8 @@ pub struct HeapCounts {
     pub replaced: u64,
     /// Dirty cards that the collections found.
     pub cards: u64,
+    /// Of all collections, those that several threads marked in.
+    pub helped: u64,
 }
 
 /// A garbage-collected heap on pages of which lines have failed.
@@ -287,6 +289,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.counts.moved += traced.moved;
         self.counts.moved_bytes += traced.moved_bytes;
         self.counts.replaced += traced.replaced;
+        self.counts.helped += u64::from(traced.is_helped);
         self.next = self.next_after(kind);
     }
 

@@ -16,6 +16,8 @@ pub(crate) struct TraceCounts {
     pub moved: u64,
     pub moved_bytes: u64,
     pub replaced: u64,
+    /// Whether several threads marked.
+    pub is_helped: bool,
 }
 
 impl TraceCounts {
@@ -25,6 +27,7 @@ impl TraceCounts {
             moved: self.moved + other.moved,
             moved_bytes: self.moved_bytes + other.moved_bytes,
             replaced: self.replaced + other.replaced,
+            is_helped: self.is_helped || other.is_helped,
         }
     }
 }

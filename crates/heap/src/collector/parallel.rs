@@ -16,7 +16,7 @@ use crate::space::ImmixSpace;
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, thread};
 
 /// How many objects one marker follows before others help.
-const BEFORE_HELP: usize = if cfg!(shuttle) { 1 } else { 1024 };
+const BEFORE_HELP: usize = if cfg!(shuttle) { 1 } else { 256 };
 
 /// Marks all that can be reached, with one marker.
 pub(crate) fn mark<M: ObjectModel>(
@@ -48,7 +48,8 @@ pub(crate) fn mark_in_parallel<M: ObjectModel + Sync>(
     let findings = first.findings;
     let mut all = if is_done { vec![findings] } else { run_all(trace, space, findings, markers) };
     all.iter_mut().for_each(|findings| findings.replace_below_stuck(space));
-    all.into_iter().fold(TraceCounts::default(), |sum, findings| sum.plus(findings.counts))
+    let before = TraceCounts { is_helped: !is_done, ..TraceCounts::default() };
+    all.into_iter().fold(before, |sum, findings| sum.plus(findings.counts))
 }
 
 /// Goes on with all markers until nothing is left.

@@ -123,6 +123,11 @@ impl<M: ObjectModel + Sync, O: CollectionObserver<M>> SharedHeap<M, O> {
         self.safepoint.failed()
     }
 
+    /// Whether a mutator has stopped all others.
+    pub fn is_stopped(&self) -> bool {
+        self.safepoint.is_stopped()
+    }
+
     /// The heap, once no mutator is left.
     pub fn into_inner(self) -> ManagedHeap<M> {
         self.heap.into_inner()

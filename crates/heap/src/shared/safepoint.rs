@@ -88,6 +88,12 @@ impl Safepoint {
         self.is_wanted.store(true, Ordering::Relaxed);
     }
 
+    /// Whether a mutator has stopped the others.
+    pub fn is_stopped(&self) -> bool {
+        let state = self.state.lock();
+        state.is_stopped && state.running == 0
+    }
+
     /// How many lines have failed that were not dealt with.
     pub fn failed(&self) -> usize {
         self.state.lock().failed.len()
