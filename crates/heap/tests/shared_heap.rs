@@ -234,7 +234,7 @@ impl Thread<'_> {
         let referent = self.mutator.roots()[to];
         region.mark_card(slot);
         region.write(slot, referent);
-        (0..200).for_each(|time| region.write_double(object.offset() + 24, value ^ time));
+        (0..400).for_each(|time| region.write_double(object.offset() + 24, value ^ time));
         self.doing.changes.store(0, Ordering::Relaxed);
     }
 
@@ -283,8 +283,8 @@ impl Thread<'_> {
             self.doing.steps.fetch_add(1, Ordering::Relaxed);
             let place = draws.below(KEPT);
             match draws.below(16) {
-                0..=5 => self.renew(place, seed << 32 | step as u64, &mut draws),
-                6..=9 => {
+                0..=2 => self.renew(place, seed << 32 | step as u64, &mut draws),
+                3..=9 => {
                     let (to, value) = (draws.below(KEPT / 2) * 2 + 1, draws.next());
                     self.change(place / 2 * 2, to, value);
                 }
@@ -306,7 +306,9 @@ impl Thread<'_> {
 #[derive(Debug, Default)]
 struct Raised {
     all: usize,
+    /// Neither in the allocator nor during a collection or another failure.
     outside: usize,
+    stopped: usize,
     changing: usize,
 }
 
@@ -330,11 +332,12 @@ fn raise(heap: &Heap, doing: &[Doing; MUTATORS], end: u32, failures: usize) -> R
             _ => None,
         };
         let offset = chosen.unwrap_or_else(|| u32::try_from(draws.below(end as usize)).unwrap());
-        let is_in_heap = at_random.allocates.load(Ordering::Relaxed) || heap.is_stopped();
+        let (allocates, is_stopped) = (at_random.allocates.load(Ordering::Relaxed), heap.is_stopped());
         heap.fail_line(offset);
         let changes = doing.iter().any(|doing| doing.changes.load(Ordering::Relaxed) / 64 == offset / 64);
         raised.all += 1;
-        raised.outside += usize::from(!is_in_heap);
+        raised.outside += usize::from(!allocates && !is_stopped);
+        raised.stopped += usize::from(is_stopped);
         raised.changing += usize::from(changes && chosen.is_some());
     }
     raised
