@@ -15,10 +15,10 @@ use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
 
 #[cfg(not(shuttle))]
-pub(crate) use std::thread;
+pub(crate) use std::{hint::spin_loop, thread};
 
 #[cfg(shuttle)]
-pub(crate) use shuttle::thread;
+pub(crate) use shuttle::{hint::spin_loop, thread};
 
 pub(crate) use threads::atomic::{AtomicBool, AtomicUsize, Ordering};
 

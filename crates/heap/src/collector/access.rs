@@ -5,7 +5,7 @@ use crate::object::{CollectorWord, ObjectModel};
 use crate::region::HeapRegion;
 use crate::space::ImmixSpace;
 use crate::space::starts::ObjectStarts;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, spin_loop};
 
 /// What comes of the attempt to have an object to itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Access for Among<'_, '_> {
             let word = CollectorWord(region.acquire(at));
             if word.is_claimed() {
                 // The other one copies at most half a block.
-                std::hint::spin_loop();
+                spin_loop();
             } else if word.is_forwarded() || is_live(word) {
                 return Claim::Found(word);
             } else if region.replace_if(at, word.0, word.claimed().0) {

@@ -9,6 +9,8 @@
 
 mod mutator;
 mod safepoint;
+#[cfg(all(test, shuttle))]
+mod shuttle_tests;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
