@@ -396,7 +396,7 @@ fn run(pages: usize, failures: usize, steps: usize) -> (Heap, Raised, Vec<HashSe
 
 #[test]
 fn objects_keep_what_they_hold_while_lines_fail_at_any_time() {
-    let failures = std::env::var("RAMPART_HEAP_FAILURES").map_or(3000, |text| text.parse().expect("a number"));
+    let failures = std::env::var("RAMPART_HEAP_FAILURES").map_or(2000, |text| text.parse().expect("a number"));
     let steps = 4000;
     let (_, _, undisturbed) = run(1536, 0, steps);
     let (heap, raised, seen) = run(1536, failures, steps);

@@ -14,7 +14,7 @@ use crate::native::{NativeModel, Shape};
 
 /// Runs a test in random schedules, and in those of three preemptions at most.
 fn explore(test: fn()) {
-    let schedules = std::env::var("SHUTTLE_SCHEDULES").map_or(1000, |text| text.parse().expect("a number"));
+    let schedules = std::env::var("SHUTTLE_SCHEDULES").map_or(10_000, |text| text.parse().expect("a number"));
     shuttle::check_random(test, schedules);
     shuttle::check_pct(test, schedules, 3);
 }
