@@ -45,7 +45,8 @@ pub struct HeapRegion {
 }
 
 // SAFETY: a region is a range of addresses, which belongs to no thread; all accesses to its words are atomic, and
-// copies and fills are called with the heap at rest or on memory that one thread owns.
+// copies and fills are called with the heap at rest or on memory that one thread owns. The reservation is only kept, and
+// any thread may release it, as it may be sent to one.
 unsafe impl Send for HeapRegion {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for HeapRegion {}
@@ -64,7 +65,10 @@ impl HeapRegion {
         for part in [0..used, CARDS as usize..CARDS as usize + cards] {
             reservation.open(part).map_err(Error::NoMemory)?;
         }
-        Ok(Self { base: reservation.base(), owned: Some(Arc::new(reservation)) })
+        let base = reservation.base();
+        #[expect(clippy::arc_with_non_send_sync, reason = "nothing but its release is ever called")]
+        let owned = Some(Arc::new(reservation));
+        Ok(Self { base, owned })
     }
 
     /// A region over memory that another owner keeps.
