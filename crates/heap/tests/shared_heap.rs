@@ -12,7 +12,7 @@ use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rampart_heap::wear::FailedLines;
+use rampart_heap::wear::{ClusterBytes, FailureShare, draw_failures};
 use rampart_heap::{
     ALIGN, Collection, CollectionObserver, HeapSettings, LineFailure, LineSize, ManagedHeap, Mutator, NativeModel,
     ObjectRef, Shape, SharedHeap,
@@ -354,10 +354,11 @@ fn raise(heap: &Heap, doing: &[Doing; MUTATORS], end: u32, failures: usize) -> R
     raised
 }
 
-/// Runs the program on all threads, again and again until so many lines have failed; what each thread has seen.
-fn run(pages: usize, failures: usize, steps: usize) -> (Heap, Raised, Vec<HashSet<u64>>) {
+/// Runs the program on all threads, again and again until so many lines have failed beside the share that has failed
+/// before; what each thread has seen.
+fn run(pages: usize, share: f64, failures: usize, steps: usize) -> (Heap, Raised, Vec<HashSet<u64>>) {
     let settings = HeapSettings { line: LineSize::L64, ..HeapSettings::default() };
-    let failed = vec![FailedLines::NONE; pages];
+    let failed = draw_failures(pages, FailureShare::new(share).unwrap(), ClusterBytes::LINE, 7);
     let markers = NonZeroUsize::new(MARKERS).unwrap();
     let heap = SharedHeap::new(NativeModel, settings, failed, markers, Watcher::default()).unwrap();
     let (doing, is_over, table) = (<[Doing; MUTATORS]>::default(), AtomicBool::new(failures == 0), Mutex::new(()));
@@ -398,8 +399,8 @@ fn run(pages: usize, failures: usize, steps: usize) -> (Heap, Raised, Vec<HashSe
 fn objects_keep_what_they_hold_while_lines_fail_at_any_time() {
     let failures = std::env::var("RAMPART_HEAP_FAILURES").map_or(2000, |text| text.parse().expect("a number"));
     let steps = 4000;
-    let (_, _, undisturbed) = run(1536, 0, steps);
-    let (heap, raised, seen) = run(1536, failures, steps);
+    let (_, _, undisturbed) = run(1536, 0.0, 0, steps);
+    let (heap, raised, seen) = run(1536, 0.1, failures, steps);
     assert_eq!(seen, undisturbed, "each thread has seen the same in each round");
     let mut last = heap.mutator();
     last.poll();
