@@ -73,9 +73,9 @@ pub enum Chore {
     Freestanding,
     /// Java programs on the heap with failed lines, beside HotSpot (needs a JDK, Maven and npm)
     Java,
-    /// Unit tests of unsafe code under AddressSanitizer
+    /// Unit tests of unsafe code under AddressSanitizer, and threads on the shared heap under ThreadSanitizer
     Sanitize,
-    /// `FullestBank` in every schedule of few threads (loom), and in many of more (shuttle)
+    /// `FullestBank` in every schedule of few threads (loom), and in many of more (shuttle), as the shared heap
     Proofs,
     /// The proofs, the sanitizer, Java programs, all scenarios on each of the two kernels, the table, and the scenarios
     /// on aarch64

@@ -97,11 +97,11 @@ fn tests(root: &Path, skips: &Skips) -> Result<(), Error> {
     })
 }
 
-/// Runs the proofs of FullestBank with both checkers of schedules, each in a folder of its own: all is compiled for it.
+/// Runs what checkers of schedules prove, each in a folder of its own: all is compiled for it.
 pub fn proofs(root: &Path) -> Result<(), Error> {
-    for checker in ["loom", "shuttle"] {
+    for (checker, package) in [("loom", "rampart-buddy"), ("shuttle", "rampart-buddy"), ("shuttle", "rampart-heap")] {
         let folder = format!("target/{checker}");
-        let arguments = ["test", "--release", "--package", "rampart-buddy", "--lib", "--target-dir", &folder, checker];
+        let arguments = ["test", "--release", "--package", package, "--lib", "--target-dir", &folder, checker];
         run(cargo(root).args(arguments).env("RUSTFLAGS", format!("--cfg {checker}")))?;
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The heap of a runtime.
 
 use crate::collection::{Collection, RootSet};
-use crate::collector::{Survivors, Tracer};
+use crate::collector::{self, Survivors, Trace, TraceCounts};
 use crate::error::Error;
 use crate::geometry::{ALIGN, BLOCK_BYTES, BLOCK_PAGES, FailureGrain, HeapBlock, LineSize, ObjectRef, PAGE};
 use crate::object::{CollectorWord, ObjectModel};
@@ -62,6 +62,8 @@ pub struct HeapCounts {
     pub replaced: u64,
     /// Dirty cards that the collections found.
     pub cards: u64,
+    /// Of all collections, those that several threads marked in.
+    pub helped: u64,
 }
 
 /// A garbage-collected heap on pages of which lines have failed.
@@ -243,15 +245,41 @@ impl<M: ObjectModel> ManagedHeap<M> {
         roots: &mut dyn RootSet,
         finish: &mut dyn FnMut(&Survivors<'_, M>),
     ) {
+        self.collect_by(kind, locals, roots, finish, collector::mark);
+    }
+
+    /// Collects as [`Self::collect`] does, with several threads that mark.
+    pub(crate) fn collect_in_parallel(
+        &mut self,
+        kind: Collection,
+        markers: usize,
+        locals: &mut [&mut LocalAllocator],
+        roots: &mut dyn RootSet,
+        finish: &mut dyn FnMut(&Survivors<'_, M>),
+    ) where
+        M: Sync,
+    {
+        self.collect_by(kind, locals, roots, finish, |trace, space, roots| {
+            collector::mark_in_parallel(trace, space, roots, markers)
+        });
+    }
+
+    fn collect_by(
+        &mut self,
+        kind: Collection,
+        locals: &mut [&mut LocalAllocator],
+        roots: &mut dyn RootSet,
+        finish: &mut dyn FnMut(&Survivors<'_, M>),
+        mark: impl FnOnce(&Trace<'_, M>, &mut ImmixSpace, &mut dyn RootSet) -> TraceCounts,
+    ) {
         locals.iter_mut().for_each(|local| local.retire());
         // What is lost can be referred to from anywhere.
         let kind = if self.space.lost.is_pending() && kind == Collection::Nursery { Collection::Full } else { kind };
-        let mut tracer = Tracer::begin(&self.region, &self.model, &mut self.space, kind);
-        roots.visit(&mut |value| tracer.trace_value(value));
-        self.counts.cards += tracer.trace_dirty_cards();
-        tracer.trace_all();
-        finish(&tracer.survivors());
-        let traced = tracer.end();
+        let trace = Trace::begin(&self.region, &self.model, &mut self.space, kind);
+        self.counts.cards += trace.dirty_cards;
+        let traced = mark(&trace, &mut self.space, roots);
+        finish(&trace.survivors(&self.space));
+        trace.end(&mut self.space);
         self.space.close_reserve();
         match kind {
             Collection::Nursery => self.counts.nursery += 1,
@@ -261,6 +289,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.counts.moved += traced.moved;
         self.counts.moved_bytes += traced.moved_bytes;
         self.counts.replaced += traced.replaced;
+        self.counts.helped += u64::from(traced.is_helped);
         self.next = self.next_after(kind);
     }
 

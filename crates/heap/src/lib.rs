@@ -14,6 +14,7 @@
 //! | `space` | blocks of lines, holes, large objects |
 //! | `collector` | marking, moving, sweeping |
 //! | [`ManagedHeap`] | what a runtime calls |
+//! | [`SharedHeap`] | the same for many threads, with parallel markers |
 //! | `snapshot` | what each line is used for: [`ManagedHeap::snapshot`] |
 //! | `verify` | whether a heap is sound: [`ManagedHeap::verify`] |
 //! | `native` | objects for runtimes without a model of their own |
@@ -59,8 +60,10 @@ mod native;
 mod object;
 mod pools;
 mod region;
+mod shared;
 mod snapshot;
 mod space;
+mod sync;
 mod verify;
 pub mod wasmtime;
 pub mod wear;
@@ -74,6 +77,7 @@ pub use native::{NativeModel, Shape};
 pub use object::ObjectModel;
 pub use pools::PerfectDemand;
 pub use region::{CARD_BYTES, CARDS, HeapRegion, LOST};
+pub use shared::{CollectionObserver, Mutator, SharedHeap};
 pub use snapshot::{BlockSnapshot, LineState};
 pub use space::LineFailure;
 pub use space::allocator::LocalAllocator;

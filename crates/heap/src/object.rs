@@ -66,7 +66,9 @@ impl CollectorWord {
 
     const FORWARDED: u32 = 1 << 2;
 
-    const PINNED: u32 = 1 << 3;
+    pub const PINNED: u32 = 1 << 3;
+
+    const CLAIMED: u32 = 1 << 4;
 
     /// Whether the object is new since the last collection.
     pub const fn is_young(self) -> bool {
@@ -88,6 +90,16 @@ impl CollectorWord {
 
     pub const fn forwarded(self) -> Self {
         Self(self.0 | Self::FORWARDED)
+    }
+
+    /// Whether a marker among several has the object to itself.
+    pub const fn is_claimed(self) -> bool {
+        self.0 & Self::CLAIMED != 0
+    }
+
+    /// Claimed by a marker.
+    pub const fn claimed(self) -> Self {
+        Self(self.0 | Self::CLAIMED)
     }
 
     pub const fn is_pinned(self) -> bool {

@@ -9,6 +9,7 @@
 #![expect(unsafe_code, reason = "the raw front end of the heap")]
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use rampart_linux::AddressReservation;
@@ -16,6 +17,7 @@ use rampart_memory::Bytes;
 
 use crate::error::Error;
 use crate::geometry::PAGE;
+use crate::sync::interleave;
 
 /// What 32 bits can name.
 const NAMEABLE: usize = 1 << 32;
@@ -39,11 +41,12 @@ const MARGIN: usize = 64 << 10;
 pub struct HeapRegion {
     base: NonNull<u8>,
     /// The memory, unless another owner keeps it.
-    _owned: Option<AddressReservation>,
+    owned: Option<Arc<AddressReservation>>,
 }
 
 // SAFETY: a region is a range of addresses, which belongs to no thread; all accesses to its words are atomic, and
-// copies and fills are called with the heap at rest or on memory that one thread owns.
+// copies and fills are called with the heap at rest or on memory that one thread owns. The reservation is only kept,
+// and any thread may release it, as it may be sent to one.
 unsafe impl Send for HeapRegion {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for HeapRegion {}
@@ -62,7 +65,10 @@ impl HeapRegion {
         for part in [0..used, CARDS as usize..CARDS as usize + cards] {
             reservation.open(part).map_err(Error::NoMemory)?;
         }
-        Ok(Self { base: reservation.base(), _owned: Some(reservation) })
+        let base = reservation.base();
+        #[expect(clippy::arc_with_non_send_sync, reason = "nothing but its release is ever called")]
+        let owned = Some(Arc::new(reservation));
+        Ok(Self { base, owned })
     }
 
     /// A region over memory that another owner keeps.
@@ -72,7 +78,13 @@ impl HeapRegion {
     /// `base` must be aligned to pages; and no Rust reference to the memory may exist while the region is used.
     #[must_use]
     pub const unsafe fn over(base: NonNull<u8>) -> Self {
-        Self { base, _owned: None }
+        Self { base, owned: None }
+    }
+
+    /// The same memory once more, so that threads read and write it without a lock; `None` if another owner keeps it.
+    pub(crate) fn share(&self) -> Option<Self> {
+        let owned = Arc::clone(self.owned.as_ref()?);
+        Some(Self { base: self.base, owned: Some(owned) })
     }
 
     /// The address of offset 0.
@@ -142,6 +154,37 @@ impl HeapRegion {
     #[inline]
     pub fn write(&self, offset: u32, value: u32) {
         self.word(offset).store(value, Ordering::Relaxed);
+    }
+
+    /// Reads a word that other threads write, and sees what they wrote before it.
+    #[inline]
+    pub(crate) fn acquire(&self, offset: u32) -> u32 {
+        interleave();
+        self.word(offset).load(Ordering::Acquire)
+    }
+
+    /// Writes a word that other threads read, and lets them see what was written before.
+    #[inline]
+    pub(crate) fn release(&self, offset: u32, value: u32) {
+        interleave();
+        self.word(offset).store(value, Ordering::Release);
+    }
+
+    /// Replaces a word if it has a value; returns whether it had.
+    #[inline]
+    pub(crate) fn replace_if(&self, offset: u32, value: u32, new: u32) -> bool {
+        interleave();
+        self.word(offset).compare_exchange(value, new, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Sets bits of a word that other threads may change, too.
+    pub(crate) fn set_bits(&self, offset: u32, bits: u32) {
+        self.word(offset).fetch_or(bits, Ordering::Relaxed);
+    }
+
+    /// Clears bits of a word that other threads may change, too.
+    pub(crate) fn clear_bits(&self, offset: u32, bits: u32) {
+        self.word(offset).fetch_and(!bits, Ordering::Relaxed);
     }
 
     /// Reads a word of 64 bits, at a multiple of 8.

@@ -94,6 +94,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "crates/heap/src",
         &[
             "wasmtime",
+            "shared",
             "verify",
             "snapshot",
             "heap",
@@ -104,11 +105,14 @@ const ROOMS: &[(&str, &[&str])] = &[
             "collection",
             "object",
             "region",
+            "sync",
             "geometry",
             "wear",
             "error",
         ],
     ),
+    ("crates/heap/src/collector", &["parallel", "marker", "access", "trace", "mod.rs"]),
+    ("crates/heap/src/shared", &["mutator", "mod.rs", "safepoint"]),
     (
         "crates/heap/src/space",
         &[

@@ -1,9 +1,13 @@
 //! Collections: marking what is live, and moving some of it [Gao13, 4.1] and 4.2.
 
+mod access;
+mod marker;
+mod parallel;
 mod trace;
 
+pub(crate) use parallel::{mark, mark_in_parallel};
 pub use trace::Survivors;
-pub(crate) use trace::Tracer;
+pub(crate) use trace::Trace;
 
 /// What a collection did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,4 +16,18 @@ pub(crate) struct TraceCounts {
     pub moved: u64,
     pub moved_bytes: u64,
     pub replaced: u64,
+    /// Whether several threads marked.
+    pub is_helped: bool,
+}
+
+impl TraceCounts {
+    const fn plus(self, other: Self) -> Self {
+        Self {
+            marked: self.marked + other.marked,
+            moved: self.moved + other.moved,
+            moved_bytes: self.moved_bytes + other.moved_bytes,
+            replaced: self.replaced + other.replaced,
+            is_helped: self.is_helped || other.is_helped,
+        }
+    }
 }

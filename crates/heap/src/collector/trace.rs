@@ -1,42 +1,43 @@
-//! Finding the live objects, and moving them on the way.
+//! What all markers of a collection know, and how it begins and ends.
 
 use std::cmp::Reverse;
-use std::ops::Range;
+use std::sync::Arc;
 
-use super::TraceCounts;
 use crate::collection::Collection;
-use crate::geometry::{ALIGN, BLOCK_BYTES, HeapBlock, MEMORY_LINE, ObjectRef, PAGE, narrow};
+use crate::geometry::{BLOCK_BYTES, HeapBlock, MEMORY_LINE, ObjectRef, PAGE};
 use crate::object::{CollectorWord, LiveMark, ObjectModel};
 use crate::region::{CARD_BYTES, HeapRegion, LOST};
-use crate::space::allocator::LocalAllocator;
+use crate::space::ImmixSpace;
 use crate::space::blocks::{Evacuation, HeapBlockState};
-use crate::space::lines::LineCensus;
+use crate::space::lines::{LineCensus, LineMarks};
 use crate::space::lost::{LostData, LostObject};
-use crate::space::{ImmixSpace, Source};
+use crate::space::starts::ObjectStarts;
+use crate::sync::{AtomicUsize, Ordering};
+
+/// How many old objects in dirty cards a marker takes at a time.
+const CARDS_AT_ONCE: usize = if cfg!(shuttle) { 1 } else { 16 };
 
 /// A collection under way.
-pub(crate) struct Tracer<'a, M> {
-    region: &'a HeapRegion,
-    model: &'a M,
-    space: &'a mut ImmixSpace,
-    kind: Collection,
-    mark: LiveMark,
-    /// Live objects whose references are not followed yet.
-    pending: Vec<ObjectRef>,
-    /// Where objects are moved; `None` once there is no room.
-    copies: Option<LocalAllocator>,
-    counts: TraceCounts,
+pub(crate) struct Trace<'a, M> {
+    pub region: &'a HeapRegion,
+    pub model: &'a M,
+    pub lines: Arc<LineMarks>,
+    pub starts: Arc<ObjectStarts>,
+    /// Of each block: which of its objects move.
+    pub evacuation: Vec<Evacuation>,
+    /// Where large objects begin.
+    pub first_large: u32,
+    pub kind: Collection,
+    pub mark: LiveMark,
     /// Data is gone: each object is looked at before it is read.
-    is_losing: bool,
-}
-
-/// Whether an object moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Moving {
-    Stays,
-    IfRoom,
-    /// It lies on a line that has failed.
-    Must,
+    pub is_losing: bool,
+    /// Old objects and the dirty cards to look at in them, if only young ones are collected. They are all found before
+    /// the first object moves: what becomes old meanwhile is followed anyway, and maybe by another marker.
+    old: Vec<(ObjectRef, u32)>,
+    /// The first of these that no marker has taken.
+    next_old: AtomicUsize,
+    /// How many cards were dirty.
+    pub dirty_cards: u64,
 }
 
 /// What is live, at the end of a collection.
@@ -48,229 +49,103 @@ pub struct Survivors<'a, M> {
     model: std::marker::PhantomData<&'a M>,
 }
 
-impl<'a, M: ObjectModel> Tracer<'a, M> {
+impl<'a, M: ObjectModel> Trace<'a, M> {
     /// Begins a collection.
-    pub fn begin(region: &'a HeapRegion, model: &'a M, space: &'a mut ImmixSpace, kind: Collection) -> Self {
+    pub fn begin(region: &'a HeapRegion, model: &'a M, space: &mut ImmixSpace, kind: Collection) -> Self {
         if kind.is_of_all() {
-            space.lines.begin_full_collection();
-            space.starts.clear();
+            space.begin_full_collection();
             choose_candidates(space, kind);
         }
         for &(block, _) in &space.vacating {
             space.blocks.get_mut(block).evacuation = Evacuation::FromFailedLines;
         }
         space.recyclable.retain(|block| space.blocks.get(block).evacuation == Evacuation::Stays);
-        let (mark, copies) = (space.lines.live(), Some(LocalAllocator::default()));
-        let is_losing = space.lost.is_pending();
-        Self {
+        let mut trace = Self {
             region,
             model,
-            space,
+            lines: Arc::clone(&space.lines),
+            starts: Arc::clone(&space.starts),
+            evacuation: space.blocks.indices().map(|block| space.blocks.get(block).evacuation).collect(),
+            first_large: space.large.first(),
             kind,
-            mark,
-            pending: Vec::new(),
-            copies,
-            counts: TraceCounts::default(),
-            is_losing,
-        }
+            mark: space.lines.live(),
+            is_losing: space.lost.is_pending(),
+            old: Vec::new(),
+            next_old: AtomicUsize::new(0),
+            dirty_cards: 0,
+        };
+        trace.take_dirty_cards(space);
+        trace
     }
 
-    /// The new value of a reference.
-    #[inline]
-    pub fn trace_value(&mut self, value: u32) -> u32 {
-        M::referent(value).map_or(value, |object| self.trace(object).offset())
-    }
-
-    /// Looks at the old objects in dirty cards, if only young ones are collected, and clears the cards. Returns how
-    /// many there were.
-    pub fn trace_dirty_cards(&mut self) -> u64 {
+    /// Finds the old objects in dirty cards, if only young ones are collected, and clears the cards.
+    fn take_dirty_cards(&mut self, space: &ImmixSpace) {
         let mut cards = Vec::new();
-        for block in self.space.blocks.indices() {
-            if matches!(self.space.blocks.get(block).state, HeapBlockState::Absent | HeapBlockState::Free) {
+        for block in space.blocks.indices() {
+            if matches!(space.blocks.get(block).state, HeapBlockState::Absent | HeapBlockState::Free) {
                 continue;
             }
             self.region.take_dirty(block.start(), BLOCK_BYTES, &mut cards);
         }
         let in_blocks = cards.len();
-        for (at, pages) in self.space.large.objects() {
+        for (at, pages) in space.large.objects() {
             self.region.take_dirty(at, pages * PAGE, &mut cards);
         }
+        self.dirty_cards = cards.len() as u64;
         if self.kind == Collection::Nursery {
-            cards[..in_blocks].iter().for_each(|card| self.trace_card(*card));
-            cards[in_blocks..].iter().for_each(|card| self.trace_large_card(*card));
+            cards[..in_blocks].iter().for_each(|card| self.find_old(*card));
+            // Young ones are looked at when they are marked.
+            let is_old = |object: &ObjectRef| !CollectorWord::of::<M>(self.region, *object).is_young();
+            let large = |card: &u32| Some((space.large.object_at(*card).filter(is_old)?, *card));
+            self.old.extend(cards[in_blocks..].iter().filter_map(large));
         }
-        cards.len() as u64
     }
 
-    fn trace_card(&mut self, card: u32) {
-        if !self.space.lines.may_have_old(card, CARD_BYTES) {
+    fn find_old(&mut self, card: u32) {
+        if !self.lines.may_have_old(card, CARD_BYTES) {
             return;
         }
-        let end = card + CARD_BYTES;
-        let before = self.space.starts.last_before(card);
+        let before = self.starts.last_before(card);
         let reaches = |object: &ObjectRef| object.offset() + self.model.size(self.region, *object) > card;
-        let objects: Vec<_> = before.into_iter().filter(reaches).chain(self.space.starts.within(card, end)).collect();
-        objects.into_iter().for_each(|object| self.follow(object, card..end));
+        let objects = before.into_iter().filter(reaches).chain(self.starts.within(card, card + CARD_BYTES));
+        self.old.extend(objects.map(|object| (object, card)));
     }
 
-    fn trace_large_card(&mut self, card: u32) {
-        let object = self.space.large.object_at(card);
-        // Young ones are looked at when they are marked.
-        if let Some(object) = object.filter(|object| !self.word(*object).is_young()) {
-            self.follow(object, card..card + CARD_BYTES);
-        }
+    /// The next old objects in dirty cards, for one marker.
+    pub fn take_cards(&self) -> &[(ObjectRef, u32)] {
+        let first = self.next_old.fetch_add(CARDS_AT_ONCE, Ordering::Relaxed).min(self.old.len());
+        &self.old[first..(first + CARDS_AT_ONCE).min(self.old.len())]
     }
 
-    /// Follows references until nothing is left.
-    pub fn trace_all(&mut self) {
-        while let Some(object) = self.pending.pop() {
-            self.follow(object, 0..u32::MAX);
-        }
-    }
-
-    fn follow(&mut self, object: ObjectRef, within: Range<u32>) {
-        let (region, model) = (self.region, self.model);
-        model.visit_slots(region, object, within, &mut |slot| {
-            let value = region.read(slot);
-            let traced = self.trace_value(value);
-            if traced != value {
-                region.write(slot, traced);
-            }
-        });
-    }
-
-    /// Marks an object, or moves it; returns where it is.
+    /// Whether an object that was not moved is known to be live.
     #[inline]
-    fn trace(&mut self, object: ObjectRef) -> ObjectRef {
-        if object.offset() >= LOST {
-            return object;
-        }
-        if self.is_losing
-            && let Some(lost) = self.lost(object)
-        {
-            return lost;
-        }
-        let word = self.word(object);
-        if word.is_forwarded() {
-            return forwarded_to::<M>(self.region, object);
-        }
-        if is_live(word, self.kind, self.mark) {
-            return object;
-        }
-        if self.space.large.contains(object) {
-            self.keep(object, word);
-            return object;
-        }
-        let bytes = self.model.size(self.region, object);
-        match self.may_move(object, word, bytes) {
-            Moving::Stays => {}
-            Moving::IfRoom => {
-                if let Some(moved) = self.evacuate(object, word, bytes) {
-                    return moved;
-                }
-            }
-            Moving::Must => match self.evacuate(object, word, bytes) {
-                Some(moved) => return moved,
-                None => self.counts.replaced += self.space.replace_below(object, bytes),
-            },
-        }
-        self.space.lines.mark(object.offset(), bytes);
-        self.space.starts.insert(object);
-        self.keep(object, word);
-        object
+    pub const fn is_live(&self, word: CollectorWord) -> bool {
+        is_live(word, self.kind, self.mark)
     }
 
-    /// What references to an object become if data of it is gone. Nothing is read that is gone.
-    #[cold]
-    fn lost(&mut self, object: ObjectRef) -> Option<ObjectRef> {
-        if let Some(lost) = self.space.lost.number(object) {
-            return Some(lost);
-        }
-        if self.space.lost.of_header(object) {
-            return Some(self.space.lost.bury(object, None, None));
-        }
-        let word = self.word(object);
-        if word.is_forwarded() || is_live(word, self.kind, self.mark) {
-            return None;
-        }
-        let bytes = self.model.size(self.region, object);
-        if !self.space.lost.any_in(object.offset(), bytes) {
-            return None;
-        }
-        let header = std::array::from_fn(|word| self.region.read(object.offset() + 4 * narrow(word)));
-        let is_there = bytes > ALIGN && !self.space.lost.any_in(object.offset() + ALIGN, 4);
-        let first = is_there.then(|| self.region.read(object.offset() + ALIGN));
-        Some(self.space.lost.bury(object, Some(header), first))
-    }
-
+    /// The place of an object that was moved.
     #[inline]
-    fn keep(&mut self, object: ObjectRef, word: CollectorWord) {
-        self.set_word(object, word.marked(self.mark));
-        self.pending.push(object);
-        self.counts.marked += 1;
-    }
-
-    #[inline]
-    fn may_move(&self, object: ObjectRef, word: CollectorWord, bytes: u32) -> Moving {
-        match (self.space.blocks.get(object.block()).evacuation, self.kind) {
-            (Evacuation::FromFailedLines, _) if self.space.lines.any_failed(object.offset(), bytes) => Moving::Must,
-            _ if word.is_pinned() => Moving::Stays,
-            (_, Collection::Nursery) | (Evacuation::Opportunistic, _) => Moving::IfRoom,
-            (Evacuation::Stays | Evacuation::FromFailedLines, _) => Moving::Stays,
-        }
-    }
-
-    /// Moves an object if it is not pinned and there is room.
-    #[inline]
-    fn evacuate(&mut self, object: ObjectRef, word: CollectorWord, bytes: u32) -> Option<ObjectRef> {
-        if word.is_pinned() {
-            return None;
-        }
-        let source = match self.kind {
-            Collection::Nursery => Source::Nursery,
-            Collection::Full | Collection::Compacting => Source::Full,
-        };
-        let place = self.copies.as_mut()?.allocate(self.space, bytes, source);
-        let Some(moved) = place.and_then(ObjectRef::new) else {
-            self.copies = None;
-            return None;
-        };
-        self.region.copy(object.offset(), moved.offset(), bytes);
-        self.set_word(moved, word.marked(self.mark));
-        self.space.lines.mark(moved.offset(), bytes);
-        self.space.starts.insert(moved);
-        self.set_word(object, word.forwarded());
-        self.region.write(object.offset() + M::FORWARD_WORD, moved.offset());
-        self.pending.push(moved);
-        self.counts.moved += 1;
-        self.counts.moved_bytes += u64::from(bytes);
-        Some(moved)
+    pub fn forwarded_to(&self, object: ObjectRef) -> ObjectRef {
+        forwarded_to::<M>(self.region, object)
     }
 
     /// What is live.
-    pub fn survivors(&self) -> Survivors<'a, M> {
-        let lost = if self.is_losing { self.space.lost.clone() } else { LostData::default() };
+    pub fn survivors(&self, space: &ImmixSpace) -> Survivors<'a, M> {
+        let lost = if self.is_losing { space.lost.clone() } else { LostData::default() };
         Survivors { region: self.region, kind: self.kind, mark: self.mark, lost, model: std::marker::PhantomData }
     }
 
     /// Frees what is not live.
-    pub fn end(self) -> TraceCounts {
-        let survivors = self.survivors();
+    pub fn end(self, space: &mut ImmixSpace) {
+        let survivors = self.survivors(space);
         let all = self.kind.is_of_all();
-        let pages = self.space.large.sweep(all, |object| survivors.at(object) == Some(object));
-        pages.into_iter().for_each(|page| self.space.pools.give_back(page));
-        self.space.vacating.retain(|(_, due)| !all && *due == Collection::Full);
-        self.space.sweep_blocks(all);
-        self.space.lost.settle();
-        self.counts
-    }
-
-    fn word(&self, object: ObjectRef) -> CollectorWord {
-        CollectorWord::of::<M>(self.region, object)
-    }
-
-    fn set_word(&self, object: ObjectRef, word: CollectorWord) {
-        word.write::<M>(self.region, object);
+        // The tables are the space's alone again.
+        drop(self);
+        let pages = space.large.sweep(all, |object| survivors.at(object) == Some(object));
+        pages.into_iter().for_each(|page| space.pools.give_back(page));
+        space.vacating.retain(|(_, due)| !all && *due == Collection::Full);
+        space.sweep_blocks(all);
+        space.lost.settle();
     }
 }
 

@@ -1,5 +1,7 @@
 //! All memory of a heap that objects can lie in.
 
+use std::sync::Arc;
+
 use super::blocks::{BlockRecord, BlockRecords, Evacuation, HeapBlockState};
 use super::large::LargeObjects;
 use super::lines::{LineMarks, Unavailable};
@@ -54,8 +56,9 @@ impl Source {
 /// Blocks, large objects, and the pages below them.
 #[derive(Debug)]
 pub(crate) struct ImmixSpace {
-    pub lines: LineMarks,
-    pub starts: ObjectStarts,
+    /// Shared with the markers of a collection, as the next table.
+    pub lines: Arc<LineMarks>,
+    pub starts: Arc<ObjectStarts>,
     pub blocks: BlockRecords,
     pub large: LargeObjects,
     pub pools: PagePools,
@@ -82,8 +85,8 @@ impl ImmixSpace {
         let blocks = failed.len().div_ceil(BLOCK_PAGES) * 5 / 4 + 1;
         let first_large = narrow(blocks) * BLOCK_BYTES;
         Self {
-            lines: LineMarks::new(blocks, line, grain),
-            starts: ObjectStarts::new(blocks),
+            lines: Arc::new(LineMarks::new(blocks, line, grain)),
+            starts: Arc::new(ObjectStarts::new(blocks)),
             blocks: BlockRecords::new(blocks),
             large: LargeObjects::new(first_large, end),
             pools: PagePools::new(failed),
@@ -308,6 +311,17 @@ impl ImmixSpace {
         replaced
     }
 
+    /// The marks of lines, while no collection is under way.
+    fn lines_mut(&mut self) -> &mut LineMarks {
+        Arc::get_mut(&mut self.lines).expect("no marker has the table")
+    }
+
+    /// A full collection begins.
+    pub fn begin_full_collection(&mut self) {
+        self.lines_mut().begin_full_collection();
+        Arc::get_mut(&mut self.starts).expect("no marker has the table").clear();
+    }
+
     /// Ends a collection: finds out what is free in the blocks that were allocated in, or in all of them.
     pub fn sweep_blocks(&mut self, all: bool) {
         let young = std::mem::take(&mut self.in_use);
@@ -332,7 +346,7 @@ impl ImmixSpace {
         if self.blocks.get(block).state == HeapBlockState::Absent {
             return;
         }
-        let census = self.lines.sweep(block);
+        let census = self.lines_mut().sweep(block);
         if census.live == 0 {
             return self.free_block(block, census);
         }

@@ -23,6 +23,11 @@ impl LargeObjects {
         Self { first, free: BTreeMap::from([(first, pages)]), objects: BTreeMap::new(), young: Vec::new() }
     }
 
+    /// Where they begin.
+    pub const fn first(&self) -> u32 {
+        self.first
+    }
+
     /// Whether it is one of these objects.
     #[inline]
     pub const fn contains(&self, object: ObjectRef) -> bool {

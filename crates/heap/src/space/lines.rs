@@ -5,6 +5,7 @@
 //! failed is kept apart, for each line of the memory: no collection changes it; only a new page below the line does.
 
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use super::free_lines::{BLOCK_LINES, FreeLines, LineRange};
 use crate::geometry::{BLOCK_PAGES, FailureGrain, HeapBlock, LineSize, MEMORY_LINE, PAGE};
@@ -17,9 +18,9 @@ const YOUNG: u8 = 254;
 /// The marks of all lines of all blocks.
 #[derive(Debug)]
 pub(crate) struct LineMarks {
-    marks: Vec<u8>,
+    marks: Vec<AtomicU8>,
     /// The failed lines of the pages of all blocks; all of those that a block does not have.
-    failed: Vec<FailedLines>,
+    failed: Vec<AtomicU64>,
     size: LineSize,
     grain: FailureGrain,
     live: LiveMark,
@@ -49,8 +50,9 @@ pub(crate) struct LineCensus {
 
 impl LineMarks {
     pub fn new(blocks: usize, size: LineSize, grain: FailureGrain) -> Self {
-        let failed = vec![FailedLines::ALL; blocks * BLOCK_PAGES];
-        Self { marks: vec![0; blocks * size.per_block()], failed, size, grain, live: LiveMark::One }
+        let failed = (0..blocks * BLOCK_PAGES).map(|_| AtomicU64::new(FailedLines::ALL.bits())).collect();
+        let marks = (0..blocks * size.per_block()).map(|_| AtomicU8::new(0)).collect();
+        Self { marks, failed, size, grain, live: LiveMark::One }
     }
 
     pub const fn size(&self) -> LineSize {
@@ -62,12 +64,12 @@ impl LineMarks {
         (self.marks.len() + self.failed.len() * size_of::<FailedLines>()) as u64
     }
 
-    fn of(&self, block: HeapBlock) -> &[u8] {
+    fn of(&self, block: HeapBlock) -> &[AtomicU8] {
         let first = block.number() * self.size.per_block();
         &self.marks[first..first + self.size.per_block()]
     }
 
-    fn of_mut(&mut self, block: HeapBlock) -> &mut [u8] {
+    fn of_mut(&mut self, block: HeapBlock) -> &mut [AtomicU8] {
         let first = block.number() * self.size.per_block();
         &mut self.marks[first..first + self.size.per_block()]
     }
@@ -91,68 +93,75 @@ impl LineMarks {
 
     /// Marks the lines of an object as live.
     #[inline]
-    pub fn mark(&mut self, offset: u32, bytes: u32) {
+    pub fn mark(&self, offset: u32, bytes: u32) {
         debug_assert!(!self.any_failed(offset, bytes), "a live object on a failed line at {offset:#x}");
         let (under, live) = (self.under(offset, bytes), self.live as u8);
-        self.marks[under].fill(live);
+        self.marks[under].iter().for_each(|mark| mark.store(live, Ordering::Relaxed));
     }
 
     /// Whether a line of an object has failed.
     pub fn any_failed(&self, offset: u32, bytes: u32) -> bool {
         let mut lines = offset / MEMORY_LINE..=(offset + bytes - 1) / MEMORY_LINE;
-        lines.any(|line| self.failed[(line / u64::BITS) as usize].contains(line % u64::BITS))
+        lines.any(|line| self.failed_in((line / u64::BITS) as usize).contains(line % u64::BITS))
+    }
+
+    fn failed_in(&self, page: usize) -> FailedLines {
+        FailedLines::from_bits(self.failed[page].load(Ordering::Relaxed))
     }
 
     /// Whether old objects may lie in these bytes.
     pub fn may_have_old(&self, offset: u32, bytes: u32) -> bool {
-        self.marks[self.under(offset, bytes)].contains(&(self.live as u8))
+        self.marks[self.under(offset, bytes)].iter().any(|mark| mark.load(Ordering::Relaxed) == self.live as u8)
     }
 
     /// Whether all lines of an object are marked as live.
     pub fn all_live(&self, offset: u32, bytes: u32) -> bool {
-        self.marks[self.under(offset, bytes)].iter().all(|mark| *mark == self.live as u8)
+        self.marks[self.under(offset, bytes)].iter().all(|mark| mark.load(Ordering::Relaxed) == self.live as u8)
     }
 
     /// Lines of a hole were allocated, and the rest of the block is for others. Those to which a collection has moved
     /// objects are live already.
-    pub fn allocate(&mut self, block: HeapBlock, lines: LineRange) {
+    pub fn allocate(&self, block: HeapBlock, lines: LineRange) {
         let (live, each) = (self.live as u8, self.size.memory_lines() as usize);
-        self.of_mut(block)[lines.start / each..lines.end.div_ceil(each)]
-            .iter_mut()
-            .filter(|mark| **mark != live)
-            .for_each(|mark| *mark = YOUNG);
+        self.of(block)[lines.start / each..lines.end.div_ceil(each)]
+            .iter()
+            .filter(|mark| mark.load(Ordering::Relaxed) != live)
+            .for_each(|mark| mark.store(YOUNG, Ordering::Relaxed));
     }
 
     /// A line has failed, at an offset in a page of a block; returns whether that is new.
-    pub fn fail(&mut self, offset: u32) -> bool {
-        let failed = &mut self.failed[(offset / PAGE) as usize];
-        let before = *failed;
-        *failed = self.grain.widened(before.with(offset % PAGE / MEMORY_LINE), self.size);
-        *failed != before
+    pub fn fail(&self, offset: u32) -> bool {
+        let page = (offset / PAGE) as usize;
+        let before = self.failed_in(page);
+        let failed = self.grain.widened(before.with(offset % PAGE / MEMORY_LINE), self.size);
+        self.failed[page].store(failed.bits(), Ordering::Relaxed);
+        failed != before
     }
 
     /// The page at a place of a block is another one, with these failed lines; what is in it stays.
-    pub fn set_page(&mut self, block: HeapBlock, page: usize, failed: FailedLines) {
-        self.failed[block.number() * BLOCK_PAGES + page] = self.grain.widened(failed, self.size);
+    pub fn set_page(&self, block: HeapBlock, page: usize, failed: FailedLines) {
+        let failed = self.grain.widened(failed, self.size).bits();
+        self.failed[block.number() * BLOCK_PAGES + page].store(failed, Ordering::Relaxed);
     }
 
     /// Nothing is in the block any more.
-    pub fn clear(&mut self, block: HeapBlock) {
-        self.of_mut(block).fill(0);
+    pub fn clear(&self, block: HeapBlock) {
+        self.of(block).iter().for_each(|mark| mark.store(0, Ordering::Relaxed));
     }
 
     /// Whether something may be live at an offset, as the last collection found it.
     pub fn is_live(&self, offset: u32) -> bool {
-        self.marks[(offset >> self.size.shift()) as usize] == self.live as u8
+        self.marks[(offset >> self.size.shift()) as usize].load(Ordering::Relaxed) == self.live as u8
     }
 
     /// Whether lines of a block have failed.
     pub fn has_failed(&self, block: HeapBlock) -> bool {
-        self.failed_of(block).iter().any(|page| !page.is_perfect())
+        self.failed_of(block).any(|page| !page.is_perfect())
     }
 
-    fn failed_of(&self, block: HeapBlock) -> &[FailedLines] {
-        &self.failed[block.number() * BLOCK_PAGES..(block.number() + 1) * BLOCK_PAGES]
+    fn failed_of(&self, block: HeapBlock) -> impl Iterator<Item = FailedLines> {
+        let pages = block.number() * BLOCK_PAGES..(block.number() + 1) * BLOCK_PAGES;
+        self.failed[pages].iter().map(|failed| FailedLines::from_bits(failed.load(Ordering::Relaxed)))
     }
 
     /// The lines of a block that may be allocated.
@@ -172,8 +181,10 @@ impl LineMarks {
         let pages = self.of(block).chunks_exact(self.size.per_page()).zip(self.failed_of(block));
         let mut free = FreeLines::default();
         for (word, (marks, failed)) in free.0.iter_mut().zip(pages) {
-            let bits =
-                marks.iter().rev().fold(0, |bits: u64, mark| bits << each | if is_free(*mark) { line } else { 0 });
+            let bits = marks
+                .iter()
+                .rev()
+                .fold(0, |bits: u64, mark| bits << each | if is_free(mark.load(Ordering::Relaxed)) { line } else { 0 });
             *word = bits & !failed.bits();
         }
         free
@@ -183,7 +194,7 @@ impl LineMarks {
     pub fn sweep(&mut self, block: HeapBlock) -> LineCensus {
         let (live, each) = (self.live as u8, self.size.memory_lines());
         let mut lines = 0;
-        for mark in self.of_mut(block) {
+        for mark in self.of_mut(block).iter_mut().map(AtomicU8::get_mut) {
             if *mark == live {
                 lines += each;
             } else {

@@ -3,6 +3,8 @@
 //! A nursery collection must find the old objects that overlap a dirty card. It cannot walk from object to object, as
 //! dead ones lie between them.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::geometry::{ALIGN, BLOCK_BYTES, ObjectRef};
 
 const BITS: u32 = u64::BITS;
@@ -10,25 +12,43 @@ const BITS: u32 = u64::BITS;
 /// The bits.
 #[derive(Debug)]
 pub(crate) struct ObjectStarts {
-    words: Vec<u64>,
+    words: Vec<AtomicU64>,
 }
 
 impl ObjectStarts {
     /// No object begins in so many blocks.
     pub fn new(blocks: usize) -> Self {
-        Self { words: vec![0; blocks * (BLOCK_BYTES / ALIGN / BITS) as usize] }
+        let words = blocks * (BLOCK_BYTES / ALIGN / BITS) as usize;
+        Self { words: (0..words).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// An old object is here. No other thread inserts at the same time.
+    #[inline]
+    pub fn insert(&self, object: ObjectRef) {
+        let (word, bit) = self.place(object);
+        word.store(word.load(Ordering::Relaxed) | bit, Ordering::Relaxed);
     }
 
     /// An old object is here.
+    pub fn insert_among_others(&self, object: ObjectRef) {
+        let (word, bit) = self.place(object);
+        word.fetch_or(bit, Ordering::Relaxed);
+    }
+
     #[inline]
-    pub fn insert(&mut self, object: ObjectRef) {
+    fn place(&self, object: ObjectRef) -> (&AtomicU64, u64) {
         let granule = object.offset() / ALIGN;
-        self.words[(granule / BITS) as usize] |= 1 << (granule % BITS);
+        (&self.words[(granule / BITS) as usize], 1 << (granule % BITS))
+    }
+
+    #[inline]
+    fn word(&self, number: u32) -> u64 {
+        self.words[number as usize].load(Ordering::Relaxed)
     }
 
     /// A full collection begins, which will find those that are left.
     pub fn clear(&mut self) {
-        self.words.fill(0);
+        self.words.iter_mut().for_each(|word| *word.get_mut() = 0);
     }
 
     /// The objects that begin from an offset on, before another.
@@ -36,7 +56,7 @@ impl ObjectStarts {
         let granules = from.div_ceil(ALIGN)..end.div_ceil(ALIGN);
         let words = granules.start / BITS..granules.end.div_ceil(BITS);
         words.flat_map(move |word| {
-            let mut bits = self.words[word as usize];
+            let mut bits = self.word(word);
             if word == granules.start / BITS {
                 bits &= u64::MAX << (granules.start % BITS);
             }
@@ -58,14 +78,14 @@ impl ObjectStarts {
         let mut word = end / BITS;
         let mut bits = match end % BITS {
             0 => 0,
-            part => self.words[word as usize] & !(u64::MAX << part),
+            part => self.word(word) & !(u64::MAX << part),
         };
         while bits == 0 {
             if word == first / BITS {
                 return None;
             }
             word -= 1;
-            bits = self.words[word as usize];
+            bits = self.word(word);
         }
         ObjectRef::new((word * BITS + BITS - 1 - bits.leading_zeros()) * ALIGN)
     }
@@ -92,7 +112,7 @@ mod tests {
             bytes in 0_u32..BLOCK_BYTES,
         ) {
             let objects: BTreeSet<u32> = objects.into_iter().map(|granule| granule * ALIGN).collect();
-            let mut starts = ObjectStarts::new(3);
+            let starts = ObjectStarts::new(3);
             objects.iter().for_each(|object| starts.insert(ObjectRef::new(*object).unwrap()));
             let end = (from + bytes).min(3 * BLOCK_BYTES);
             let within: Vec<u32> = starts.within(from, end).map(ObjectRef::offset).collect();

@@ -1,0 +1,208 @@
+//! Marking live objects, and moving them on the way.
+
+use std::ops::Range;
+
+use super::TraceCounts;
+use super::access::{Claim, MarkerAccess};
+use super::trace::Trace;
+use crate::collection::Collection;
+use crate::geometry::{ALIGN, ObjectRef, narrow};
+use crate::object::{CollectorWord, ObjectModel};
+use crate::region::{CARD_BYTES, LOST};
+use crate::space::allocator::LocalAllocator;
+use crate::space::blocks::Evacuation;
+use crate::space::lines::LineMarks;
+use crate::space::starts::ObjectStarts;
+use crate::space::{ImmixSpace, Source};
+
+/// A thread that marks, alone or among others.
+pub(crate) struct Marker<'t, 'a, M, A> {
+    pub trace: &'t Trace<'a, M>,
+    lines: &'t LineMarks,
+    starts: &'t ObjectStarts,
+    access: A,
+    /// What it found.
+    pub findings: MarkerFindings,
+}
+
+/// What a marker has found.
+pub(crate) struct MarkerFindings {
+    /// Live objects whose references are not followed yet.
+    pub pending: Vec<ObjectRef>,
+    /// Where objects are moved; `None` once there is no room.
+    copies: Option<LocalAllocator>,
+    /// Objects on failed lines that could not move, and their sizes: the pages below are replaced at the end.
+    pub stuck: Vec<(ObjectRef, u32)>,
+    pub counts: TraceCounts,
+}
+
+/// Whether an object moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moving {
+    Stays,
+    IfRoom,
+    /// It lies on a line that has failed.
+    Must,
+}
+
+impl Default for MarkerFindings {
+    fn default() -> Self {
+        let copies = Some(LocalAllocator::default());
+        Self { pending: Vec::new(), copies, stuck: Vec::new(), counts: TraceCounts::default() }
+    }
+}
+
+impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
+    /// A marker that goes on from there.
+    pub fn new(trace: &'t Trace<'a, M>, access: A, findings: MarkerFindings) -> Self {
+        Self { trace, lines: &trace.lines, starts: &trace.starts, access, findings }
+    }
+
+    /// The new value of a reference.
+    #[inline]
+    pub fn trace_value(&mut self, value: u32) -> u32 {
+        M::referent(value).map_or(value, |object| self.trace(object).offset())
+    }
+
+    /// Looks at the next old objects in dirty cards; whether there were any.
+    pub fn trace_cards(&mut self) -> bool {
+        let cards = self.trace.take_cards();
+        cards.iter().for_each(|(object, card)| self.follow(*object, *card..card + CARD_BYTES));
+        !cards.is_empty()
+    }
+
+    /// Follows the references of an object.
+    pub fn follow(&mut self, object: ObjectRef, within: Range<u32>) {
+        let (region, model) = (self.trace.region, self.trace.model);
+        model.visit_slots(region, object, within, &mut |slot| {
+            let value = region.read(slot);
+            let traced = self.trace_value(value);
+            if traced != value {
+                region.write(slot, traced);
+            }
+        });
+    }
+
+    /// Marks an object, or moves it; returns where it is.
+    #[inline]
+    fn trace(&mut self, object: ObjectRef) -> ObjectRef {
+        if object.offset() >= LOST {
+            return object;
+        }
+        if self.trace.is_losing
+            && let Some(lost) = self.lost(object)
+        {
+            return lost;
+        }
+        let word = match A::claim::<M>(self.trace.region, object, |word| self.trace.is_live(word)) {
+            Claim::Won(word) => word,
+            Claim::Found(word) if word.is_forwarded() => return self.trace.forwarded_to(object),
+            Claim::Found(_) => return object,
+        };
+        if object.offset() >= self.trace.first_large {
+            self.keep(object, word);
+            return object;
+        }
+        let bytes = self.trace.model.size(self.trace.region, object);
+        let moving = self.may_move(object, word, bytes);
+        if moving != Moving::Stays
+            && let Some(moved) = self.evacuate(object, word, bytes)
+        {
+            return moved;
+        }
+        if moving == Moving::Must {
+            self.findings.stuck.push((object, bytes));
+        } else {
+            self.lines.mark(object.offset(), bytes);
+        }
+        A::insert_start(self.starts, object);
+        self.keep(object, word);
+        object
+    }
+
+    /// What references to an object become if data of it is gone. Nothing is read that is gone.
+    #[cold]
+    fn lost(&mut self, object: ObjectRef) -> Option<ObjectRef> {
+        let trace = self.trace;
+        self.access.with_space(|space| {
+            let lost = &mut space.lost;
+            if let Some(lost) = lost.number(object) {
+                return Some(lost);
+            }
+            if lost.of_header(object) {
+                return Some(lost.bury(object, None, None));
+            }
+            let word = CollectorWord::of::<M>(trace.region, object);
+            if word.is_forwarded() || trace.is_live(word) {
+                return None;
+            }
+            let bytes = trace.model.size(trace.region, object);
+            if !lost.any_in(object.offset(), bytes) {
+                return None;
+            }
+            let header = std::array::from_fn(|word| trace.region.read(object.offset() + 4 * narrow(word)));
+            let is_there = bytes > ALIGN && !lost.any_in(object.offset() + ALIGN, 4);
+            let first = is_there.then(|| trace.region.read(object.offset() + ALIGN));
+            Some(lost.bury(object, Some(header), first))
+        })
+    }
+
+    #[inline]
+    fn keep(&mut self, object: ObjectRef, word: CollectorWord) {
+        A::publish::<M>(self.trace.region, object, word.marked(self.trace.mark));
+        self.findings.pending.push(object);
+        self.findings.counts.marked += 1;
+    }
+
+    #[inline]
+    fn may_move(&self, object: ObjectRef, word: CollectorWord, bytes: u32) -> Moving {
+        match (self.trace.evacuation[object.block().number()], self.trace.kind) {
+            (Evacuation::FromFailedLines, _) if self.lines.any_failed(object.offset(), bytes) => Moving::Must,
+            _ if word.is_pinned() => Moving::Stays,
+            (_, Collection::Nursery) | (Evacuation::Opportunistic, _) => Moving::IfRoom,
+            (Evacuation::Stays | Evacuation::FromFailedLines, _) => Moving::Stays,
+        }
+    }
+
+    /// Moves an object if it is not pinned and there is room.
+    #[inline]
+    fn evacuate(&mut self, object: ObjectRef, word: CollectorWord, bytes: u32) -> Option<ObjectRef> {
+        if word.is_pinned() {
+            return None;
+        }
+        let source = match self.trace.kind {
+            Collection::Nursery => Source::Nursery,
+            Collection::Full | Collection::Compacting => Source::Full,
+        };
+        let copies = self.findings.copies.as_mut()?;
+        let place = match copies.bump.take(bytes) {
+            None => self.access.with_space(|space| copies.allocate(space, bytes, source)),
+            at => at,
+        };
+        let Some(moved) = place.and_then(ObjectRef::new) else {
+            self.findings.copies = None;
+            return None;
+        };
+        let region = self.trace.region;
+        region.copy(object.offset(), moved.offset(), bytes);
+        word.marked(self.trace.mark).write::<M>(region, moved);
+        self.lines.mark(moved.offset(), bytes);
+        A::insert_start(self.starts, moved);
+        region.write(object.offset() + M::FORWARD_WORD, moved.offset());
+        A::publish::<M>(region, object, word.forwarded());
+        self.findings.pending.push(moved);
+        self.findings.counts.moved += 1;
+        self.findings.counts.moved_bytes += u64::from(bytes);
+        Some(moved)
+    }
+}
+
+impl MarkerFindings {
+    /// Puts perfect pages below the objects on failed lines that could not move, once no marker runs.
+    pub fn replace_below_stuck(&mut self, space: &mut ImmixSpace) {
+        for (object, bytes) in std::mem::take(&mut self.stuck) {
+            self.counts.replaced += space.replace_below(object, bytes);
+            space.lines.mark(object.offset(), bytes);
+        }
+    }
+}

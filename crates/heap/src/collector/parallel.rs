@@ -1,0 +1,190 @@
+//! Marking by several threads.
+//!
+//! **Problem.** Nobody knows how much can be reached from an object before it was followed. **Idea.** Each marker
+//! follows what it finds; one that has nothing left says so, and one that has something gives half of it away. **Why
+//! this way.** As long as all are busy, they share nothing but the objects' own words. A collection begins with one
+//! marker, as most find too little for another thread to be worth its start.
+
+use super::TraceCounts;
+use super::access::{Alone, Among, MarkerAccess};
+use super::marker::{Marker, MarkerFindings};
+use super::trace::Trace;
+use crate::collection::RootSet;
+use crate::geometry::ObjectRef;
+use crate::object::ObjectModel;
+use crate::space::ImmixSpace;
+use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, thread};
+
+/// How many objects one marker follows before others help.
+const BEFORE_HELP: usize = if cfg!(shuttle) { 1 } else { 256 };
+
+/// Marks all that can be reached, with one marker.
+pub(crate) fn mark<M: ObjectModel>(
+    trace: &Trace<'_, M>,
+    space: &mut ImmixSpace,
+    roots: &mut dyn RootSet,
+) -> TraceCounts {
+    let mut marker = Marker::new(trace, Alone(&mut *space), MarkerFindings::default());
+    roots.visit(&mut |value| marker.trace_value(value));
+    marker.run(usize::MAX);
+    let mut findings = marker.findings;
+    findings.replace_below_stuck(space);
+    findings.counts
+}
+
+/// Marks all that can be reached, with so many markers if there is enough to do.
+pub(crate) fn mark_in_parallel<M: ObjectModel + Sync>(
+    trace: &Trace<'_, M>,
+    space: &mut ImmixSpace,
+    roots: &mut dyn RootSet,
+    markers: usize,
+) -> TraceCounts {
+    if markers < 2 || trace.is_losing {
+        return mark(trace, space, roots);
+    }
+    let mut first = Marker::new(trace, Alone(&mut *space), MarkerFindings::default());
+    roots.visit(&mut |value| first.trace_value(value));
+    let is_done = first.run(BEFORE_HELP);
+    let findings = first.findings;
+    let mut all = if is_done { vec![findings] } else { run_all(trace, space, findings, markers) };
+    all.iter_mut().for_each(|findings| findings.replace_below_stuck(space));
+    let before = TraceCounts { is_helped: !is_done, ..TraceCounts::default() };
+    all.into_iter().fold(before, |sum, findings| sum.plus(findings.counts))
+}
+
+/// Goes on with all markers until nothing is left.
+fn run_all<M: ObjectModel + Sync>(
+    trace: &Trace<'_, M>,
+    space: &mut ImmixSpace,
+    first: MarkerFindings,
+    markers: usize,
+) -> Vec<MarkerFindings> {
+    let (space, pool) = (&Mutex::new(space), &WorkPool::new(markers));
+    let run = |findings| {
+        let _ending = Ending(pool);
+        let mut marker = Marker::new(trace, Among(space), findings);
+        marker.run_among(pool);
+        marker.findings
+    };
+    thread::scope(|scope| {
+        let others: Vec<_> = (1..markers).map(|_| scope.spawn(|| run(MarkerFindings::default()))).collect();
+        let own = run(first);
+        let others = others.into_iter().map(|other| other.join().expect("a marker does not panic"));
+        others.chain([own]).collect()
+    })
+}
+
+impl<M: ObjectModel, A: MarkerAccess> Marker<'_, '_, M, A> {
+    /// Follows references until nothing is left, or so many objects were followed. Returns whether nothing is left.
+    fn run(&mut self, most: usize) -> bool {
+        let mut left = most;
+        loop {
+            while let Some(object) = self.findings.pending.pop() {
+                self.follow(object, 0..u32::MAX);
+                left -= 1;
+                if left == 0 {
+                    return false;
+                }
+            }
+            if !self.trace_cards() {
+                return true;
+            }
+        }
+    }
+
+    /// Follows references until no marker has any left.
+    fn run_among(&mut self, pool: &WorkPool) {
+        loop {
+            while let Some(object) = self.findings.pending.pop() {
+                self.follow(object, 0..u32::MAX);
+                if pool.is_hungry() {
+                    pool.give_half(&mut self.findings.pending);
+                }
+            }
+            if self.trace_cards() {
+                continue;
+            }
+            match pool.take() {
+                Some(batch) => self.findings.pending = batch,
+                None => return,
+            }
+        }
+    }
+}
+
+/// What markers have given away.
+#[derive(Debug)]
+struct WorkPool {
+    /// Whether more markers wait than there are batches.
+    is_hungry: AtomicBool,
+    state: Mutex<WorkPoolState>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct WorkPoolState {
+    batches: Vec<Vec<ObjectRef>>,
+    /// Markers that have nothing to do.
+    waiting: usize,
+    /// All of them.
+    markers: usize,
+    is_done: bool,
+}
+
+impl WorkPool {
+    fn new(markers: usize) -> Self {
+        let state = WorkPoolState { batches: Vec::new(), waiting: 0, markers, is_done: false };
+        Self { is_hungry: AtomicBool::new(false), state: Mutex::new(state), changed: Condvar::default() }
+    }
+
+    #[inline]
+    fn is_hungry(&self) -> bool {
+        self.is_hungry.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, state: &WorkPoolState) {
+        self.is_hungry.store(state.waiting > state.batches.len(), Ordering::Relaxed);
+    }
+
+    /// Gives away the older half: more can be reached from what was found early.
+    #[cold]
+    fn give_half(&self, pending: &mut Vec<ObjectRef>) {
+        let half = pending.len() / 2;
+        if half == 0 {
+            return;
+        }
+        let mut state = self.state.lock();
+        state.batches.push(pending.drain(..half).collect());
+        self.note(&state);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Waits for work; `None` once no marker has any.
+    fn take(&self) -> Option<Vec<ObjectRef>> {
+        let mut state = self.state.lock();
+        state.waiting += 1;
+        state.is_done |= state.waiting == state.markers && state.batches.is_empty();
+        self.note(&state);
+        if state.is_done {
+            self.changed.notify_all();
+        }
+        let mut state = self.changed.wait_while(state, |state| state.batches.is_empty() && !state.is_done);
+        let batch = state.batches.pop();
+        state.waiting -= usize::from(batch.is_some());
+        self.note(&state);
+        batch
+    }
+}
+
+/// If a marker panics, the others end too.
+struct Ending<'a>(&'a WorkPool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.state.lock().is_done = true;
+            self.0.changed.notify_all();
+        }
+    }
+}
