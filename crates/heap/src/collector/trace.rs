@@ -257,8 +257,7 @@ impl<'a, M: ObjectModel> Tracer<'a, M> {
     pub fn end(self) -> TraceCounts {
         let survivors = self.survivors();
         let all = self.kind.is_of_all();
-        let pages = self.space.large.sweep(all, |object| survivors.at(object) == Some(object));
-        pages.into_iter().for_each(|page| self.space.pools.give_back(page));
+        self.space.sweep_large(all, |object| survivors.at(object) == Some(object));
         self.space.vacating.retain(|(_, due)| !all && *due == Collection::Full);
         self.space.sweep_blocks(all);
         self.space.lost.settle();
