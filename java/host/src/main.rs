@@ -42,7 +42,8 @@ const STACK: usize = 64 << 20;
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let shared = Arc::new(HeapShare::default());
-    if let Err(error) = arguments.plan(Arc::clone(&shared)).leave() {
+    let left = arguments.plan(Arc::clone(&shared)).and_then(|plan| plan.leave().map_err(|error| error.to_string()));
+    if let Err(error) = left {
         eprintln!("rampart-java: {error}");
         return ExitCode::from(2);
     }
