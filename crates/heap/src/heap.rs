@@ -63,6 +63,8 @@ pub struct HeapCounts {
     pub replaced: u64,
     /// Pages that the memory has changed below the heap.
     pub changed_pages: u64,
+    /// How often memory was out for lack of a mapping for it, and not for lack of pages.
+    pub not_mapped: u64,
     /// Dirty cards that the collections found.
     pub cards: u64,
 }
@@ -301,6 +303,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
             Collection::Nursery => self.counts.nursery += 1,
             Collection::Full | Collection::Compacting => self.counts.full += 1,
         }
+        self.counts.not_mapped = self.space.not_mapped;
         self.counts.marked += traced.marked;
         self.counts.moved += traced.moved;
         self.counts.moved_bytes += traced.moved_bytes;

@@ -8,6 +8,7 @@ use rampart_heap::{
     Collection, FrameMemory, HeapMemory, HeapSettings, LOST, LocalAllocator, ManagedHeap, NativeModel, ObjectRef,
     RootSet, Shape,
 };
+use rampart_linux::memory_loss::raise_hardware_notice;
 use rampart_linux::{PageView, PlacedPages, Roots};
 use rampart_memory::Frame;
 use rampart_skips::{Feature, granted};
@@ -223,4 +224,32 @@ fn pages_that_get_other_frames_are_noticed_and_only_objects_on_their_failed_line
     program.work(30_000);
     assert_eq!(program.check().1, 0);
     of_lines(&failed, |page, byte| assert_eq!(view.read(page, byte), CANARY, "page {page}, byte {byte}"));
+}
+
+#[test]
+fn objects_on_a_page_that_the_hardware_has_lost_are_lost_and_no_others() {
+    let pages = PlacedPages::new(&Roots::default(), 4 * PAGES).unwrap();
+    let Some(memory) = memory(pages, |_| FailedLines::NONE) else { return };
+    let mut program = Program::new(memory, 50);
+    program.work(30_000);
+    program.push(0, 40_000);
+    let (whole, large) = (program.check(), program.chains.0[0]);
+    let small = program.chains.0[1];
+    let page = small / 4096 * 4096;
+    // The kernel may tell the same page twice.
+    for offset in [large + 8192, page, small] {
+        raise_hardware_notice(program.heap.region().base().addr().get() + offset as usize);
+    }
+    assert_eq!(program.check(), whole, "nothing happens before the program stands still");
+    assert!(program.heap.take_up_calls(&mut [&mut program.local]));
+    assert_eq!(program.heap.counts().changed_pages, 2);
+    program.collect(Collection::Full);
+    let lost = program.heap.lost_objects();
+    let is_there = |at: u32| page < at + (8 << 10) && at < page + 4096 || at == large;
+    assert!(lost.len() >= 2 && lost.iter().all(|object| is_there(object.was_at)), "{lost:?}");
+    let (seen, cut) = program.check();
+    assert!(cut >= 2 && seen < whole.0);
+    program.work(30_000);
+    program.check();
+    assert!(!program.heap.take_up_calls(&mut [&mut program.local]), "it is told once");
 }

@@ -92,13 +92,19 @@ impl PlacedPages {
         let first = self.frames.len();
         let part = self.part(first, first + count as usize).ok_or(refused("add")(Errno::NOMEM))?;
         self.window.advise(part.clone(), Advice::LinuxPopulateWrite).map_err(refused("fill"))?;
+        // Whoever may not know the frames need not lock them.
+        self.frames_in(part.clone())?;
         self.pin(part.clone())?;
-        let mut frames = Vec::new();
-        self.pagemap.frames_of(self.window.at(part.start), count.into(), &mut frames)?;
-        for frame in frames {
-            self.frames.push(frame.ok_or_else(hidden)?);
-        }
+        let frames = self.frames_in(part)?;
+        self.frames.extend(frames);
         Ok(number(first)..number(self.frames.len()))
+    }
+
+    fn frames_in(&self, part: Range<usize>) -> Result<Vec<Frame>, Error> {
+        let mut frames = Vec::new();
+        let pages = part.len() / PAGE_BYTES;
+        self.pagemap.frames_of(self.window.at(part.start), pages as u64, &mut frames)?;
+        frames.into_iter().map(|frame| frame.ok_or_else(hidden)).collect()
     }
 
     fn part(&self, first: usize, end: usize) -> Option<Range<usize>> {
@@ -248,6 +254,32 @@ impl PlacedPages {
         }
         let frame = self.pagemap.frame_at(self.window.at(at.start).addr().get() as u64)?;
         Ok((frame.ok_or_else(hidden)?, is_lost))
+    }
+
+    /// The hardware has lost a page: it gets another frame, of zeros.
+    ///
+    /// # Errors
+    /// As of [`PlacedPages::add`].
+    pub fn lose(&mut self, page: u32) -> Result<MovedPage, Error> {
+        self.renew(page)?;
+        let at = self.window.at(page as usize * PAGE_BYTES).addr().get() as u64;
+        let frame = self.pagemap.frame_at(at)?.ok_or_else(hidden)?;
+        self.frames[page as usize] = frame;
+        Ok(MovedPage { page, frame, is_lost: true })
+    }
+
+    /// The page at an address, if that is in the window.
+    #[must_use]
+    pub fn in_window(&self, address: usize) -> Option<u32> {
+        let page = self.window.area().addresses().contains(&address);
+        page.then(|| number((address - self.window.base().addr().get()) / PAGE_BYTES))
+    }
+
+    /// The offset of an address, if pages are put there.
+    #[must_use]
+    pub fn offset_of(&self, address: usize) -> Option<usize> {
+        let over = self.over?.addresses();
+        over.contains(&address).then(|| address - over.start)
     }
 
     /// Gives a page another frame, of zeros. Where it was put, it stays.

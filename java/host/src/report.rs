@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use rampart_heap::{Collection, HeapFrameCounts};
 use rampart_heap::wasmtime::CollectionLog;
+use rampart_heap::{Collection, HeapFrameCounts};
 use serde_json::{Value, json};
 
 /// Writes the report to a file.

@@ -120,6 +120,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "frame_use",
             "iomem",
             "kernel_module",
+            "loss_notices",
             "own_memory",
             "placed_pages",
             "process",

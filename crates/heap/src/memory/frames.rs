@@ -6,11 +6,11 @@
 
 #![expect(unsafe_code, reason = "pages are put below the addresses of a heap")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Debug};
 use std::ptr::NonNull;
 
-use rampart_linux::{Error, MovedPage, Pinning, PlacedPages, Roots};
+use rampart_linux::{Error, MovedPage, Pinning, PlacedPages, Roots, take_loss_notices, want_loss_notices};
 use rampart_memory::Frame;
 
 use super::{HeapMemory, HeapPageChange, NotMapped};
@@ -69,6 +69,8 @@ impl FrameMemory {
     pub fn of(pages: PlacedPages, working: u32, lines_of: LinesOfFrame) -> Result<Self, Error> {
         let (spare, failed, below, places) = (Vec::new(), Vec::new(), BTreeMap::new(), BTreeMap::new());
         let mut memory = Self { pages, lines_of, own: 0, failed, spare, below, places };
+        // Without notices, a lost page ends the program when it is read, as it ends others.
+        let _no_notices = want_loss_notices();
         let (mut missing, line) = (u64::from(working) * u64::from(u64::BITS), u64::from(u64::BITS));
         while missing > 0 {
             let pages = missing.div_ceil(line);
@@ -151,6 +153,22 @@ impl FrameMemory {
         }
     }
 
+    /// The pages that the hardware has lost since the last call: a page has two addresses.
+    fn lost(&mut self) -> Vec<MovedPage> {
+        let is_own = |address| self.pages.in_window(address).or(self.page_at(address)).is_some();
+        let lost = take_loss_notices(is_own);
+        let lost: BTreeSet<u32> =
+            lost.into_iter().filter_map(|at| self.pages.in_window(at).or(self.page_at(at))).collect();
+        // A page that the kernel does not replace is as it was: whoever reads it ends.
+        lost.into_iter().filter_map(|page| self.pages.lose(page).ok()).collect()
+    }
+
+    /// The page below an address of the heap.
+    fn page_at(&self, address: usize) -> Option<u32> {
+        let offset = u32::try_from(self.pages.offset_of(address)?).ok()?;
+        self.below.get(&(offset / PAGE * PAGE)).copied()
+    }
+
     fn change(&mut self, moved: MovedPage) -> HeapPageChange {
         let MovedPage { page, frame, is_lost } = moved;
         // The heap has the page again only when it is used no more: until then, nothing is allocated there.
@@ -205,10 +223,10 @@ impl HeapMemory for FrameMemory {
     /// # Panics
     /// If the kernel does not tell the frames any more.
     fn up_calls(&mut self) -> Vec<HeapPageChange> {
-        if self.pages.pinning().holds_frames() {
-            return Vec::new();
+        let mut moved = self.lost();
+        if !self.pages.pinning().holds_frames() {
+            moved.extend(self.pages.moved().expect("the kernel tells the frames of pages as it did before"));
         }
-        let moved = self.pages.moved().expect("the kernel tells the frames of pages as it did before");
         moved.into_iter().map(|moved| self.change(moved)).collect()
     }
 }

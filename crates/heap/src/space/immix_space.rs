@@ -60,6 +60,8 @@ pub(crate) struct ImmixSpace {
     pub blocks: BlockRecords,
     pub large: LargeObjects,
     pub pools: PagePools,
+    /// How often the kernel had no mapping for pages.
+    pub not_mapped: u64,
     /// What lies below the addresses.
     pub memory: Box<dyn HeapMemory>,
     /// Blocks in which nothing is live, with their pages.
@@ -91,6 +93,7 @@ impl ImmixSpace {
             blocks: BlockRecords::new(blocks),
             large: LargeObjects::new(first_large, end),
             pools: PagePools::new(failed),
+            not_mapped: 0,
             memory,
             free: Vec::new(),
             recyclable: RecyclableBlocks::default(),
@@ -158,6 +161,7 @@ impl ImmixSpace {
         };
         let taken = self.take_perfect(more, source)?;
         if self.memory.map_imperfect(block.page_at(count), &taken).is_err() {
+            self.not_mapped += 1;
             taken.into_iter().for_each(|page| self.pools.give_back(page));
             return None;
         }
@@ -175,7 +179,10 @@ impl ImmixSpace {
         let refused = match self.large.put(pages) {
             Ok(at) => match self.large.map(at, &mut *self.memory) {
                 Ok(()) => return Some(at),
-                Err(NotMapped) => self.large.take_back(at),
+                Err(NotMapped) => {
+                    self.not_mapped += 1;
+                    self.large.take_back(at)
+                }
             },
             Err(pages) => pages,
         };
@@ -250,6 +257,7 @@ impl ImmixSpace {
         };
         let below: Vec<HeapPage> = pages.into_iter().flatten().collect();
         if self.memory.map_imperfect(block.start(), &below).is_err() {
+            self.not_mapped += 1;
             self.blocks.unmap(block);
             below.into_iter().for_each(|page| self.pools.give_back(page));
             return None;
