@@ -182,12 +182,13 @@ impl ObjectModel for WasmModel {
 struct ImmixHeap {
     trace_infos: TraceInfos,
     no_gc_count: u64,
+    /// Dropped before the memory: it may have put pages there.
+    heap: Option<ManagedHeap<WasmModel>>,
     memory: Option<crate::vm::Memory>,
     vmmemory: Option<VMMemoryDefinition>,
     /// Where compiled code allocates.
     bump: SendSyncUnsafeCell<BumpRange>,
     local: LocalAllocator,
-    heap: Option<ManagedHeap<WasmModel>>,
     /// What the host uses, too.
     shared: Arc<HeapShare>,
     /// The `externref`s, and what they hold.
@@ -242,9 +243,9 @@ impl ImmixHeap {
         // SAFETY: wasmtime reserves 4 GiB and a guard of more than 64 KiB, and this heap is their only user. Compiled
         // code and `heap_slice` access the memory while the collector does not.
         let region = unsafe { HeapRegion::over(vmmemory.base.as_non_null()) };
-        let HeapPlan { settings, failed, shared } = HeapPlan::take();
+        let HeapPlan { settings, memory, shared } = HeapPlan::take();
         self.shared = shared;
-        let heap = ManagedHeap::within(region, LOST.into(), WasmModel::default(), settings, failed);
+        let heap = ManagedHeap::over(region, LOST.into(), WasmModel::default(), settings, memory);
         self.heap = Some(heap.expect("whoever sets the plan checks it"));
     }
 
@@ -315,6 +316,7 @@ impl ImmixHeap {
         let mut dead = Vec::new();
         let types = TypeTable { infos: NonNull::from(trace_infos), state: NonNull::from(&mut *state).cast() };
         heap.model().types.set(Some(types));
+        heap.take_up_calls(&mut [local]);
         for offset in shared.take_doomed() {
             if heap.lose_line(offset, &mut [local]) == LineFailure::Lost {
                 heap.region().fill(offset / 64 * 64, 64, 0xff);

@@ -64,6 +64,10 @@ impl Kit {
         CommandOutput::from(self.command(words).output().expect("the binary runs"))
     }
 
+    fn run_rampart(&self, words: &[&str]) -> CommandOutput {
+        CommandOutput::from(self.rampart.command(words).output().expect("the binary runs"))
+    }
+
     fn calls_of_the_compiler(&self) -> usize {
         fs::read_to_string(self.at("calls")).map_or(0, |calls| calls.lines().count())
     }
@@ -96,11 +100,26 @@ fn a_program_is_compiled_once_and_the_host_learns_what_the_user_wants() {
     ];
     let first = kit.run(&words);
     assert_eq!((first.code, first.err.as_str()), (Some(7), ""), "{first:?}");
-    assert!(first.out.starts_with("--heap 16384 --holes 25% --cluster 2 --line 128 --seed 9 --cache "), "{first:?}");
+    assert!(first.out.starts_with("--heap 16384 --holes 25% --cluster 2 --seed 9 --line 128 --cache "), "{first:?}");
     assert!(first.out.trim_end().ends_with("program.wasm -x"), "{first:?}");
     assert_eq!((kit.run(&words).code, kit.calls_of_the_compiler()), (Some(7), 1), "what is compiled is kept");
     fs::write(kit.at("a.jar"), "other classes").unwrap();
     assert_eq!((kit.run(&words).code, kit.calls_of_the_compiler()), (Some(7), 2));
+    kit.nothing_is_left();
+}
+
+#[test]
+fn the_host_learns_which_lines_of_which_frames_are_on_the_map() {
+    let kit = Kit::new();
+    kit.script("kit/build/release/rampart-java", "shift 2; [ \"$1\" = --frames ] && cat \"$2\"; shift 2; echo \"$@\"");
+    let words = ["--map", "--", "-cp", "a.jar", "Main"];
+    assert!(kit.run(&words).out.starts_with("--line 256 --cache "), "no frame is bad");
+    // Beyond the memory of any machine that runs this: nothing is retired.
+    assert_ne!(kit.run_rampart(&["map", "add", "0x7ffffffff"]).code, None);
+    let known = kit.run(&words).out;
+    assert!(known.starts_with("7ffffffff ffffffffffffffff\n--line 256 --cache "), "{known}");
+    let refused = kit.run(&["--map", "--holes", "10%", "--", "Main"]);
+    assert_eq!(refused.code, Some(2), "failures are simulated or real");
     kit.nothing_is_left();
 }
 

@@ -4,6 +4,7 @@ use crate::collection::{Collection, RootSet};
 use crate::collector::{self, Survivors, Trace, TraceCounts};
 use crate::error::Error;
 use crate::geometry::{ALIGN, BLOCK_BYTES, BLOCK_PAGES, FailureGrain, HeapBlock, LineSize, ObjectRef, PAGE};
+use crate::memory::{HeapMemory, SimulatedMemory, attach};
 use crate::object::{CollectorWord, ObjectModel};
 use crate::pools::PerfectDemand;
 use crate::region::{HeapRegion, LOST};
@@ -60,6 +61,10 @@ pub struct HeapCounts {
     pub moved_bytes: u64,
     /// Pages that were replaced, as objects on failed lines could not move.
     pub replaced: u64,
+    /// Pages that the memory has changed below the heap.
+    pub changed_pages: u64,
+    /// How often memory was out for lack of a mapping for it, and not for lack of pages.
+    pub not_mapped: u64,
     /// Dirty cards that the collections found.
     pub cards: u64,
     /// Of all collections, those that several threads marked in.
@@ -69,10 +74,11 @@ pub struct HeapCounts {
 /// A garbage-collected heap on pages of which lines have failed.
 #[derive(Debug)]
 pub struct ManagedHeap<M> {
+    /// Before the region: the memory below it goes first.
+    space: ImmixSpace,
     region: HeapRegion,
     model: M,
     settings: HeapSettings,
-    space: ImmixSpace,
     next: Collection,
     counts: HeapCounts,
 }
@@ -83,8 +89,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
     /// # Errors
     /// If that is more than [`MOST`] or less than four blocks, or the memory is not to be had.
     pub fn new(model: M, settings: HeapSettings, failed: Vec<FailedLines>) -> Result<Self, Error> {
-        let reserve = Self::addresses(failed.len())?;
-        Self::within(HeapRegion::reserve(reserve)?, reserve, model, settings, failed)
+        Self::on(model, settings, Box::new(SimulatedMemory::new(failed)))
     }
 
     /// The addresses that a heap of so many pages uses: blocks, and four times as much for large objects, which
@@ -93,6 +98,15 @@ impl<M: ObjectModel> ManagedHeap<M> {
         let bytes = pages as u64 * u64::from(PAGE);
         let all = (bytes + u64::from(2 * BLOCK_BYTES)).next_multiple_of(u64::from(BLOCK_BYTES)) + 4 * bytes;
         if bytes > MOST { Err(Error::TooLarge { given: bytes, most: MOST }) } else { Ok(all.min(LOST.into())) }
+    }
+
+    /// A heap on a memory, in a region of its own.
+    ///
+    /// # Errors
+    /// As [`ManagedHeap::new`].
+    pub fn on(model: M, settings: HeapSettings, memory: Box<dyn HeapMemory>) -> Result<Self, Error> {
+        let reserve = Self::addresses(memory.pages())?;
+        Self::over(HeapRegion::reserve(reserve)?, reserve, model, settings, memory)
     }
 
     /// A heap in a region of which the first `end` bytes may be used.
@@ -106,7 +120,21 @@ impl<M: ObjectModel> ManagedHeap<M> {
         settings: HeapSettings,
         failed: Vec<FailedLines>,
     ) -> Result<Self, Error> {
-        let given = failed.len() as u64 * u64::from(PAGE);
+        Self::over(region, end, model, settings, Box::new(SimulatedMemory::new(failed)))
+    }
+
+    /// A heap on a memory, below a region of which the first `end` bytes may be used.
+    ///
+    /// # Errors
+    /// If it has less than four blocks.
+    pub fn over(
+        region: HeapRegion,
+        end: u64,
+        model: M,
+        settings: HeapSettings,
+        mut memory: Box<dyn HeapMemory>,
+    ) -> Result<Self, Error> {
+        let given = memory.pages() as u64 * u64::from(PAGE);
         let least = u64::from(4 * BLOCK_BYTES);
         if given < least {
             return Err(Error::TooSmall { given, least });
@@ -117,11 +145,12 @@ impl<M: ObjectModel> ManagedHeap<M> {
             clippy::cast_sign_loss,
             reason = "pages"
         )]
-        let headroom = ((failed.len() as f64 * settings.headroom) as usize).max(BLOCK_PAGES);
+        let headroom = ((memory.pages() as f64 * settings.headroom) as usize).max(BLOCK_PAGES);
         let settings = HeapSettings { large_above: settings.large_above.min(BLOCK_BYTES / 2), ..settings };
-        let space = ImmixSpace::new(failed, settings.line, settings.grain, headroom, end);
+        attach(&mut *memory, &region, end);
+        let space = ImmixSpace::new(memory, settings.line, settings.grain, headroom, end);
         let next = if settings.is_generational { Collection::Nursery } else { Collection::Full };
-        Ok(Self { region, model, settings, space, next, counts: HeapCounts::default() })
+        Ok(Self { space, region, model, settings, next, counts: HeapCounts::default() })
     }
 
     /// The memory.
@@ -219,6 +248,23 @@ impl<M: ObjectModel> ManagedHeap<M> {
         failure
     }
 
+    /// Asks the memory what has changed, and heeds it: from now on, no object is allocated on lines that have failed
+    /// since. Returns whether objects may be lost: then the caller collects before the program goes on.
+    pub fn take_up_calls(&mut self, locals: &mut [&mut LocalAllocator]) -> bool {
+        let mut is_lost = false;
+        for change in self.space.memory.up_calls() {
+            self.counts.changed_pages += 1;
+            if let Some(at) = change.at {
+                locals.iter_mut().for_each(|local| local.leave(HeapBlock::at(at)));
+            }
+            is_lost |= self.space.change_page(&change);
+        }
+        if is_lost {
+            self.next = Collection::Full;
+        }
+        is_lost
+    }
+
     /// The objects that are lost. References to one are what [`LostObject::reference`] says, at [`LOST`] or above.
     pub fn lost_objects(&self) -> &[LostObject] {
         self.space.lost.objects()
@@ -285,6 +331,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
             Collection::Nursery => self.counts.nursery += 1,
             Collection::Full | Collection::Compacting => self.counts.full += 1,
         }
+        self.counts.not_mapped = self.space.not_mapped;
         self.counts.marked += traced.marked;
         self.counts.moved += traced.moved;
         self.counts.moved_bytes += traced.moved_bytes;

@@ -10,6 +10,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`wear`] | which lines fail, how hardware gathers them, how it reports them |
+//! | [`HeapMemory`] | the operating system's side: simulated, or the frames of this machine |
 //! | `pools` | the pages: perfect, imperfect, borrowed; what a borrowed one costs |
 //! | `space` | blocks of lines, holes, large objects |
 //! | `collector` | marking, moving, sweeping |
@@ -44,7 +45,7 @@
 //! # Ok::<(), rampart_heap::Error>(())
 //! ```
 //!
-//! `unsafe` is in `region` alone, which reads and writes the words of objects.
+//! `unsafe` is in `region`, which reads and writes the words of objects, and in `memory`, which maps pages below it.
 //!
 //! Libraries: `rand` and `rand_chacha` (draws that are the same on every machine), `displaydoc` and `thiserror` (an
 //! error's doc comment is its message).
@@ -56,6 +57,7 @@ mod collector;
 mod error;
 mod geometry;
 mod heap;
+mod memory;
 mod native;
 mod object;
 mod pools;
@@ -73,9 +75,10 @@ pub use collector::Survivors;
 pub use error::Error;
 pub use geometry::{ALIGN, BLOCK_BYTES, FailureGrain, HeapBlock, LineSize, ObjectRef};
 pub use heap::{HeapCounts, HeapSettings, MOST, ManagedHeap};
+pub use memory::{FrameMemory, HeapFrameCounts, HeapMemory, HeapPageChange, LinesOfFrame, NotMapped, SimulatedMemory};
 pub use native::{NativeModel, Shape};
 pub use object::ObjectModel;
-pub use pools::PerfectDemand;
+pub use pools::{HeapPage, PageToken, PerfectDemand};
 pub use region::{CARD_BYTES, CARDS, HeapRegion, LOST};
 pub use shared::{CollectionObserver, Mutator, SharedHeap};
 pub use snapshot::{BlockSnapshot, LineState};

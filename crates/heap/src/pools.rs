@@ -17,11 +17,11 @@ use crate::wear::FailedLines;
 
 /// A page of the heap's own, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct PageToken(u32);
+pub struct PageToken(u32);
 
 /// A page that backs a part of the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HeapPage {
+pub enum HeapPage {
     /// One of its own.
     Own(PageToken),
     /// A perfect one, borrowed.
@@ -29,7 +29,13 @@ pub(crate) enum HeapPage {
 }
 
 impl HeapPage {
+    /// The heap's own page of a number.
+    pub(crate) const fn own(number: u32) -> Self {
+        Self::Own(PageToken(number))
+    }
+
     /// Its number, if it is one of the heap's own.
+    #[must_use]
     pub const fn number(self) -> Option<u32> {
         match self {
             Self::Own(PageToken(number)) => Some(number),
@@ -59,6 +65,8 @@ pub(crate) struct PagePools {
     paid_back: Vec<PageToken>,
     /// Borrowed pages for which the heap could not pay.
     unpaid: usize,
+    /// Pages in which nothing works.
+    idle: Vec<PageToken>,
     demand: PerfectDemand,
 }
 
@@ -83,6 +91,7 @@ impl PagePools {
             withheld: Vec::new(),
             paid_back: Vec::new(),
             unpaid: 0,
+            idle: Vec::new(),
             demand: PerfectDemand::default(),
             failed,
         };
@@ -104,6 +113,21 @@ impl PagePools {
         if let HeapPage::Own(PageToken(token)) = page {
             let failed = &mut self.failed[token as usize];
             *failed = failed.with(line);
+        }
+    }
+
+    /// The failed lines of a page are these now.
+    pub fn set_failed(&mut self, page: HeapPage, failed: FailedLines) {
+        let HeapPage::Own(token) = page else { return };
+        let before = std::mem::replace(&mut self.failed[token.0 as usize], failed);
+        let lists = [&mut self.perfect, &mut self.failed_low, &mut self.failed_high];
+        let was_there = lists.into_iter().any(|list| {
+            let place = list.iter().position(|listed| *listed == token);
+            place.map(|place| list.remove(place)).is_some()
+        });
+        if was_there || before == FailedLines::ALL && self.idle.contains(&token) {
+            self.idle.retain(|idle| *idle != token);
+            self.put(token);
         }
     }
 
@@ -143,7 +167,11 @@ impl PagePools {
         if self.available() < BLOCK_PAGES {
             return None;
         }
-        Some(std::array::from_fn(|place| self.take_relaxed(place).map(HeapPage::Own)))
+        let mut pages = std::array::from_fn(|place| self.take_relaxed(place).map(HeapPage::Own));
+        if pages.iter().flatten().all(|page| self.failed(*page).is_perfect()) {
+            pages.sort_unstable_by_key(|page| page.and_then(HeapPage::number));
+        }
+        Some(pages)
     }
 
     /// Takes perfect pages, and borrows what is missing; `None` if the heap cannot pay for that.
@@ -158,6 +186,8 @@ impl PagePools {
         }
         self.demand.requested += count as u64;
         self.demand.most_borrowed = self.demand.most_borrowed.max(self.borrowed() as u64);
+        // Pages that follow each other are put below addresses by one call.
+        taken.sort_unstable_by_key(|page| page.number().unwrap_or(u32::MAX));
         Some(taken)
     }
 
@@ -225,7 +255,7 @@ impl PagePools {
         let (low, high) = failed.halves();
         match (failed, low.cmp(&high)) {
             (FailedLines::NONE, _) => self.perfect.push(token),
-            (FailedLines::ALL, _) => {}
+            (FailedLines::ALL, _) => self.idle.push(token),
             (_, Ordering::Less) => self.failed_high.push(token),
             (_, Ordering::Equal | Ordering::Greater) => self.failed_low.push(token),
         }

@@ -12,18 +12,19 @@ use crate::collector::Survivors;
 use crate::error::Error;
 use crate::geometry::{ALIGN, BLOCK_BYTES, ObjectRef, PAGE};
 use crate::heap::{HeapCounts, HeapSettings, MOST};
+use crate::memory::{HeapFrameCounts, HeapMemory, SimulatedMemory};
 use crate::object::ObjectModel;
 use crate::pools::PerfectDemand;
 use crate::region::LOST;
 use crate::wear::FailedLines;
 
 /// A heap to be made.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct HeapPlan {
     /// How it is run.
     pub settings: HeapSettings,
-    /// The failed lines of each of its pages.
-    pub failed: Vec<FailedLines>,
+    /// What it lies on.
+    pub memory: Box<dyn HeapMemory>,
     /// What the host keeps, too.
     pub shared: Arc<HeapShare>,
 }
@@ -94,6 +95,8 @@ pub struct CollectionLog {
     pub demand: PerfectDemand,
     /// The bytes of the collector's own tables.
     pub metadata: u64,
+    /// Which frames the heap began on; `None` if its failures are simulated.
+    pub frames: Option<HeapFrameCounts>,
 }
 
 /// A weak reference, by its number.
@@ -140,7 +143,7 @@ impl HeapPlan {
     /// # Errors
     /// If no heap can be made of so many pages.
     pub fn leave(self) -> Result<(), Error> {
-        let (given, least) = (self.failed.len() as u64 * u64::from(PAGE), u64::from(4 * BLOCK_BYTES));
+        let (given, least) = (self.memory.pages() as u64 * u64::from(PAGE), u64::from(4 * BLOCK_BYTES));
         if given < least {
             return Err(Error::TooSmall { given, least });
         }
@@ -155,7 +158,7 @@ impl HeapPlan {
     pub fn take() -> Self {
         lock(&NEXT).take().unwrap_or_else(|| Self {
             settings: HeapSettings::default(),
-            failed: vec![FailedLines::NONE; Self::PAGES],
+            memory: Box::new(SimulatedMemory::new(vec![FailedLines::NONE; Self::PAGES])),
             shared: Arc::default(),
         })
     }
@@ -251,6 +254,11 @@ impl HeapShare {
         }
     }
 
+    /// Notes what the heap lies on.
+    pub fn lies_on(&self, frames: HeapFrameCounts) {
+        lock(&self.log).frames = Some(frames);
+    }
+
     /// Notes a collection, and what happened so far.
     pub fn collected(
         &self,
@@ -328,11 +336,11 @@ mod tests {
     fn a_plan_is_taken_once_and_must_be_of_a_possible_size() {
         let plan = |pages| HeapPlan {
             settings: HeapSettings::default(),
-            failed: vec![FailedLines::ALL; pages],
+            memory: Box::new(SimulatedMemory::new(vec![FailedLines::ALL; pages])),
             shared: Arc::default(),
         };
         assert!(matches!(plan(31).leave(), Err(Error::TooSmall { given: 126_976, least: 131_072 })));
         plan(40).leave().unwrap();
-        assert_eq!([HeapPlan::take(), HeapPlan::take()].map(|plan| plan.failed.len()), [40, HeapPlan::PAGES]);
+        assert_eq!([HeapPlan::take(), HeapPlan::take()].map(|plan| plan.memory.pages()), [40, HeapPlan::PAGES]);
     }
 }

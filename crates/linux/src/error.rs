@@ -109,6 +109,13 @@ pub enum Error {
         /// The kernel's error.
         cause: io::Error,
     },
+    /// cannot {action} the pages of a heap: {cause}; ask for a smaller one, or free memory
+    HeapPages {
+        /// The action.
+        action: &'static str,
+        /// The kernel's error.
+        cause: io::Error,
+    },
     /// cannot follow process {number}: {cause}; it may have ended, or the limit of open files be too low
     Process {
         /// The requested process.

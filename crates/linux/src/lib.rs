@@ -14,6 +14,7 @@
 //! | [`memory_state`] | free memory, watermarks, pressure, the container's limit |
 //! | [`block`] | claimed memory: populated, pinned, given back |
 //! | [`memory_loss`] | accesses that survive that memory is taken away |
+//! | `loss_notices` | pages that the hardware has lost, before they are read |
 //! | [`pagemap`], [`frame_flags`] | the frame of a page; the use of each frame |
 //! | `frame_use` | whether a frame may be handed out now ([`FrameUses`]) |
 //! | `iomem` | the names of all addresses: which memory the host gave by virtio-mem |
@@ -28,6 +29,7 @@
 //! | [`userfaultfd`] | page faults that this program resolves itself |
 //! | [`own_memory`] | a limit for this process, and one line where its memory ends |
 //! | [`AddressReservation`] | addresses of which only a part is memory |
+//! | [`PlacedPages`] | pages with known frames, each at any address |
 //! | [`vault`] | memory of a program that is absent until it is touched |
 //! | [`shared`] | the same by a file that is mapped twice |
 //! | [`SharedWords`] | words of a file that other processes write meanwhile |
@@ -37,9 +39,9 @@
 //! | [`cpu`] | where threads run, how they yield, the clock, detours |
 //!
 //! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`memory_loss`], [`userfaultfd`],
-//! [`vault`], [`shared`], [`kernel_module`], `shared_words`, `program` and [`protect`]), in the allocator of
-//! [`own_memory`], in the code of [`process`] between fork and exec, in the interruption below [`hotplug`], and in one
-//! system call and one instruction below [`cpu`].
+//! [`vault`], [`shared`], [`kernel_module`], `placed_pages`, `shared_words`, `program`, `loss_notices` and [`protect`]), in the
+//! allocator of [`own_memory`], in the code of [`process`] between fork and exec, in the interruption below
+//! [`hotplug`], and in one system call and one instruction below [`cpu`].
 //!
 //! Works from Linux 5.10 on, with 4 KiB pages.
 //!
@@ -63,6 +65,7 @@ mod frame_use;
 pub mod hotplug;
 mod iomem;
 pub mod kernel_module;
+mod loss_notices;
 pub mod memory_blocks;
 pub mod memory_loss;
 pub mod memory_state;
@@ -71,6 +74,7 @@ mod mlocking;
 pub mod own_memory;
 mod page;
 pub mod pagemap;
+mod placed_pages;
 pub mod process;
 mod program;
 pub mod protect;
@@ -97,10 +101,12 @@ pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags, PageUnit};
 pub use frame_use::FrameUses;
 pub use hotplug::{HotplugRefusal, OnlineUse, Patience};
 pub use iomem::{MemoryOrigin, MemoryOrigins};
+pub use loss_notices::{take_loss_notices, want_loss_notices};
 pub use memory_blocks::{BlockZones, HotplugState, MemoryBlock, MemoryBlocks};
 pub use memory_state::{KernelWatermarks, MemoryState};
 pub use memory_tables::{CxlWindow, MemoryTables, PowerNode, SmbiosDevice, SmbiosMemory, SmbiosRange};
 pub use pagemap::{Backing, Pagemap};
+pub use placed_pages::{MovedPage, PageView, PlacedPages};
 pub use program::Window;
 pub use reservation::AddressReservation;
 pub use retire::{RetireOutcome, Retirer, Way};

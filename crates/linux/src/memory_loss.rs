@@ -125,7 +125,7 @@ pub fn is_page_lost(page: u64) -> bool {
 }
 
 /// Puts the handler in place, once a process.
-fn catch_signals() {
+pub(crate) fn catch_signals() {
     BEFORE.get_or_init(|| {
         // SAFETY: all zeros is a valid `sigaction`, which the first call fills in; the second has a handler with the
         // signature that SA_SIGINFO demands, which only does what a signal handler may do.
@@ -144,6 +144,9 @@ fn catch_signals() {
 extern "C" fn see_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel hands a valid siginfo_t to a handler with SA_SIGINFO, and a SIGBUS has an address in it.
     let (address, code) = unsafe { ((*info).si_addr().addr(), (*info).si_code) };
+    if code == libc::BUS_MCEERR_AO && crate::loss_notices::note(address) {
+        return;
+    }
     match change_by(ACCESSED.get(), code, address) {
         Some(change) if put_memory_in_place_of(change.base, change.bytes) => ACCESSED.set(change.after),
         _ => pass_on(signal, info, context),
@@ -231,6 +234,12 @@ pub fn raise_hardware_error(at: Option<usize>) {
         Some(address) => signal(libc::BUS_MCEERR_AR, address),
         None => signal(SI_KERNEL, 0),
     }
+}
+
+/// Does to this thread what the kernel does when the hardware finds an error in memory that nobody reads
+/// ([`crate::want_loss_notices`]).
+pub fn raise_hardware_notice(address: usize) {
+    signal(libc::BUS_MCEERR_AO, address);
 }
 
 /// Sends this thread a SIGBUS as of the kernel.

@@ -89,7 +89,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Evidence(arguments) => commands::evidence::run(&arguments),
         Command::Watch(watch) => commands::watch::run(&watch, store, verbosity),
         Command::Run(run) => commands::run::run(&run, store, verbosity),
-        Command::Java(arguments) => commands::java::run(&arguments),
+        Command::Java(arguments) => commands::java::run(&arguments, store),
         Command::Heap(command) => commands::heap::run(&command),
         Command::Access(arguments) => commands::access::run(&arguments),
         Command::Project(arguments) => commands::project::run(&arguments),

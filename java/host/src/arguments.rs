@@ -1,12 +1,15 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Parser, ValueEnum};
 use rampart_heap::wasmtime::{HeapPlan, HeapShare};
-use rampart_heap::wear::{ClusterBytes, FailureShare, RegionPages, cluster_failures, draw_failures};
-use rampart_heap::{FailureGrain, HeapSettings, LineSize};
+use rampart_heap::wear::{ClusterBytes, FailedLines, FailureShare, RegionPages, cluster_failures, draw_failures};
+use rampart_heap::{FailureGrain, FrameMemory, HeapMemory, HeapSettings, LineSize, LinesOfFrame, SimulatedMemory};
+use rampart_linux::Roots;
 
 /// Run a Java program, compiled to WebAssembly, on memory with failed lines
 #[derive(Debug, Parser)]
@@ -16,7 +19,7 @@ pub struct Arguments {
     #[arg(long, value_name = "KIB", default_value = "65536", value_parser = clap::value_parser!(u32).range(512..=1 << 20))]
     heap: u32,
     /// The share of lines of 64 B that have failed, at random
-    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = share)]
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = share, conflicts_with = "frames")]
     holes: FailureShare,
     /// The pages among which the hardware clusters failed lines
     #[arg(long, value_enum, default_value = "0")]
@@ -30,6 +33,13 @@ pub struct Arguments {
     /// Failures come in aligned regions of so many bytes, a power of two, which fail as a whole
     #[arg(long, value_name = "BYTES", default_value = "64", conflicts_with = "cluster", value_parser = region)]
     failed_together: ClusterBytes,
+    /// Put the heap on known frames of this machine, of which lines have failed as this file says: a frame a line, its
+    /// number and a bit for each failed line, both hexadecimal
+    #[arg(long, value_name = "FILE")]
+    frames: Option<PathBuf>,
+    /// For tests, with --frames: one line has failed, too, in each frame whose number is a multiple of this
+    #[arg(long, value_name = "NUMBER", requires = "frames", hide = true)]
+    emulate_bad_frames: Option<NonZero<u64>>,
     /// Add no pages for failed lines
     #[arg(long)]
     uncompensated: bool,
@@ -103,7 +113,10 @@ fn share(text: &str) -> Result<FailureShare, String> {
 
 impl Arguments {
     /// The heap to be made.
-    pub fn plan(&self, shared: Arc<HeapShare>) -> HeapPlan {
+    ///
+    /// # Errors
+    /// In one line.
+    pub fn plan(&self, shared: Arc<HeapShare>) -> Result<HeapPlan, String> {
         let line = match self.line {
             Line::L64 => LineSize::L64,
             Line::L128 => LineSize::L128,
@@ -113,17 +126,48 @@ impl Arguments {
             Grain::MemoryLine => FailureGrain::MemoryLine,
             Grain::HeapLine => FailureGrain::HeapLine,
         };
+        let settings = HeapSettings { line, grain, is_generational: !self.only_full, ..HeapSettings::default() };
+        let memory: Box<dyn HeapMemory> = match &self.frames {
+            Some(frames) => {
+                let lines_of = lines_of_frames(frames, self.emulate_bad_frames)?;
+                let memory = FrameMemory::new(&Roots::default(), self.heap.div_ceil(4), lines_of);
+                let memory = memory.map_err(|error| error.to_string())?;
+                shared.lies_on(memory.counts());
+                Box::new(memory)
+            }
+            None => Box::new(SimulatedMemory::new(self.draw())),
+        };
+        Ok(HeapPlan { settings, memory, shared })
+    }
+
+    /// The failed lines of each page of a heap on simulated memory.
+    fn draw(&self) -> Vec<FailedLines> {
         let working = self.heap.div_ceil(4) as usize;
         let compensated = || self.holes.compensated(working).expect("not everything has failed");
         let pages = if self.uncompensated { working } else { compensated() };
         let drawn = draw_failures(pages, self.holes, self.failed_together, self.seed);
-        let failed = match self.cluster {
+        match self.cluster {
             Cluster::None => drawn,
             Cluster::One => cluster_failures(&drawn, RegionPages::One),
             Cluster::Two => cluster_failures(&drawn, RegionPages::Two),
             Cluster::Four => cluster_failures(&drawn, RegionPages::Four),
-        };
-        let settings = HeapSettings { line, grain, is_generational: !self.only_full, ..HeapSettings::default() };
-        HeapPlan { settings, failed, shared }
+        }
     }
+}
+
+/// The failed lines of each frame, as a file says.
+fn lines_of_frames(path: &Path, emulated: Option<NonZero<u64>>) -> Result<LinesOfFrame, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+    let frame = |line: &str| {
+        let (frame, lines) = line.split_once(' ')?;
+        let [frame, lines] = [frame, lines].map(|number| u64::from_str_radix(number, 16).ok());
+        Some((frame?, FailedLines::from_bits(lines?)))
+    };
+    let known: Option<HashMap<u64, FailedLines>> = text.lines().map(frame).collect();
+    let known = known.ok_or_else(|| format!("{} is no list of frames", path.display()))?;
+    Ok(Box::new(move |frame| {
+        let is_emulated = emulated.is_some_and(|every| frame.number().is_multiple_of(every.get()));
+        let lines = known.get(&frame.number()).copied().unwrap_or_default();
+        if is_emulated { lines.with(0) } else { lines }
+    }))
 }

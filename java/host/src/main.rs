@@ -42,7 +42,8 @@ const STACK: usize = 64 << 20;
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let shared = Arc::new(HeapShare::default());
-    if let Err(error) = arguments.plan(Arc::clone(&shared)).leave() {
+    let left = arguments.plan(Arc::clone(&shared)).and_then(|plan| plan.leave().map_err(|error| error.to_string()));
+    if let Err(error) = left {
         eprintln!("rampart-java: {error}");
         return ExitCode::from(2);
     }
@@ -56,6 +57,9 @@ fn main() -> ExitCode {
     let of_run = Arc::clone(&shared);
     let runner = thread::Builder::new().stack_size(4 * STACK).spawn(move || run(&arguments, of_run));
     let ended = runner.map(|runner| runner.join().expect("the runner ends with its result"));
+    if shared.log().counts.not_mapped > 0 {
+        eprintln!("rampart-java: the kernel had no mapping left for pages of the heap: raise vm.max_map_count");
+    }
     if let Some(path) = report {
         let ran = ended.as_ref().ok().and_then(|ended| ended.as_ref().ok()).map(|(_, ran)| *ran);
         write_report(&path, &shared, ran);

@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use rampart_heap::Collection;
 use rampart_heap::wasmtime::CollectionLog;
+use rampart_heap::{Collection, HeapFrameCounts};
 use serde_json::{Value, json};
 
 /// Writes the report to a file.
@@ -27,6 +27,8 @@ fn document(log: &CollectionLog, ran: Option<Duration>) -> Value {
         "program_ns": ran.map(nanoseconds),
         "peak_bytes": peak_bytes(),
         "collections": collections,
+        "frames": log.frames.map(frames),
+        "pages_changed": log.counts.changed_pages,
         "objects_marked": log.counts.marked,
         "objects_moved": log.counts.moved,
         "bytes_moved": log.counts.moved_bytes,
@@ -36,6 +38,15 @@ fn document(log: &CollectionLog, ran: Option<Duration>) -> Value {
         "perfect_pages_borrowed": log.demand.borrowed,
         "most_pages_borrowed_at_once": log.demand.most_borrowed,
         "table_bytes": log.metadata,
+    })
+}
+
+fn frames(counts: HeapFrameCounts) -> Value {
+    json!({
+        "pages": counts.pages,
+        "imperfect_pages": counts.imperfect,
+        "failed_lines": counts.failed_lines,
+        "are_pinned": counts.pinning.holds_frames(),
     })
 }
 

@@ -141,8 +141,7 @@ impl<'a, M: ObjectModel> Trace<'a, M> {
         let all = self.kind.is_of_all();
         // The tables are the space's alone again.
         drop(self);
-        let pages = space.large.sweep(all, |object| survivors.at(object) == Some(object));
-        pages.into_iter().for_each(|page| space.pools.give_back(page));
+        space.sweep_large(all, |object| survivors.at(object) == Some(object));
         space.vacating.retain(|(_, due)| !all && *due == Collection::Full);
         space.sweep_blocks(all);
         space.lost.settle();

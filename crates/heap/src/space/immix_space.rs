@@ -13,6 +13,7 @@ use crate::collection::Collection;
 use crate::geometry::{
     BLOCK_BYTES, BLOCK_PAGES, FailureGrain, HeapBlock, LineSize, MEMORY_LINE, ObjectRef, PAGE, narrow,
 };
+use crate::memory::{HeapMemory, HeapPageChange, NotMapped};
 use crate::pools::{BlockPages, HeapPage, PagePools};
 use crate::wear::FailedLines;
 
@@ -62,6 +63,10 @@ pub(crate) struct ImmixSpace {
     pub blocks: BlockRecords,
     pub large: LargeObjects,
     pub pools: PagePools,
+    /// How often the kernel had no mapping for pages.
+    pub not_mapped: u64,
+    /// What lies below the addresses.
+    pub memory: Box<dyn HeapMemory>,
     /// Blocks in which nothing is live, with their pages.
     pub free: Vec<HeapBlock>,
     /// Blocks with holes.
@@ -79,8 +84,9 @@ pub(crate) struct ImmixSpace {
 }
 
 impl ImmixSpace {
-    /// All pages of a heap, of which these lines have failed.
-    pub fn new(failed: Vec<FailedLines>, line: LineSize, grain: FailureGrain, headroom: usize, end: u64) -> Self {
+    /// All pages of a memory.
+    pub fn new(memory: Box<dyn HeapMemory>, line: LineSize, grain: FailureGrain, headroom: usize, end: u64) -> Self {
+        let failed = memory.map_failures();
         // The first block is never used, and some have few pages.
         let blocks = failed.len().div_ceil(BLOCK_PAGES) * 5 / 4 + 1;
         let first_large = narrow(blocks) * BLOCK_BYTES;
@@ -90,6 +96,8 @@ impl ImmixSpace {
             blocks: BlockRecords::new(blocks),
             large: LargeObjects::new(first_large, end),
             pools: PagePools::new(failed),
+            not_mapped: 0,
+            memory,
             free: Vec::new(),
             recyclable: RecyclableBlocks::default(),
             in_use: Vec::new(),
@@ -155,6 +163,11 @@ impl ImmixSpace {
             }
         };
         let taken = self.take_perfect(more, source)?;
+        if self.memory.map_imperfect(block.page_at(count), &taken).is_err() {
+            self.not_mapped += 1;
+            taken.into_iter().for_each(|page| self.pools.give_back(page));
+            return None;
+        }
         let end = count + more;
         let pages = self.blocks.get_mut(block).pages.as_mut().expect("a block in use has pages");
         pages[count..end].iter_mut().zip(taken).for_each(|(place, page)| *place = Some(page));
@@ -167,7 +180,13 @@ impl ImmixSpace {
         let count = bytes.div_ceil(PAGE) as usize;
         let pages = self.take_perfect(count, source)?;
         let refused = match self.large.put(pages) {
-            Ok(at) => return Some(at),
+            Ok(at) => match self.large.map(at, &mut *self.memory) {
+                Ok(()) => return Some(at),
+                Err(NotMapped) => {
+                    self.not_mapped += 1;
+                    self.large.take_back(at)
+                }
+            },
             Err(pages) => pages,
         };
         refused.into_iter().for_each(|page| self.pools.give_back(page));
@@ -222,7 +241,16 @@ impl ImmixSpace {
     }
 
     fn unmap(&mut self, block: HeapBlock) {
+        self.memory.unmap(block.start(), BLOCK_PAGES);
         self.blocks.unmap(block).into_iter().flatten().for_each(|page| self.pools.give_back(page));
+    }
+
+    /// Ends a collection: frees the large objects that did not survive, of all or of the young ones.
+    pub fn sweep_large(&mut self, all: bool, survives: impl Fn(ObjectRef) -> bool) {
+        for (at, pages) in self.large.sweep(all, survives) {
+            self.memory.unmap(at, pages.len());
+            pages.into_iter().for_each(|page| self.pools.give_back(page));
+        }
     }
 
     fn map(&mut self, pages: BlockPages) -> Option<HeapBlock> {
@@ -230,6 +258,13 @@ impl ImmixSpace {
             pages.into_iter().flatten().for_each(|page| self.pools.give_back(page));
             return None;
         };
+        let below: Vec<HeapPage> = pages.into_iter().flatten().collect();
+        if self.memory.map_imperfect(block.start(), &below).is_err() {
+            self.not_mapped += 1;
+            self.blocks.unmap(block);
+            below.into_iter().for_each(|page| self.pools.give_back(page));
+            return None;
+        }
         self.lines.clear(block);
         for (place, page) in pages.into_iter().enumerate() {
             let failed = page.map_or(FailedLines::ALL, |page| self.pools.failed(page));
@@ -245,6 +280,8 @@ impl ImmixSpace {
         if let Some(replaced) = self.large.page_mut(offset) {
             self.pools.fail(*replaced, line);
             *replaced = self.pools.replace(*replaced);
+            let at = offset / PAGE * PAGE;
+            self.memory.replace(at, *replaced, self.lost.in_page(at));
             return LineFailure::Replaced;
         }
         let block = HeapBlock::at(offset);
@@ -267,6 +304,10 @@ impl ImmixSpace {
     /// The data of a line of 64 B is gone. Returns what becomes of what was in it.
     pub fn lose_line(&mut self, offset: u32) -> LineFailure {
         let block = HeapBlock::at(offset);
+        // What is copied to another page is all but what is lost.
+        if self.large.page_mut(offset).is_some() {
+            self.lost.add_line(offset);
+        }
         let failure = match self.fail_line(offset) {
             // Another page is there, with all but this line.
             LineFailure::Replaced => LineFailure::Lost,
@@ -289,6 +330,28 @@ impl ImmixSpace {
         failure
     }
 
+    /// A page is another one now. Returns whether objects may be lost for that.
+    pub fn change_page(&mut self, change: &HeapPageChange) -> bool {
+        self.pools.set_failed(change.page, change.failed);
+        let Some(at) = change.at else { return false };
+        let lost: Vec<u32> = change.lost.lines().map(|line| at + line * MEMORY_LINE).collect();
+        if let Some(page) = self.large.page_mut(at) {
+            lost.iter().for_each(|line| self.lost.add_line(*line));
+            if !change.failed.is_perfect() {
+                *page = self.pools.replace(*page);
+                self.memory.replace(at, *page, self.lost.in_page(at));
+            }
+            return !lost.is_empty();
+        }
+        let block = HeapBlock::at(at);
+        let mut is_lost = false;
+        for line in lost {
+            is_lost |= self.lose_line(line) == LineFailure::Lost;
+        }
+        self.lines.set_page(block, (at / PAGE) as usize % BLOCK_PAGES, change.failed);
+        is_lost
+    }
+
     fn is_borrowed(&self, offset: u32) -> bool {
         let pages = self.blocks.find(HeapBlock::at(offset)).and_then(|block| block.pages);
         pages.is_some_and(|pages| pages[(offset / PAGE) as usize % BLOCK_PAGES] == Some(HeapPage::Borrowed))
@@ -304,7 +367,10 @@ impl ImmixSpace {
             // A borrowed page has failed lines if data was lost in it.
             let has_failed = self.lines.any_failed(block.page_at(page), PAGE);
             let Some(failed) = pages[page].filter(|_| has_failed) else { continue };
-            pages[page] = Some(self.pools.replace(failed));
+            let perfect = self.pools.replace(failed);
+            pages[page] = Some(perfect);
+            let at = block.page_at(page);
+            self.memory.replace(at, perfect, self.lost.in_page(at));
             self.lines.set_page(block, page, FailedLines::NONE);
             replaced += 1;
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::geometry::{ObjectRef, PAGE, narrow};
+use crate::memory::{HeapMemory, NotMapped};
 use crate::pools::HeapPage;
 
 /// The large objects, and the addresses that are free for more.
@@ -47,21 +48,36 @@ impl LargeObjects {
         Ok(at)
     }
 
-    /// Ends a collection: removes the objects that did not survive, of all or of the young ones, and returns their
-    /// pages.
-    pub fn sweep(&mut self, all: bool, survives: impl Fn(ObjectRef) -> bool) -> Vec<HeapPage> {
+    /// Puts the pages of an object below it.
+    pub fn map(&self, at: u32, memory: &mut dyn HeapMemory) -> Result<(), NotMapped> {
+        memory.map_imperfect(at, &self.objects[&at])
+    }
+
+    /// Takes an object away that has just been put there; returns its pages.
+    pub fn take_back(&mut self, at: u32) -> Vec<HeapPage> {
+        self.young.retain(|young| *young != at);
+        self.remove(at)
+    }
+
+    fn remove(&mut self, at: u32) -> Vec<HeapPage> {
+        let pages = self.objects.remove(&at).expect("an object that was put there");
+        self.release(at, narrow(pages.len()));
+        pages
+    }
+
+    /// Ends a collection: removes the objects that did not survive, of all or of the young ones, and returns where they
+    /// were, and their pages.
+    pub fn sweep(&mut self, all: bool, survives: impl Fn(ObjectRef) -> bool) -> Vec<(u32, Vec<HeapPage>)> {
         let young = std::mem::take(&mut self.young);
         let looked_at = if all { self.objects.keys().copied().collect() } else { young };
-        let mut pages = Vec::new();
+        let mut swept = Vec::new();
         for at in looked_at {
             if ObjectRef::new(at).is_some_and(&survives) {
                 continue;
             }
-            let of_object = self.objects.remove(&at).expect("an object that was put there");
-            self.release(at, narrow(of_object.len()));
-            pages.extend(of_object);
+            swept.push((at, self.remove(at)));
         }
-        pages
+        swept
     }
 
     fn release(&mut self, at: u32, mut pages: u32) {

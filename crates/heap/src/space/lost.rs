@@ -8,8 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::geometry::{ALIGN, MEMORY_LINE, ObjectRef};
+use crate::geometry::{ALIGN, MEMORY_LINE, ObjectRef, PAGE};
 use crate::region::{CARDS, LOST};
+use crate::wear::FailedLines;
 
 /// An object that is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,12 @@ impl LostData {
     /// The data of the line at an offset is gone.
     pub fn add_line(&mut self, offset: u32) {
         self.lines.insert(offset / MEMORY_LINE * MEMORY_LINE);
+    }
+
+    /// The lines of the page at an offset whose data is gone.
+    pub fn in_page(&self, page: u32) -> FailedLines {
+        let lines = self.lines.range(page..page + PAGE).map(|line| (line - page) / MEMORY_LINE);
+        lines.fold(FailedLines::NONE, FailedLines::with)
     }
 
     /// Whether a collection must find out which objects are lost.

@@ -10,7 +10,7 @@ pub(crate) mod mapping;
 mod page_kind;
 mod pin;
 mod pinning;
-mod registered;
+pub(crate) mod registered;
 
 use std::ops::Range;
 use std::ptr::NonNull;

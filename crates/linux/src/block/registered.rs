@@ -2,6 +2,8 @@
 
 #![expect(unsafe_code, reason = "the kernel is given addresses")]
 
+use std::ops::Range;
+
 use io_uring::IoUring;
 use rustix::io::Errno;
 
@@ -13,17 +15,23 @@ const BUFFER_BYTES: usize = 1 << 30;
 
 /// A ring that holds one mapping registered. Costs one file descriptor, a few pages of the kernel, and 16 bytes of the
 /// kernel's for each page pinned (fewer for huge pages).
-pub(super) struct Registration(Box<IoUring>);
+pub(crate) struct Registration(Box<IoUring>);
 
 impl Registration {
     /// Registers all of a mapping, which must outlive the registration.
     pub(super) fn take(mapping: &Mapping) -> Result<Self, PinRefusal> {
+        Self::of_part(mapping, 0..mapping.bytes())
+    }
+
+    /// Registers a part of a mapping, which must outlive the registration.
+    pub(crate) fn of_part(mapping: &Mapping, part: Range<usize>) -> Result<Self, PinRefusal> {
         let ring = IoUring::new(1).map_err(|cause| PinRefusal::Ring(errno(&cause)))?;
-        let buffers: Vec<_> = (0..mapping.bytes())
+        let buffers: Vec<_> = part
+            .clone()
             .step_by(BUFFER_BYTES)
             .map(|start| libc::iovec {
                 iov_base: mapping.at(start).as_ptr().cast(),
-                iov_len: BUFFER_BYTES.min(mapping.bytes() - start),
+                iov_len: BUFFER_BYTES.min(part.end - start),
             })
             .collect();
         // SAFETY: the buffers are exactly the mapping's own bytes. The kernel holds their frames by itself, and no

@@ -1,6 +1,7 @@
 //! Options of `rampart java`.
 
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -9,11 +10,19 @@ use rampart_memory::Bytes;
 /// Options of `rampart java`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  rampart java --holes 25% --cluster 2 -- -jar app.jar input.txt\n  \
+                        sudo rampart java --map --gc-log -- -jar app.jar\n  \
                         rampart java --gc-log -- -Xmx64m -cp classes:lib/* org.example.Main")]
 pub struct JavaArguments {
     /// The share of memory lines (64 B) that have failed, at random: 0% to 90%
     #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = parse_share)]
     pub holes: FailedPercent,
+    /// Put the heap on known frames of this machine, and leave out the failed lines of those that are on its map of bad
+    /// frames (`rampart map`); needs root
+    #[arg(long, conflicts_with_all = ["holes", "cluster", "seed"])]
+    pub map: bool,
+    /// For tests: one line has failed, too, in each frame whose number is a multiple of this
+    #[arg(long, value_name = "NUMBER", requires = "map", hide = true)]
+    pub emulate_bad_frames: Option<NonZero<u64>>,
     /// Simulate hardware that collects the failed lines of each region at one end: pages per region, or 0 for none
     #[arg(long, value_name = "PAGES", value_enum, default_value = "0")]
     pub cluster: ClusterPages,

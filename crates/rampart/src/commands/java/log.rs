@@ -16,6 +16,18 @@ pub struct CollectionReport {
     perfect_pages_borrowed: u64,
     most_pages_borrowed_at_once: u64,
     table_bytes: u64,
+    frames: Option<ReportedFrames>,
+    #[serde(default)]
+    pages_changed: u64,
+}
+
+/// The frames of a heap.
+#[derive(Debug, Deserialize)]
+struct ReportedFrames {
+    pages: u64,
+    imperfect_pages: u64,
+    failed_lines: u64,
+    are_pinned: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -31,7 +43,7 @@ const KINDS: [(&str, &str); 3] =
 impl CollectionReport {
     /// A line for each kind of collections, and two for what was moved and borrowed.
     pub fn text(&self) -> String {
-        let mut text = String::new();
+        let mut text = self.frames.as_ref().map_or_else(String::new, |frames| frames.line(self.pages_changed));
         let _ = writeln!(
             text,
             "rampart: {:<11} {:>7} {:>9} {:>9} {:>9} {:>9}",
@@ -68,6 +80,18 @@ impl CollectionReport {
     }
 }
 
+impl ReportedFrames {
+    fn line(&self, changed: u64) -> String {
+        let Self { pages, imperfect_pages, failed_lines, .. } = self;
+        let [pages, imperfect, lines] = [*pages, *imperfect_pages, *failed_lines].map(count);
+        let pinned = match (self.are_pinned, count(changed)) {
+            (true, _) => "they are pinned".to_owned(),
+            (false, changed) => format!("they are locked and not pinned: {changed} got other frames"),
+        };
+        format!("rampart: {pages} pages, {imperfect} of them on frames with failed lines ({lines} lines); {pinned}\n")
+    }
+}
+
 /// The value that so many per cent of the sorted ones do not exceed (nearest rank).
 fn percentile(sorted: &[u64], percent: usize) -> u64 {
     sorted[(sorted.len() * percent).div_ceil(100).saturating_sub(1)]
@@ -101,5 +125,10 @@ rampart: 1,234 objects moved (5,678 bytes); 4 KiB of tables
 rampart: 9 perfect pages asked for, 8 of them borrowed, at most 7 at a time
 ";
         assert_eq!(report.text(), expected);
+        let frames = r#""frames":{"pages":16384,"imperfect_pages":12,"failed_lines":40,"are_pinned":false},"cards""#;
+        let report: CollectionReport = serde_json::from_str(&document.replace(r#""cards""#, frames)).unwrap();
+        let line = "rampart: 16,384 pages, 12 of them on frames with failed lines (40 lines); they are locked and not \
+                    pinned: 0 got other frames\n";
+        assert_eq!(report.text(), format!("{line}{expected}"));
     }
 }
