@@ -39,9 +39,9 @@
 //! | [`cpu`] | where threads run, how they yield, the clock, detours |
 //!
 //! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`memory_loss`], [`userfaultfd`],
-//! [`vault`], [`shared`], [`kernel_module`], `placed_pages`, `shared_words`, `program`, `loss_notices` and [`protect`]), in the
+//! [`vault`], [`shared`], [`kernel_module`], `placed_pages`, `shared_words`, `program` and [`protect`]), in the
 //! allocator of [`own_memory`], in the code of [`process`] between fork and exec, in the interruption below
-//! [`hotplug`], and in one system call and one instruction below [`cpu`].
+//! [`hotplug`], in one system call and one instruction below [`cpu`], and in one call of `loss_notices`.
 //!
 //! Works from Linux 5.10 on, with 4 KiB pages.
 //!
@@ -101,7 +101,7 @@ pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags, PageUnit};
 pub use frame_use::FrameUses;
 pub use hotplug::{HotplugRefusal, OnlineUse, Patience};
 pub use iomem::{MemoryOrigin, MemoryOrigins};
-pub use loss_notices::{take_loss_notices, want_loss_notices};
+pub use loss_notices::take_loss_notices;
 pub use memory_blocks::{BlockZones, HotplugState, MemoryBlock, MemoryBlocks};
 pub use memory_state::{KernelWatermarks, MemoryState};
 pub use memory_tables::{CxlWindow, MemoryTables, PowerNode, SmbiosDevice, SmbiosMemory, SmbiosRange};

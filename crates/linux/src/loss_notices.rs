@@ -23,13 +23,8 @@ static NOTICES: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
 
 static ARE_WANTED: AtomicBool = AtomicBool::new(false);
 
-/// Asks for notices, for all memory of this process, until it ends. The calling thread gets the signals, and must live
-/// as long as the memory.
-///
-/// # Errors
-/// The kernel's, as of one that cannot handle memory errors; without notices, the program ends at the first touch.
-pub fn want_loss_notices() -> io::Result<()> {
-    crate::memory_loss::catch_signals();
+/// Asks the kernel for signals, once they are caught.
+pub(crate) fn want() -> io::Result<()> {
     ARE_WANTED.store(true, Ordering::Relaxed);
     // SAFETY: it changes a setting of this thread.
     match unsafe { libc::prctl(libc::PR_MCE_KILL, libc::PR_MCE_KILL_SET, libc::PR_MCE_KILL_EARLY, 0, 0) } {

@@ -18,6 +18,7 @@
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
+use std::io;
 use std::marker::PhantomData;
 use std::mem::zeroed;
 use std::ptr::{NonNull, null, null_mut};
@@ -26,6 +27,8 @@ use std::sync::OnceLock;
 use libc::{SA_ONSTACK, SA_SIGINFO, SIG_DFL, SIG_IGN, SIGBUS, siginfo_t};
 use rampart_memory::PAGE_BYTES;
 use rustix::mm::{self, MapFlags, ProtFlags};
+
+use crate::loss_notices;
 
 /// Of a signal by which the kernel ends what it cannot go on with.
 const SI_KERNEL: c_int = 0x80;
@@ -125,7 +128,7 @@ pub fn is_page_lost(page: u64) -> bool {
 }
 
 /// Puts the handler in place, once a process.
-pub(crate) fn catch_signals() {
+fn catch_signals() {
     BEFORE.get_or_init(|| {
         // SAFETY: all zeros is a valid `sigaction`, which the first call fills in; the second has a handler with the
         // signature that SA_SIGINFO demands, which only does what a signal handler may do.
@@ -144,7 +147,7 @@ pub(crate) fn catch_signals() {
 extern "C" fn see_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel hands a valid siginfo_t to a handler with SA_SIGINFO, and a SIGBUS has an address in it.
     let (address, code) = unsafe { ((*info).si_addr().addr(), (*info).si_code) };
-    if code == libc::BUS_MCEERR_AO && crate::loss_notices::note(address) {
+    if code == libc::BUS_MCEERR_AO && loss_notices::note(address) {
         return;
     }
     match change_by(ACCESSED.get(), code, address) {
@@ -236,8 +239,17 @@ pub fn raise_hardware_error(at: Option<usize>) {
     }
 }
 
-/// Does to this thread what the kernel does when the hardware finds an error in memory that nobody reads
-/// ([`crate::want_loss_notices`]).
+/// Asks for notices of lost pages before they are read ([`crate::take_loss_notices`]), for all memory of this process,
+/// until it ends. The calling thread gets the signals, and must live as long as the memory.
+///
+/// # Errors
+/// The kernel's, as of one that cannot handle memory errors; without notices, the program ends at the first touch.
+pub fn want_loss_notices() -> io::Result<()> {
+    catch_signals();
+    loss_notices::want()
+}
+
+/// Does to this thread what the kernel does when the hardware finds an error in memory that nobody reads.
 pub fn raise_hardware_notice(address: usize) {
     signal(libc::BUS_MCEERR_AO, address);
 }

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Debug};
 use std::ptr::NonNull;
 
-use rampart_linux::{Error, MovedPage, Pinning, PlacedPages, Roots, take_loss_notices, want_loss_notices};
+use rampart_linux::memory_loss::want_loss_notices;
+use rampart_linux::{Error, MovedPage, Pinning, PlacedPages, Roots, take_loss_notices};
 use rampart_memory::Frame;
 
 use super::{HeapMemory, HeapPageChange, NotMapped};

@@ -58,8 +58,8 @@ fn compile(kit: &JavaKit, launch: &JavaLaunch, folder: &Path) -> Result<PathBuf,
     Ok(module?)
 }
 
-/// Writes the failed lines of the frames on the map to a file for the host: a frame a line, its number and a bit for each
-/// line.
+/// Writes the failed lines of the frames on the map to a file for the host: a frame a line, its number and a bit for
+/// each line.
 fn write_frames(folder: &Path, store: Option<PathBuf>) -> Result<PathBuf, Error> {
     let store = store::open_to_read(store, MachineUnderTest::this().clock.now())?;
     let map = store.failures(MapOrigin::Real)?;
