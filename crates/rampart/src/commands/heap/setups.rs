@@ -94,6 +94,9 @@ pub const LINES: [u32; 3] = [64, 128, 256];
 /// The shares of failed lines of most figures.
 pub const SHARES: [u32; 3] = [10, 25, 50];
 
+/// Those that are measured for each program without clusters, too.
+pub const UNIFORM_SHARES: [u32; 2] = [10, 50];
+
 /// Those of figure 7.
 pub const MANY_SHARES: [u32; 9] = [0, 5, 10, 15, 20, 25, 30, 40, 50];
 
@@ -159,7 +162,11 @@ impl HeapFigure {
             Self::Collectors => {
                 at_heaps(&[HeapSetup::BASE, HeapSetup { generations: Generations::One, ..HeapSetup::BASE }])
             }
-            Self::Programs => SHARES.map(|failed| failing(failed, FailurePlaces::Pages(2))).to_vec(),
+            Self::Programs => {
+                let clustered = SHARES.map(|failed| failing(failed, FailurePlaces::Pages(2)));
+                let uniform = UNIFORM_SHARES.map(|failed| failing(failed, FailurePlaces::Uniform));
+                [&clustered[..], &uniform].concat()
+            }
             Self::Compensation => {
                 let uniform = failing(10, FailurePlaces::Uniform);
                 let uncompensated = HeapSetup { compensated: false, ..uniform };
@@ -229,9 +236,9 @@ mod tests {
     #[test]
     fn a_run_that_two_figures_need_is_made_once_beside_what_it_is_compared_with() {
         let four = runs_of(&[HeapFigure::Programs]);
-        assert_eq!(four.len(), 4);
+        assert_eq!(four.len(), 6);
         assert!(four.contains(&HeapSetup::BASE));
-        assert_eq!(runs_of(&[HeapFigure::Programs, HeapFigure::ClusteredPrograms]).len(), 7);
+        assert_eq!(runs_of(&[HeapFigure::Programs, HeapFigure::ClusteredPrograms]).len(), 9);
         assert_eq!(runs_of(&[HeapFigure::Collectors]).len(), 2 * HEAPS.len());
         let all = runs_of(HeapFigure::value_variants());
         assert!(all.iter().all(|setup| all.contains(&setup.base())), "each has what it is compared with");
