@@ -1,4 +1,4 @@
-//! `rampart heap figures`: figures 3 to 10 of [Gao13] from the results of the bench.
+//! `rampart heap figures`: figures 3 to 10 of [Gao13, 6] from the results of the bench.
 //!
 //! A point of a figure is the geometric mean over all programs of a ratio of times, for each seed; its interval is
 //! that of the seeds. If a program did not end, the point is not drawn, and the program's name is said [Gao13, 5].

@@ -8,10 +8,10 @@ use serde::Serialize;
 /// A figure, as far as it was measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct MeasuredFigure {
-    /// Its number in [Gao13], with a letter if there are two.
+    /// Its number in [Gao13, 6], with a letter if there are two.
     pub number: &'static str,
     pub title: &'static str,
-    /// What [Gao13] found.
+    /// What [Gao13, 6] found.
     pub paper: &'static str,
     /// What the horizontal axis has.
     pub over: &'static str,

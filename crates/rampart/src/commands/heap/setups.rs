@@ -1,4 +1,4 @@
-//! Which runs a figure of [Gao13] needs.
+//! Which runs a figure of [Gao13, 6] needs.
 //!
 //! All figures vary the same few settings of the heap. So a figure is a list of them, and a run that two figures need
 //! is made once.
@@ -52,11 +52,11 @@ pub enum FailurePlaces {
 pub enum LineLoss {
     /// Itself.
     Memory,
-    /// The whole Immix line that contains it, as in [Gao13].
+    /// The whole Immix line that contains it, as in [Gao13, 6].
     Heap,
 }
 
-/// A figure of [Gao13] that is measured.
+/// A figure of [Gao13, 6] that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum HeapFigure {
     /// Immix and Sticky Immix, by size of the heap

@@ -50,7 +50,7 @@ pub struct JavaArguments {
     /// this program, else target/java of the source tree]
     #[arg(long, value_name = "FOLDER", env = "RAMPART_JAVA_KIT")]
     pub kit: Option<PathBuf>,
-    /// What `java` would be given: [-Xmx<size>] (-jar FILE | -cp PATH CLASS) [ARGUMENT...]
+    /// What `java` would be given: [-XmxSIZE] (-jar FILE | -cp PATH CLASS) [ARGUMENT...]
     #[arg(last = true, required = true, value_name = "JAVA-ARGUMENT")]
     pub java: Vec<OsString>,
 }
