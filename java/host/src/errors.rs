@@ -33,7 +33,7 @@ pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val])
             state.exceptions.is_reported = true;
         }
         "reported" => caller.data_mut().exceptions.is_reported = true,
-        _ => bail!("the program needs rampart.{name}: was it compiled by another java/compile?"),
+        _ => bail!("the program needs rampart.{name}: was it compiled by another version?"),
     }
     Ok(None)
 }

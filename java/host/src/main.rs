@@ -116,7 +116,7 @@ fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<(ExitCode, Durat
     let instance = linker.instantiate(&mut store, &module)?;
     let Some(Val::ExternRef(Some(main))) = instance.get_global(&mut store, "main").map(|main| main.get(&mut store))
     else {
-        bail!("{} has no main method: was it compiled by java/compile?", arguments.module.display());
+        bail!("{} has no main method: was it compiled by `rampart java`?", arguments.module.display());
     };
     let Some(JsValue::Function(main)) = JsValue::of(&store, &main)? else { bail!("`main` is no method") };
     let texts = arguments.arguments.iter().map(|text| JsValue::text(text)).collect();
