@@ -165,7 +165,8 @@ fn it_can_be_stopped_while_it_compiles() {
     command.env("HANG", "1").stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let child = command.spawn().unwrap();
     wait_for(&kit.at("calls"));
-    signal(&child, "INT");
+    // Unlike SIGINT, it is not ignored by whatever a shell starts in the background.
+    signal(&child, "TERM");
     let output = end(child);
     assert_eq!((output.code, output.err.as_str()), (Some(2), "rampart: interrupted while compiling the program\n"));
     kit.nothing_is_left();
