@@ -1,4 +1,4 @@
-//! `rampart java` beside a kit of our own, which says what it was told: `cargo xtask java` runs the real one.
+//! `rampart java` with a toolchain of scripts, which print their arguments: `cargo xtask java` runs the real one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -16,6 +16,18 @@ use crate::wear::FailedLines;
 /// The largest heap, 2 GiB: large objects must find contiguous addresses beside it.
 pub const MOST: u64 = 1 << 31;
 
+/// Whether a heap can have so many pages.
+///
+/// # Errors
+/// If they are more than [`MOST`] or less than four blocks.
+pub(crate) fn check_size(pages: usize) -> Result<(), Error> {
+    let (given, least) = (pages as u64 * u64::from(PAGE), u64::from(4 * BLOCK_BYTES));
+    if given < least {
+        return Err(Error::TooSmall { given, least });
+    }
+    if given > MOST { Err(Error::TooLarge { given, most: MOST }) } else { Ok(()) }
+}
+
 /// How a heap is run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeapSettings {
@@ -94,10 +106,10 @@ impl<M: ObjectModel> ManagedHeap<M> {
 
     /// The addresses that a heap of so many pages uses: blocks, and four times as much for large objects, which
     /// must find contiguous addresses.
-    fn addresses(pages: usize) -> Result<u64, Error> {
+    fn addresses(pages: usize) -> u64 {
         let bytes = pages as u64 * u64::from(PAGE);
         let all = (bytes + u64::from(2 * BLOCK_BYTES)).next_multiple_of(u64::from(BLOCK_BYTES)) + 4 * bytes;
-        if bytes > MOST { Err(Error::TooLarge { given: bytes, most: MOST }) } else { Ok(all.min(LOST.into())) }
+        all.min(LOST.into())
     }
 
     /// A heap on a memory, in a region of its own.
@@ -105,28 +117,15 @@ impl<M: ObjectModel> ManagedHeap<M> {
     /// # Errors
     /// As [`ManagedHeap::new`].
     pub fn on(model: M, settings: HeapSettings, memory: Box<dyn HeapMemory>) -> Result<Self, Error> {
-        let reserve = Self::addresses(memory.pages())?;
+        check_size(memory.pages())?;
+        let reserve = Self::addresses(memory.pages());
         Self::over(HeapRegion::reserve(reserve)?, reserve, model, settings, memory)
-    }
-
-    /// A heap in a region of which the first `end` bytes may be used.
-    ///
-    /// # Errors
-    /// If it has less than four blocks.
-    pub fn within(
-        region: HeapRegion,
-        end: u64,
-        model: M,
-        settings: HeapSettings,
-        failed: Vec<FailedLines>,
-    ) -> Result<Self, Error> {
-        Self::over(region, end, model, settings, Box::new(SimulatedMemory::new(failed)))
     }
 
     /// A heap on a memory, below a region of which the first `end` bytes may be used.
     ///
     /// # Errors
-    /// If it has less than four blocks.
+    /// As [`ManagedHeap::new`].
     pub fn over(
         region: HeapRegion,
         end: u64,
@@ -134,11 +133,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         settings: HeapSettings,
         mut memory: Box<dyn HeapMemory>,
     ) -> Result<Self, Error> {
-        let given = memory.pages() as u64 * u64::from(PAGE);
-        let least = u64::from(4 * BLOCK_BYTES);
-        if given < least {
-            return Err(Error::TooSmall { given, least });
-        }
+        check_size(memory.pages())?;
         #[expect(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
@@ -198,8 +193,8 @@ impl<M: ObjectModel> ManagedHeap<M> {
         u64::from(bytes) <= self.space.pools.pages() as u64 * u64::from(PAGE)
     }
 
-    /// The program is told that memory is out. What it does then needs memory, too: it gets a part of what is set aside
-    /// for collections, until one has found enough again.
+    /// The program gets an error, as it has run out of memory. Its handlers need memory, too: until a collection has
+    /// found enough again, they may use a part of what is set aside for collections.
     pub fn open_reserve(&mut self) {
         self.space.open_reserve();
     }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::collection::Collection;
 use crate::collector::Survivors;
 use crate::error::Error;
-use crate::geometry::{ALIGN, BLOCK_BYTES, ObjectRef, PAGE};
-use crate::heap::{HeapCounts, HeapSettings, MOST};
+use crate::geometry::{ALIGN, ObjectRef, PAGE};
+use crate::heap::{HeapCounts, HeapSettings, check_size};
 use crate::memory::{HeapFrameCounts, HeapMemory, SimulatedMemory};
 use crate::object::ObjectModel;
 use crate::pools::PerfectDemand;
@@ -143,13 +143,7 @@ impl HeapPlan {
     /// # Errors
     /// If no heap can be made of so many pages.
     pub fn leave(self) -> Result<(), Error> {
-        let (given, least) = (self.memory.pages() as u64 * u64::from(PAGE), u64::from(4 * BLOCK_BYTES));
-        if given < least {
-            return Err(Error::TooSmall { given, least });
-        }
-        if given > MOST {
-            return Err(Error::TooLarge { given, most: MOST });
-        }
+        check_size(self.memory.pages())?;
         *lock(&NEXT) = Some(self);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Notices of memory that the hardware has lost, before anybody reads it.
 //!
 //! **Problem.** When a scrubber finds an error that it cannot correct, the kernel takes the page away and, by default,
-//! says nothing until the page is touched: then the program ends. **Idea.** A process can ask to be told at once
+//! says nothing until the page is touched: then the program ends. **Idea.** A process can ask for a signal at once
 //! (`PR_MCE_KILL_EARLY`): a SIGBUS with `BUS_MCEERR_AO` names the page. The handler notes the address, and the owner of
 //! the memory asks for its notices when it can act on them. **Why this way.** A signal comes between any two
 //! instructions, when no heap is in a state that a collector could work with. Noting is one atomic write.

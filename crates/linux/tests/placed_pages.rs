@@ -1,6 +1,6 @@
 //! Pages that are put at any address keep what is in them, and their frames.
 
-#![expect(clippy::cast_possible_truncation, reason = "each page is told by the lowest byte of its number")]
+#![expect(clippy::cast_possible_truncation, reason = "each page holds the lowest byte of its number")]
 
 use std::fs;
 

@@ -8,8 +8,7 @@
 //! (tables for programs), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe),
 //! `jiff` (dates), `maud` (pages), `plotters` (drawings), `tempfile` (the guards' folder), `prometheus-client` and
 //! `tiny_http` (metrics), `serde_json`, `signal-hook` (Ctrl-C as a flag), `toml` (the configuration), `displaydoc` and
-//! `thiserror` (errors), `object`, `gimli` and `iced-x86` (instructions in the files of programs), `statrs` (confidence
-//! intervals).
+//! `thiserror` (errors), `object`, `gimli` and `iced-x86` (instructions in the files of programs).
 
 #![forbid(unsafe_code)]
 

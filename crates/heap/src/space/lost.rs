@@ -35,7 +35,7 @@ pub(crate) struct LostData {
     objects: Vec<LostObject>,
 }
 
-/// How many lost objects can be told from each other: later ones share the last number.
+/// How many lost objects have numbers of their own: later ones share the last.
 const MOST: usize = ((CARDS - LOST) / ALIGN) as usize;
 
 impl LostData {

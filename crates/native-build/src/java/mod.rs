@@ -24,7 +24,7 @@ use crate::tool;
 #[derive(Clone, Debug)]
 pub struct JavaKit(PathBuf);
 
-/// What is run, as `java` is told it.
+/// The program to run, as the arguments of `java` name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JavaProgram {
     /// `-jar FILE`: the manifest names the main class, and further jars.

@@ -5,6 +5,7 @@ pub mod daemon;
 pub mod dimm;
 pub mod dimm_map;
 pub mod files;
+pub mod host_report;
 pub mod network;
 pub mod page_trace;
 pub mod pools;

@@ -8,12 +8,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rampart_native_build::JavaKit;
-use serde::Deserialize;
 
 use super::programs::{BenchProgram, CompiledProgram};
 use super::results::{RunEnd, RunFigures};
 use super::setups::HeapSetup;
 use crate::error::Error;
+use crate::inputs::host_report::HostReport;
 
 /// What runs programs.
 pub struct ProgramRunner<'a> {
@@ -32,22 +32,6 @@ const PATIENCE_IN_LEAST: f64 = 4.0;
 
 /// The time between two looks at a running program.
 const LOOK: Duration = Duration::from_millis(5);
-
-#[derive(Deserialize)]
-struct Report {
-    program_ns: Option<u64>,
-    peak_bytes: Option<u64>,
-    collections: Vec<ReportedPause>,
-    perfect_pages_requested: u64,
-    perfect_pages_borrowed: u64,
-    most_pages_borrowed_at_once: u64,
-}
-
-#[derive(Deserialize)]
-struct ReportedPause {
-    kind: String,
-    pause_ns: u64,
-}
 
 impl ProgramRunner<'_> {
     /// Runs a program with `heap_kib` of usable heap, and stops it after `limit`.
@@ -147,7 +131,7 @@ fn bisect<E>(too_little: u32, enough: u32, mut does: impl FnMut(u32) -> Result<b
 fn figures(report: &Path) -> Result<RunFigures, Error> {
     let refused = |why: String| Error::HeapResults { path: report.to_owned(), why };
     let text = fs::read_to_string(report).map_err(|cause| refused(cause.to_string()))?;
-    let report: Report = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
+    let report: HostReport = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
     let seconds = |nanoseconds: u64| Duration::from_nanos(nanoseconds).as_secs_f64();
     let pauses = || report.collections.iter().map(|collection| collection.pause_ns);
     let nursery = report.collections.iter().filter(|collection| collection.kind == "nursery").count() as u64;
@@ -189,7 +173,7 @@ mod tests {
         let report = |program_ns: &str| {
             format!(
                 r#"{{"program_ns":{program_ns},"peak_bytes":5,"perfect_pages_requested":4,"perfect_pages_borrowed":3,
-                "most_pages_borrowed_at_once":2,"collections":[{{"kind":"nursery","pause_ns":1000000}},
+                "most_pages_borrowed_at_once":2,"objects_moved":9,"bytes_moved":9,"table_bytes":9,"collections":[{{"kind":"nursery","pause_ns":1000000}},
                 {{"kind":"full","pause_ns":3000000}}]}}"#
             )
         };

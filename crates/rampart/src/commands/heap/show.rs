@@ -19,7 +19,7 @@ use crate::output::{html as pages, text};
 /// The usable size of the heap, in pages.
 const PAGES: usize = 512;
 
-/// What can be told apart in a drawing.
+/// The states of a line that a drawing shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
     Free,

@@ -1,6 +1,6 @@
 //! Means of ratios, over programs and runs.
 
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
+use rampart_scale::confidence::student;
 
 /// A mean, and how far from it the true one lies with a probability of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,8 +25,7 @@ impl RatioMean {
             return Self { mean, within: None };
         }
         let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        let student = StudentsT::new(0.0, 1.0, count - 1.0).expect("one degree of freedom or more");
-        Self { mean, within: Some(student.inverse_cdf(0.975) * (variance / count).sqrt()) }
+        Self { mean, within: Some(student(values.len()) * (variance / count).sqrt()) }
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use rampart_memory::Bytes;
 
 /// Options of `rampart java`.
@@ -24,14 +24,14 @@ pub struct JavaArguments {
     #[arg(long, value_name = "NUMBER", requires = "map", hide = true)]
     pub emulate_bad_frames: Option<NonZero<u64>>,
     /// Simulate hardware that collects the failed lines of each region at one end: pages per region, or 0 for none
-    #[arg(long, value_name = "PAGES", value_enum, default_value = "0")]
-    pub cluster: ClusterPages,
+    #[arg(long, value_name = "PAGES", default_value = "0", value_parser = ["0", "1", "2", "4"])]
+    pub cluster: String,
     /// The usable size of the heap, as -Xmx, which overrides this: pages are added to compensate for failed lines
     #[arg(long, value_name = "SIZE", value_parser = parse_heap, default_value = "256MiB")]
     pub heap: Bytes,
     /// The size of an Immix line, the unit in which the heap reuses memory, in bytes
-    #[arg(long, value_enum, default_value = "256")]
-    pub line: LineBytes,
+    #[arg(long, default_value = "256", value_parser = ["64", "128", "256"])]
+    pub line: String,
     /// The seed of the failed lines
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -58,37 +58,6 @@ pub struct JavaArguments {
 /// A share of lines in per cent, from 0 to 90.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FailedPercent(pub f64);
-
-/// The pages of a region in which the memory clusters failed lines [Gao13, 3.1.2].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ClusterPages {
-    /// No clustering
-    #[value(name = "0")]
-    None,
-    /// Within each page
-    #[value(name = "1")]
-    One,
-    /// Within each pair of pages
-    #[value(name = "2")]
-    Two,
-    /// Within each group of four pages
-    #[value(name = "4")]
-    Four,
-}
-
-/// The size of the heap's lines [Gao13, 6.3].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LineBytes {
-    /// One memory line
-    #[value(name = "64")]
-    L64,
-    /// Two memory lines
-    #[value(name = "128")]
-    L128,
-    /// Four memory lines
-    #[value(name = "256")]
-    L256,
-}
 
 fn parse_share(text: &str) -> Result<FailedPercent, String> {
     let percent: Option<f64> = text.strip_suffix('%').unwrap_or(text).parse().ok();

@@ -1,4 +1,4 @@
-//! What `java` would be told.
+//! The arguments that `java` would get.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

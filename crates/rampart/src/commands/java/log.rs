@@ -2,45 +2,14 @@
 
 use std::fmt::Write as _;
 
-use serde::Deserialize;
-
+use crate::inputs::host_report::{HostReport, ReportedFrames};
 use crate::output::text::count;
-
-/// What the host reports.
-#[derive(Debug, Deserialize)]
-pub struct CollectionReport {
-    collections: Vec<ReportedCollection>,
-    objects_moved: u64,
-    bytes_moved: u64,
-    perfect_pages_requested: u64,
-    perfect_pages_borrowed: u64,
-    most_pages_borrowed_at_once: u64,
-    table_bytes: u64,
-    frames: Option<ReportedFrames>,
-    #[serde(default)]
-    pages_changed: u64,
-}
-
-/// The frames of a heap.
-#[derive(Debug, Deserialize)]
-struct ReportedFrames {
-    pages: u64,
-    imperfect_pages: u64,
-    failed_lines: u64,
-    are_pinned: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct ReportedCollection {
-    kind: String,
-    pause_ns: u64,
-}
 
 /// The kinds of collections, as the host names them, and what they collect.
 const KINDS: [(&str, &str); 3] =
     [("nursery", "young objects"), ("full", "all objects"), ("compacting", "all objects, to make whole pages free")];
 
-impl CollectionReport {
+impl HostReport {
     /// A line for each kind of collections, and two for what was moved and borrowed.
     pub fn text(&self) -> String {
         let mut text = self.frames.as_ref().map_or_else(String::new, |frames| frames.line(self.pages_changed));
@@ -116,7 +85,7 @@ mod tests {
             "perfect_pages_borrowed":8,"most_pages_borrowed_at_once":7,"table_bytes":4096,"cards":1}}"#,
             collections.join(",")
         );
-        let report: CollectionReport = serde_json::from_str(&document).unwrap();
+        let report: HostReport = serde_json::from_str(&document).unwrap();
         let expected = "\
 rampart: collections            p50 ms    p99 ms    max ms    sum ms
 rampart: nursery         200     0.100     0.198     0.200    20.100  of young objects
@@ -126,7 +95,7 @@ rampart: 9 perfect pages asked for, 8 of them borrowed, at most 7 at a time
 ";
         assert_eq!(report.text(), expected);
         let frames = r#""frames":{"pages":16384,"imperfect_pages":12,"failed_lines":40,"are_pinned":false},"cards""#;
-        let report: CollectionReport = serde_json::from_str(&document.replace(r#""cards""#, frames)).unwrap();
+        let report: HostReport = serde_json::from_str(&document.replace(r#""cards""#, frames)).unwrap();
         let line = "rampart: 16,384 pages, 12 of them on frames with failed lines (40 lines); they are locked and not \
                     pinned: 0 got other frames\n";
         assert_eq!(report.text(), format!("{line}{expected}"));

@@ -11,15 +11,14 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use clap::ValueEnum as _;
 use rampart_diagnostic::MachineUnderTest;
 use rampart_memory::fault_map::{FailedFrame, MapOrigin};
 use rampart_native_build::JavaKit;
 
 use self::arguments::JavaArguments;
 use self::launch::JavaLaunch;
-use self::log::CollectionReport;
 use crate::error::Error;
+use crate::inputs::host_report::HostReport;
 use crate::inputs::store;
 use crate::output::progress::WaitProgress;
 use crate::process::program::{ChildProgram, exit_code};
@@ -72,7 +71,6 @@ fn write_frames(folder: &Path, store: Option<PathBuf>) -> Result<PathBuf, Error>
 }
 
 fn command(kit: &JavaKit, arguments: &JavaArguments, launch: &JavaLaunch, frames: Option<&Path>) -> Command {
-    let name = |value: Option<clap::builder::PossibleValue>| value.expect("no value is hidden").get_name().to_owned();
     let heap = launch.heap.unwrap_or(arguments.heap);
     let mut command = Command::new(kit.host());
     command.arg("--heap").arg(heap.get().div_ceil(1024).to_string());
@@ -80,13 +78,13 @@ fn command(kit: &JavaKit, arguments: &JavaArguments, launch: &JavaLaunch, frames
         command.arg("--frames").arg(frames);
     } else {
         command.arg("--holes").arg(format!("{}%", arguments.holes.0));
-        command.arg("--cluster").arg(name(arguments.cluster.to_possible_value()));
+        command.arg("--cluster").arg(&arguments.cluster);
         command.arg("--seed").arg(arguments.seed.to_string());
     }
     if let Some(every) = arguments.emulate_bad_frames {
         command.arg("--emulate-bad-frames").arg(every.to_string());
     }
-    command.arg("--line").arg(name(arguments.line.to_possible_value()));
+    command.arg("--line").arg(&arguments.line);
     if arguments.throw_losses {
         command.arg("--throw-losses");
     }
@@ -101,7 +99,7 @@ fn say(arguments: &JavaArguments, report: &Path) {
     let Ok(text) = fs::read_to_string(report) else { return };
     if arguments.json {
         eprintln!("{}", text.trim_end());
-    } else if let Ok(report) = serde_json::from_str::<CollectionReport>(&text) {
+    } else if let Ok(report) = serde_json::from_str::<HostReport>(&text) {
         eprintln!("{}", report.text().trim_end());
     }
 }
