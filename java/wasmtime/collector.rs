@@ -200,6 +200,8 @@ struct ImmixHeap {
     found: Option<(u32, u32)>,
     /// The size for which the last collection found no memory: its retry is refused.
     exhausted: Option<u32>,
+    /// A collection must move objects out of failed lines.
+    must_vacate: bool,
 }
 
 /// Memory that is missing.
@@ -231,6 +233,7 @@ impl Default for ImmixHeap {
             short_of: None,
             found: None,
             exhausted: None,
+            must_vacate: false,
         }
     }
 }
@@ -269,15 +272,42 @@ impl ImmixHeap {
         ensure!(layout.align() == ALIGN as usize, "objects are aligned to {ALIGN} bytes");
         let size = u32::try_from(layout.size()).ok().and_then(|size| size.checked_next_multiple_of(ALIGN));
         let size = size.ok_or(crate::Trap::AllocationTooLarge)?;
-        if self.exhausted.take() == Some(size) || !self.heap().could_hold(size) {
-            return Ok(Err(Shortage { bytes: size, is_final: true }));
-        }
-        let Some(gc_ref) = self.allocate(size).and_then(VMGcRef::from_raw_u32) else {
-            self.short_of = Some(size);
-            return Ok(Err(Shortage { bytes: size, is_final: false }));
+        self.shared.failures.set_inside(true);
+        let object = self.find_room(size);
+        self.shared.failures.set_inside(false);
+        let gc_ref = match object {
+            Ok(gc_ref) => gc_ref,
+            Err(shortage) => return Ok(Err(shortage)),
         };
         *self.index_mut(typed(&gc_ref))? = ObjectHeader { header, object_size: size, collector_word: 0 };
         Ok(Ok(gc_ref))
+    }
+
+    /// Memory for an object, as if there were one already.
+    fn find_room(&mut self, size: u32) -> Result<VMGcRef, Shortage> {
+        if self.exhausted.take() == Some(size) || !self.heap().could_hold(size) {
+            return Err(Shortage { bytes: size, is_final: true });
+        }
+        let room = if self.must_vacate() { None } else { self.allocate(size).and_then(VMGcRef::from_raw_u32) };
+        room.ok_or_else(|| {
+            self.short_of = Some(size);
+            Shortage { bytes: size, is_final: false }
+        })
+    }
+
+    /// Deals with lines that have failed since. Whether a collection must move objects out of them, before anything
+    /// else is allocated.
+    fn must_vacate(&mut self) -> bool {
+        // What a collection has found is for this allocation.
+        if self.found.is_some() {
+            return false;
+        }
+        self.local.bump = *self.bump.get_mut();
+        let heap = self.heap.as_mut().expect("the heap is open while its memory is attached");
+        // wasmtime may try again before it collects.
+        self.must_vacate |= self.shared.failures.heed(heap, &mut self.local, Instant::now);
+        *self.bump.get_mut() = self.local.bump;
+        self.must_vacate
     }
 
     /// What compiled code gets in the place of an object: an exception to be thrown. Those who handle it need memory,
@@ -291,7 +321,14 @@ impl ImmixHeap {
     /// Collects as is due. If the allocation that failed still does not fit, collects again with the next stronger
     /// kind.
     fn collect(&mut self, roots: &mut RootList<'_>, state: &mut GcStoreTraceState<'_>) -> Result<()> {
-        self.found = None;
+        self.shared.failures.set_inside(true);
+        let collected = self.collect_as_due(roots, state);
+        self.shared.failures.set_inside(false);
+        collected
+    }
+
+    fn collect_as_due(&mut self, roots: &mut RootList<'_>, state: &mut GcStoreTraceState<'_>) -> Result<()> {
+        (self.found, self.must_vacate) = (None, false);
         let short_of = self.short_of.take();
         let mut due = Some(if short_of.is_some() { self.heap().due() } else { Collection::Full });
         while let Some(kind) = due {
@@ -337,7 +374,9 @@ impl ImmixHeap {
             });
         });
         heap.model().types.set(None);
-        shared.collected(kind, began.elapsed(), heap.counts(), heap.demand(), heap.metadata_bytes());
+        let ended = Instant::now();
+        shared.collected(kind, ended - began, heap.counts(), heap.demand(), heap.metadata_bytes());
+        shared.failures.collected(heap, began, ended)?;
         *bump.get_mut() = BumpRange::default();
         let lost = heap.lost_objects().len();
         if lost > 0 && !are_losses_thrown() {

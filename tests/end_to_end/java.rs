@@ -91,6 +91,8 @@ fn a_program_is_compiled_once_and_the_host_learns_what_the_user_wants() {
         "128",
         "--seed",
         "9",
+        "--failures-per-second",
+        "0.5",
         "--",
         "-Xmx16m",
         "-cp",
@@ -100,7 +102,8 @@ fn a_program_is_compiled_once_and_the_host_learns_what_the_user_wants() {
     ];
     let first = kit.run(&words);
     assert_eq!((first.code, first.err.as_str()), (Some(7), ""), "{first:?}");
-    assert!(first.out.starts_with("--heap 16384 --holes 25% --cluster 2 --seed 9 --line 128 --cache "), "{first:?}");
+    let options = "--heap 16384 --holes 25% --cluster 2 --seed 9 --failures-per-second 0.5 --line 128 --cache ";
+    assert!(first.out.starts_with(options), "{first:?}");
     assert!(first.out.trim_end().ends_with("program.wasm -x"), "{first:?}");
     assert_eq!((kit.run(&words).code, kit.calls_of_the_compiler()), (Some(7), 1), "what is compiled is kept");
     fs::write(kit.at("a.jar"), "other classes").unwrap();
@@ -147,6 +150,7 @@ fn whatever_is_wrong_is_said_in_one_line() {
     refused(&["--", "-cp", "none", "Main"], "none cannot be read");
     refused(&["--", "-Da=b", "Main"], "-Da=b is not supported");
     refused(&["--holes", "91%", "--", "Main"], "give a share from 0% to 90%");
+    refused(&["--failures-per-second", "0", "--", "Main"], "give a number above 0");
     refused(&["--heap", "2GiB", "--", "Main"], "give from 1MiB to 1GiB");
     let failed = kit.command(&["--", "-cp", "a.jar", "Main"]).env("REFUSE", "1").output().unwrap();
     let failed = CommandOutput::from(failed);

@@ -17,6 +17,7 @@
 //! | [`ManagedHeap`] | what a runtime calls |
 //! | [`SharedHeap`] | the same for many threads, with parallel markers |
 //! | `snapshot` | what each line is used for: [`ManagedHeap::snapshot`] |
+//! | [`Canaries`] | whether something is written to failed lines |
 //! | `verify` | whether a heap is sound: [`ManagedHeap::verify`] |
 //! | `native` | objects for runtimes without a model of their own |
 //! | [`wasmtime`] | what a host hands to a heap that wasmtime makes |
@@ -52,6 +53,7 @@
 
 #![deny(unsafe_code)]
 
+mod canaries;
 mod collection;
 mod collector;
 mod error;
@@ -70,6 +72,7 @@ mod verify;
 pub mod wasmtime;
 pub mod wear;
 
+pub use canaries::{Canaries, FailedLineWritten};
 pub use collection::{Collection, RootSet};
 pub use collector::Survivors;
 pub use error::Error;

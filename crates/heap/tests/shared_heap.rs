@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use rampart_heap::wear::{ClusterBytes, FailureShare, draw_failures};
 use rampart_heap::{
-    ALIGN, Collection, CollectionObserver, HeapSettings, LineFailure, LineSize, ManagedHeap, Mutator, NativeModel,
-    ObjectRef, Shape, SharedHeap,
+    ALIGN, Canaries, Collection, CollectionObserver, HeapSettings, LineFailure, LineSize, ManagedHeap, Mutator,
+    NativeModel, ObjectRef, Shape, SharedHeap,
 };
 
 const MUTATORS: usize = 4;
@@ -24,7 +24,6 @@ const MARKERS: usize = 2;
 const KEPT: usize = 600;
 /// Objects that mutators pass on to each other.
 const PASSED: usize = 64;
-const CANARY: u64 = 0xa5a5_a5a5_a5a5_a5a5;
 
 /// What a line held when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,15 +51,13 @@ struct Doing {
 
 #[derive(Debug, Default)]
 struct Watcher {
-    /// Failed lines and pages that have a canary.
-    canaries: Mutex<HashSet<(u32, u32)>>,
+    canaries: Mutex<Canaries>,
     kinds: Mutex<BTreeMap<Kind, usize>>,
     handled: AtomicUsize,
     known: AtomicUsize,
     collections: AtomicU64,
     /// A check, which is no part of the program, is under way.
     is_checking: AtomicBool,
-    watched: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -85,24 +82,10 @@ impl CollectionObserver<NativeModel> for Watcher {
 
 impl Watcher {
     fn check(&self, heap: &ManagedHeap<NativeModel>, roots: &[u32]) {
-        let mut canaries = lock(&self.canaries);
-        let failed: HashSet<(u32, u32)> = heap.failed_lines().collect();
-        let region = heap.region();
-        // A line that is due has its objects until the collection that moves them.
-        if heap.vacating().is_some() {
-            canaries.clear();
-            return;
+        if heap.vacating().is_none() {
+            heap.verify(roots.iter().copied()).unwrap();
         }
-        heap.verify(roots.iter().copied()).unwrap();
-        for line in &failed {
-            let words = (0..8).map(|word| line.0 + 8 * word);
-            if canaries.contains(line) {
-                self.watched.fetch_add(1, Ordering::Relaxed);
-                assert!(words.clone().all(|at| region.read_double(at) == CANARY), "line {:#x} was written", line.0);
-            }
-            words.for_each(|at| region.write_double(at, CANARY));
-        }
-        *canaries = failed;
+        lock(&self.canaries).check(heap).unwrap();
     }
 
     fn count(&self, lines: &[(u32, LineFailure)], heap: &ManagedHeap<NativeModel>, roots: &[u32]) {
@@ -410,7 +393,7 @@ fn objects_keep_what_they_hold_while_lines_fail_at_any_time() {
     let watcher = heap.observer();
     let (kinds, load) = (lock(&watcher.kinds).clone(), |count: &AtomicUsize| count.load(Ordering::Relaxed));
     let collections = watcher.collections.load(Ordering::Relaxed);
-    let watched = watcher.watched.load(Ordering::Relaxed);
+    let watched = lock(&watcher.canaries).checked();
     let known = load(&watcher.known);
     eprintln!("{raised:?} {kinds:?} known or not there: {known}; {collections} collections, {watched} canaries seen");
     assert_eq!(load(&watcher.handled), raised.all, "no failure is lost");

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use clap::{Parser, ValueEnum};
 use rampart_heap::wasmtime::{HeapPlan, HeapShare};
-use rampart_heap::wear::{ClusterBytes, FailedLines, FailureShare, RegionPages, cluster_failures, draw_failures};
+use rampart_heap::wear::{
+    ClusterBytes, FailedLines, FailureShare, FailureTimes, RegionPages, cluster_failures, draw_failures,
+};
 use rampart_heap::{FailureGrain, FrameMemory, HeapMemory, HeapSettings, LineSize, LinesOfFrame, SimulatedMemory};
 use rampart_linux::Roots;
 
@@ -40,6 +42,13 @@ pub struct Arguments {
     /// For tests, with --frames: one line has failed, too, in each frame whose number is a multiple of this
     #[arg(long, value_name = "NUMBER", requires = "frames", hide = true)]
     emulate_bad_frames: Option<NonZero<u64>>,
+    /// So many lines fail in each second while the program runs, at random times
+    #[arg(long, value_name = "NUMBER", value_parser = rate, conflicts_with = "frames")]
+    failures_per_second: Option<f64>,
+    /// For tests: end the program if something is written to a failed line, and make nearly all failures come while the
+    /// program neither allocates nor collects
+    #[arg(long, hide = true)]
+    pub canaries: bool,
     /// Add no pages for failed lines
     #[arg(long)]
     uncompensated: bool,
@@ -99,6 +108,11 @@ enum Grain {
     HeapLine,
 }
 
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate| FailureTimes::new(*rate, 0).is_some());
+    rate.ok_or_else(|| "give a number above 0".to_owned())
+}
+
 fn region(text: &str) -> Result<ClusterBytes, String> {
     let bytes = text.parse().ok().and_then(ClusterBytes::new);
     bytes.ok_or_else(|| "give a power of two of at least 64".to_owned())
@@ -138,6 +152,11 @@ impl Arguments {
             None => Box::new(SimulatedMemory::new(self.draw())),
         };
         Ok(HeapPlan { settings, memory, shared })
+    }
+
+    /// When lines fail while the program runs.
+    pub fn failure_times(&self) -> Option<FailureTimes> {
+        self.failures_per_second.and_then(|rate| FailureTimes::new(rate, self.seed))
     }
 
     /// The failed lines of each page of a heap on simulated memory.

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser as _;
 use rampart_heap::wasmtime::{HeapShare, throw_losses};
+use rampart_heap::wear::FailureTimes;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -53,6 +54,9 @@ fn main() -> ExitCode {
     {
         eprintln!("rampart-java: signals cannot be caught: {error}");
         return ExitCode::from(2);
+    }
+    if arguments.canaries {
+        shared.failures.watch();
     }
     let of_run = Arc::clone(&shared);
     let runner = thread::Builder::new().stack_size(4 * STACK).spawn(move || run(&arguments, of_run));
@@ -91,9 +95,26 @@ fn report_when_stopped(path: PathBuf, shared: Arc<HeapShare>) -> std::io::Result
 }
 
 fn write_report(path: &Path, shared: &HeapShare, ran: Option<Duration>) {
-    if let Err(error) = report::write(path, &shared.log(), ran) {
+    if let Err(error) = report::write(path, &shared, ran) {
         eprintln!("rampart-java: the report cannot be written to {} ({error})", path.display());
     }
+}
+
+/// In tests, one failure of so many comes whatever the program does, and all others while it neither allocates nor
+/// collects: at high rates, it would be collecting most of the time.
+const ANYWHERE: u64 = 25;
+
+/// Makes lines fail from now on.
+fn fail_lines(times: FailureTimes, shared: Arc<HeapShare>, is_test: bool) {
+    thread::spawn(move || {
+        for (pause, place) in times {
+            thread::sleep(pause);
+            while is_test && place % ANYWHERE > 0 && shared.failures.is_inside() {
+                thread::sleep(Duration::from_micros(20));
+            }
+            shared.failures.raise(place, Instant::now());
+        }
+    });
 }
 
 /// Runs the program; returns how it ended, and how long its main method took.
@@ -110,7 +131,7 @@ fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<(ExitCode, Durat
     throw_losses(arguments.throw_losses);
     let engine = Engine::new(&config)?;
     let module = Module::from_file(&engine, &arguments.module)?;
-    let mut store = Store::new(&engine, HostState::new(shared));
+    let mut store = Store::new(&engine, HostState::new(Arc::clone(&shared)));
     let mut linker = Linker::new(&engine);
     link(&mut linker, &module)?;
     let instance = linker.instantiate(&mut store, &module)?;
@@ -124,6 +145,9 @@ fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<(ExitCode, Durat
     let ty = main.ty(&store);
     let parameters = vec![texts; ty.params().len()];
     let mut results = vec![Val::I32(0); ty.results().len()];
+    if let Some(times) = arguments.failure_times() {
+        fail_lines(times, shared, arguments.canaries);
+    }
     let began = Instant::now();
     let ended = main.call(&mut store, &parameters, &mut results);
     store.data_mut().flush();

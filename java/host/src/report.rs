@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use rampart_heap::wasmtime::CollectionLog;
+use rampart_heap::wasmtime::{CollectionLog, FailureLog, HeapShare};
 use rampart_heap::{Collection, HeapFrameCounts};
 use serde_json::{Value, json};
 
@@ -12,16 +12,13 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// As the system has it.
-pub fn write(path: &Path, log: &CollectionLog, ran: Option<Duration>) -> io::Result<()> {
-    std::fs::write(path, format!("{:#}\n", document(log, ran)))
+pub fn write(path: &Path, shared: &HeapShare, ran: Option<Duration>) -> io::Result<()> {
+    std::fs::write(path, format!("{:#}\n", document(&shared.log(), &shared.failures.log(), ran)))
 }
 
-fn document(log: &CollectionLog, ran: Option<Duration>) -> Value {
-    let collections: Vec<Value> = log
-        .pauses
-        .iter()
-        .map(|(kind, pause)| json!({"kind": name(*kind), "pause_ns": nanoseconds(*pause)}))
-        .collect();
+fn document(log: &CollectionLog, failures: &FailureLog, ran: Option<Duration>) -> Value {
+    let collections: Vec<Value> =
+        log.pauses.iter().map(|(kind, pause)| json!({"kind": name(*kind), "pause_ns": nanoseconds(*pause)})).collect();
     json!({
         "schema": "rampart.java/1",
         "program_ns": ran.map(nanoseconds),
@@ -38,6 +35,24 @@ fn document(log: &CollectionLog, ran: Option<Duration>) -> Value {
         "perfect_pages_borrowed": log.demand.borrowed,
         "most_pages_borrowed_at_once": log.demand.most_borrowed,
         "table_bytes": log.metadata,
+        "failures": (failures.raised > 0).then(|| of_failures(failures)),
+        "canaries_checked": failures.canaries_checked,
+    })
+}
+
+fn of_failures(failures: &FailureLog) -> Value {
+    let times = |times: &[Duration]| times.iter().copied().map(nanoseconds).collect::<Vec<u64>>();
+    json!({
+        "raised": failures.raised,
+        "raised_outside_of_allocator_and_collector": failures.raised_outside,
+        "free": failures.free,
+        "young": failures.young,
+        "old": failures.old,
+        "large": failures.large,
+        "without_line": failures.without_line,
+        "up_call_ns": times(&failures.up_calls),
+        "vacated_ns": times(&failures.vacated),
+        "evacuating_ns": times(&failures.evacuating),
     })
 }
 

@@ -245,6 +245,11 @@ impl ImmixSpace {
         self.blocks.unmap(block).into_iter().flatten().for_each(|page| self.pools.give_back(page));
     }
 
+    /// Behind all memory that objects lie in.
+    pub fn end(&self) -> u32 {
+        self.large.end()
+    }
+
     /// Ends a collection: frees the large objects that did not survive, of all or of the young ones.
     pub fn sweep_large(&mut self, all: bool, survives: impl Fn(ObjectRef) -> bool) {
         for (at, pages) in self.large.sweep(all, survives) {

@@ -29,6 +29,11 @@ impl LargeObjects {
         self.first
     }
 
+    /// Behind the last one.
+    pub fn end(&self) -> u32 {
+        self.objects.last_key_value().map_or(self.first, |(at, pages)| at + narrow(pages.len()) * PAGE)
+    }
+
     /// Whether it is one of these objects.
     #[inline]
     pub const fn contains(&self, object: ObjectRef) -> bool {

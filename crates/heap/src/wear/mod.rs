@@ -4,8 +4,10 @@ mod clustering;
 mod draw;
 mod failed_lines;
 mod failure_buffer;
+mod schedule;
 
 pub use clustering::{AccessCost, ClusterLine, ClusteredRegion, RegionPages, cluster_failures};
 pub use draw::{ClusterBytes, FailureShare, draw_failures};
 pub use failed_lines::FailedLines;
 pub use failure_buffer::{BufferRefusal, FailedWrite, FailureBuffer, Interrupt, MemoryLine, RevokedLine, WriteEnd};
+pub use schedule::FailureTimes;

@@ -20,6 +20,24 @@ pub struct HostReport {
     pub frames: Option<ReportedFrames>,
     #[serde(default)]
     pub pages_changed: u64,
+    /// Lines that failed while the program ran, if there were any.
+    pub failures: Option<ReportedFailures>,
+}
+
+/// Lines that failed while a program ran.
+#[derive(Debug, Deserialize)]
+pub struct ReportedFailures {
+    pub raised: u64,
+    pub free: u64,
+    pub young: u64,
+    pub old: u64,
+    pub large: u64,
+    /// How long the heap took to deal with each, without the collection that follows.
+    pub up_call_ns: Vec<u64>,
+    /// How long after each failure no object was left in its line.
+    pub vacated_ns: Vec<u64>,
+    /// The collections that moved objects out of failed lines.
+    pub evacuating_ns: Vec<u64>,
 }
 
 /// The frames of a heap.

@@ -26,6 +26,13 @@ pub struct JavaArguments {
     /// Simulate hardware that collects the failed lines of each region at one end: pages per region, or 0 for none
     #[arg(long, value_name = "PAGES", default_value = "0", value_parser = ["0", "1", "2", "4"])]
     pub cluster: String,
+    /// So many more lines fail in each second while the program runs, at random times: the heap moves what is on them
+    #[arg(long, value_name = "NUMBER", value_parser = parse_rate, conflicts_with = "map")]
+    pub failures_per_second: Option<f64>,
+    /// For tests: end the program if something is written to a failed line, and make nearly all failures come while the
+    /// program neither allocates nor collects
+    #[arg(long, hide = true)]
+    pub canaries: bool,
     /// The usable size of the heap, as -Xmx, which overrides this: pages are added to compensate for failed lines
     #[arg(long, value_name = "SIZE", value_parser = parse_heap, default_value = "256MiB")]
     pub heap: Bytes,
@@ -63,6 +70,12 @@ fn parse_share(text: &str) -> Result<FailedPercent, String> {
     let percent: Option<f64> = text.strip_suffix('%').unwrap_or(text).parse().ok();
     let percent = percent.filter(|percent| (0.0..=90.0).contains(percent));
     percent.map(FailedPercent).ok_or_else(|| "give a share from 0% to 90%".to_owned())
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate: Option<f64> = text.parse().ok();
+    let rate = rate.filter(|rate| rate.is_finite() && *rate > 0.0);
+    rate.ok_or_else(|| "give a number above 0".to_owned())
 }
 
 /// A size that a heap can have.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::inputs::host_report::{HostReport, ReportedFrames};
+use crate::inputs::host_report::{HostReport, ReportedFailures, ReportedFrames};
 use crate::output::text::count;
 
 /// The kinds of collections, as the host names them, and what they collect.
@@ -45,6 +45,36 @@ impl HostReport {
             count(self.perfect_pages_borrowed),
             count(self.most_pages_borrowed_at_once)
         );
+        if let Some(failures) = &self.failures {
+            text += &failures.text();
+        }
+        text
+    }
+}
+
+impl ReportedFailures {
+    fn text(&self) -> String {
+        let Self { raised, free, young, old, large, .. } = self;
+        let [raised, free, young, old, large] = [*raised, *free, *young, *old, *large].map(count);
+        let mut text = format!(
+            "rampart: {raised} lines failed meanwhile: {free} free, {young} with young objects, {old} with old ones, \
+             {large} in large objects\n"
+        );
+        let times = [
+            ("to deal with a failure", &self.up_call_ns),
+            ("until nothing is on its line", &self.vacated_ns),
+            ("collections that move objects", &self.evacuating_ns),
+        ];
+        let _ = writeln!(text, "rampart: {:<29} {:>7} {:>9} {:>9} {:>9}", "times", "", "p50 ms", "p99 ms", "max ms");
+        for (what, times) in times {
+            let mut times = times.clone();
+            if times.is_empty() {
+                continue;
+            }
+            times.sort_unstable();
+            let [median, late, longest] = [50, 99, 100].map(|percent| milliseconds(percentile(&times, percent)));
+            let _ = writeln!(text, "rampart: {what:<29} {:>7} {median:>9} {late:>9} {longest:>9}", times.len());
+        }
         text
     }
 }
@@ -94,6 +124,16 @@ rampart: 1,234 objects moved (5,678 bytes); 4 KiB of tables
 rampart: 9 perfect pages asked for, 8 of them borrowed, at most 7 at a time
 ";
         assert_eq!(report.text(), expected);
+        let failures = r#""failures":{"raised":5,"free":1,"young":1,"old":1,"large":1,"up_call_ns":[1000,9000],
+            "vacated_ns":[2000000],"evacuating_ns":[]},"cards""#;
+        let report: HostReport = serde_json::from_str(&document.replace(r#""cards""#, failures)).unwrap();
+        let lines = "\
+rampart: 5 lines failed meanwhile: 1 free, 1 with young objects, 1 with old ones, 1 in large objects
+rampart: times                                    p50 ms    p99 ms    max ms
+rampart: to deal with a failure              2     0.001     0.009     0.009
+rampart: until nothing is on its line        1     2.000     2.000     2.000
+";
+        assert_eq!(report.text(), format!("{expected}{lines}"));
         let frames = r#""frames":{"pages":16384,"imperfect_pages":12,"failed_lines":40,"are_pinned":false},"cards""#;
         let report: HostReport = serde_json::from_str(&document.replace(r#""cards""#, frames)).unwrap();
         let line = "rampart: 16,384 pages, 12 of them on frames with failed lines (40 lines); they are locked and not \

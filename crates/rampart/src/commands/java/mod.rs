@@ -81,6 +81,12 @@ fn command(kit: &JavaKit, arguments: &JavaArguments, launch: &JavaLaunch, frames
         command.arg("--cluster").arg(&arguments.cluster);
         command.arg("--seed").arg(arguments.seed.to_string());
     }
+    if let Some(rate) = arguments.failures_per_second {
+        command.arg("--failures-per-second").arg(rate.to_string());
+    }
+    if arguments.canaries {
+        command.arg("--canaries");
+    }
     if let Some(every) = arguments.emulate_bad_frames {
         command.arg("--emulate-bad-frames").arg(every.to_string());
     }

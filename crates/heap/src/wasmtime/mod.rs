@@ -3,6 +3,8 @@
 //! wasmtime makes its heaps itself, and passes nothing on to them, nor anything back. So a host leaves the plan of the
 //! next heap here, and keeps a part of it: weak references, exceptions, and what the collections did.
 
+mod failures;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,6 +19,8 @@ use crate::object::ObjectModel;
 use crate::pools::PerfectDemand;
 use crate::region::LOST;
 use crate::wear::FailedLines;
+
+pub use failures::{FailureLog, LineFailures};
 
 /// A heap to be made.
 #[derive(Debug)]
@@ -56,6 +60,8 @@ pub struct HeapShare {
     exceptions: Mutex<[Option<WeakNumber>; 2]>,
     lost: Mutex<LostShare>,
     log: Mutex<CollectionLog>,
+    /// Lines that fail while the program runs.
+    pub failures: LineFailures,
 }
 
 /// What is known of lost objects.
