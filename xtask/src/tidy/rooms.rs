@@ -97,6 +97,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "shared",
             "verify",
             "snapshot",
+            "canaries",
             "heap",
             "collector",
             "native",
