@@ -5,9 +5,13 @@ mod draw;
 mod failed_lines;
 mod failure_buffer;
 mod schedule;
+mod usable;
+mod wear_out;
 
 pub use clustering::{AccessCost, ClusterLine, ClusteredRegion, RegionPages, cluster_failures};
 pub use draw::{ClusterBytes, FailureShare, draw_failures};
 pub use failed_lines::FailedLines;
 pub use failure_buffer::{BufferRefusal, FailedWrite, FailureBuffer, Interrupt, MemoryLine, RevokedLine, WriteEnd};
 pub use schedule::FailureTimes;
+pub use usable::{GivenUp, usable_share};
+pub use wear_out::{WearOrder, WornMemory, WriteSpread};

@@ -15,6 +15,8 @@ pub enum HeapCommand {
     Figures(FiguresArguments),
     /// Draw the blocks and lines of a small heap before and after a collection
     Show(ShowArguments),
+    /// Show how much memory is left when lines have failed: by whole pages, by lines, and clustered
+    Usable(UsableArguments),
 }
 
 /// Options of `rampart heap bench`.
@@ -67,6 +69,20 @@ pub struct ShowArguments {
     #[arg(long, value_name = "PAGES", default_value = "2", value_parser = ["0", "1", "2", "4"])]
     pub cluster: String,
     /// The seed of the failed lines, and of the program that fills the heap
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `rampart heap usable`.
+#[derive(Clone, Debug, Args)]
+pub struct UsableArguments {
+    /// Write the drawings to this HTML file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// The seed of what each line endures
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Print one JSON document instead of text

@@ -165,7 +165,7 @@ impl<'a> Study<'a> {
     fn collectors(&self) -> MeasuredFigure {
         let immix = HeapSetup { generations: Generations::One, ..HeapSetup::BASE };
         MeasuredFigure {
-            number: "3",
+            number: Some("3"),
             title: "Immix and Sticky Immix, by size of the heap",
             paper: "Sticky Immix is the fastest, most of all in small heaps (Gao13 also has mark-sweep)",
             over: "heap, in multiples of the minimum",
@@ -180,7 +180,7 @@ impl<'a> Study<'a> {
         let clustered = SHARES.map(|share| of(format!("{share} %"), share, FailurePlaces::Pages(2)));
         let uniform = UNIFORM_SHARES.map(|share| of(format!("{share} % uniform"), share, FailurePlaces::Uniform));
         MeasuredFigure {
-            number: "4",
+            number: Some("4"),
             title: "Each program, with failed lines clustered in two pages (and uniform, which figure 4 does not have)",
             paper: "clustered, the mean is 1.039 at 10 % and 1.124 at 50 %, the worst 1.074 and 1.40; uniform, the mean is 1.17 and 1.33",
             over: "program",
@@ -193,7 +193,7 @@ impl<'a> Study<'a> {
     fn compensation(&self) -> MeasuredFigure {
         let uniform = HeapSetup::with_failures(10, FailurePlaces::Uniform);
         MeasuredFigure {
-            number: "5",
+            number: Some("5"),
             title: "Compensation for failed lines, by size of the heap, at 10 %",
             paper: "uniform failures cost over 25 % in small to moderate heaps, and over 10 % in large ones",
             over: "heap, in multiples of the minimum",
@@ -214,7 +214,7 @@ impl<'a> Study<'a> {
             LINES.map(|line| self.by_heap(&format!("{line} B, {failed} %"), HeapSetup { line, ..setup }))
         };
         MeasuredFigure {
-            number: "6",
+            number: Some("6"),
             title: "Sizes of lines, by size of the heap, with whole lines lost",
             paper: "larger lines are better without failures, and worse with 10 % of uniform ones",
             over: "heap, in multiples of the minimum",
@@ -233,7 +233,7 @@ impl<'a> Study<'a> {
             self.series(format!("{line} B"), MANY_SHARES.map(setup), HeapSetup::base, seconds)
         };
         MeasuredFigure {
-            number: "7",
+            number: Some("7"),
             title: "Sizes of lines, by share of uniform failures, with whole lines lost",
             paper: "with lines of 256 B, programs do not finish at 25 %; those of 64 and 128 B cross near 15 %",
             over: "failed lines",
@@ -252,7 +252,7 @@ impl<'a> Study<'a> {
             self.series(format!("{failed} %"), REGIONS.map(setup), HeapSetup::base, seconds)
         };
         MeasuredFigure {
-            number: "8",
+            number: Some("8"),
             title: "Regions that fail as a whole",
             paper: "regions of 256 B at 50 % cost 20 %; at 25 and 50 %, with regions of 64 B, programs do not finish",
             over: "region",
@@ -280,7 +280,7 @@ impl<'a> Study<'a> {
 
     fn clustering_time(&self) -> MeasuredFigure {
         MeasuredFigure {
-            number: "9a",
+            number: Some("9a"),
             title: "Clustering in one and two pages",
             paper: "clustering is better at each share, and lines of 256 B are best with it",
             over: "failed lines",
@@ -292,7 +292,7 @@ impl<'a> Study<'a> {
 
     fn clustering_demand(&self) -> MeasuredFigure {
         MeasuredFigure {
-            number: "9b",
+            number: Some("9b"),
             title: "Demand for perfect pages",
             paper: "two-page clusters need a third of the perfect pages that are needed without clusters, up to 50 %",
             over: "failed lines",
@@ -310,7 +310,7 @@ impl<'a> Study<'a> {
             })
         };
         MeasuredFigure {
-            number: "10",
+            number: Some("10"),
             title: "Clustering in one and two pages, for each program",
             paper: "two pages are better for each program, unless half of the lines have failed",
             over: "program",

@@ -8,8 +8,8 @@ use serde::Serialize;
 /// A figure, as far as it was measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct MeasuredFigure {
-    /// Its number in [Gao13, 6], with a letter if there are two.
-    pub number: &'static str,
+    /// Its number in [Gao13, 6], with a letter if there are two; `None` if it is not there.
+    pub number: Option<&'static str>,
     pub title: &'static str,
     /// What [Gao13, 6] found.
     pub paper: &'static str,
@@ -51,10 +51,15 @@ impl MeasuredFigure {
         longest.map(|series| series.points.iter().map(|point| point.at.as_str()).collect()).unwrap_or_default()
     }
 
+    /// Its number and title.
+    pub fn heading(&self) -> String {
+        self.number.map_or_else(|| self.title.to_owned(), |number| format!("Figure {number}: {}", self.title))
+    }
+
     /// A table: a line for each place, a column for each series.
     pub fn text(&self) -> String {
         let mut table = String::new();
-        let _ = writeln!(table, "figure {}: {} ({})", self.number, self.title, self.measure);
+        let _ = writeln!(table, "{} ({})", self.heading(), self.measure);
         let _ = writeln!(table, "Gao13: {}", self.paper);
         let heads: Vec<&str> = self.series.iter().map(|series| series.name.as_str()).collect();
         let width = |head: &str| head.chars().count().max(13);

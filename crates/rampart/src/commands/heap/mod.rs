@@ -11,6 +11,7 @@ mod results;
 mod setups;
 mod show;
 mod statistics;
+mod usable;
 
 use self::arguments::HeapCommand;
 use crate::error::Error;
@@ -21,5 +22,6 @@ pub fn run(command: &HeapCommand) -> Result<u8, Error> {
         HeapCommand::Bench(arguments) => bench::run(arguments),
         HeapCommand::Figures(arguments) => figures::run(arguments),
         HeapCommand::Show(arguments) => show::run(arguments),
+        HeapCommand::Usable(arguments) => usable::run(arguments),
     }
 }

@@ -31,6 +31,19 @@ pub fn figures(figures: &[MeasuredFigure], results: &BenchResults) -> String {
     pages::document("heap figures", &body)
 }
 
+/// A page with what is left of a memory.
+pub fn usable(figures: &[MeasuredFigure]) -> String {
+    let body = html! {
+        h1 { "Memory that can be used when lines have failed" }
+        p {
+            "A simulation: each line endures its own number of writes. With clusters, hardware gathers the failed lines of
+            two pages at one end, and takes two lines for that."
+        }
+        @for figure in figures { (section(figure)) }
+    };
+    pages::document("usable memory", &body)
+}
+
 fn section(figure: &MeasuredFigure) -> Markup {
     let names: Vec<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
     let heads: Vec<String> =
@@ -44,7 +57,7 @@ fn section(figure: &MeasuredFigure) -> Markup {
         std::iter::once(place.to_owned()).chain(figure.series.iter().map(cell)).collect::<Vec<_>>()
     });
     html! {
-        h2 { "Figure " (figure.number) ": " (figure.title) }
+        h2 { (figure.heading()) }
         p { "Gao13: " (figure.paper) "." }
         figure { (pages::drawing(svg(figure))) }
         (pages::table(&heads, rows))
