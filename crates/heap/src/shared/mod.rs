@@ -39,7 +39,8 @@ pub trait CollectionObserver<M>: Sync {
     /// A collection has ended.
     fn collected(&self, _kind: Collection, _heap: &ManagedHeap<M>, _roots: &[u32]) {}
 
-    /// Lines have failed, at these offsets: what becomes of each.
+    /// Lines have failed, at these offsets: what becomes of each. If data is lost, the collection that finds out which
+    /// objects are lost is next.
     fn failed(&self, _lines: &[(u32, LineFailure)], _heap: &ManagedHeap<M>, _roots: &[u32]) {}
 }
 
@@ -120,6 +121,19 @@ impl<M: ObjectModel + Sync, O: CollectionObserver<M>> SharedHeap<M, O> {
         self.safepoint.fail(offset);
     }
 
+    /// A line of 64 B has failed, and its data is gone. Any thread may call this at any time. It only queues the loss:
+    /// the next mutator that polls finds out which objects are lost, as [`ManagedHeap::lose_line`] says, before any
+    /// mutator goes on. Until then, the caller must keep mutators from reading the line: hardware does, as such an
+    /// access raises an exception.
+    pub fn lose_line(&self, offset: u32) {
+        self.safepoint.lose(offset);
+    }
+
+    /// As [`ManagedHeap::open_reserve`]: those that handle an error for lack of memory get some.
+    pub fn open_reserve(&self) {
+        self.heap.lock().open_reserve();
+    }
+
     /// How many failures are queued.
     pub fn queued_failures(&self) -> usize {
         self.safepoint.failed()
@@ -159,14 +173,31 @@ impl<M: ObjectModel + Sync, O: CollectionObserver<M>> SharedHeap<M, O> {
 
     /// Deals with the lines that have failed so far.
     fn deal_with_failures(&self, heap: &mut ManagedHeap<M>, stop: &Stop<'_>) {
-        let failed = stop.take_failed();
-        if failed.is_empty() {
-            return;
+        self.deal_with(stop.take_failed(), heap, ManagedHeap::fail_line);
+    }
+
+    /// Deals with the lines whose data is gone so far: a collection finds out which objects are lost.
+    fn deal_with_losses(&self, heap: &mut ManagedHeap<M>, stop: &Stop<'_>) {
+        let handled = self.deal_with(stop.take_lost(), heap, ManagedHeap::lose_line);
+        if handled.iter().any(|(_, failure)| *failure == LineFailure::Lost) {
+            self.collect(heap, Collection::Full);
+        }
+    }
+
+    fn deal_with(
+        &self,
+        lines: Vec<u32>,
+        heap: &mut ManagedHeap<M>,
+        tell: impl Fn(&mut ManagedHeap<M>, u32, &mut [&mut LocalAllocator]) -> LineFailure,
+    ) -> Vec<(u32, LineFailure)> {
+        if lines.is_empty() {
+            return Vec::new();
         }
         self.with_mutators(|locals, roots| {
             let handled: Vec<(u32, LineFailure)> =
-                failed.into_iter().map(|offset| (offset, heap.fail_line(offset, locals))).collect();
+                lines.into_iter().map(|offset| (offset, tell(heap, offset, locals))).collect();
             self.observer.failed(&handled, heap, &roots.values());
-        });
+            handled
+        })
     }
 }

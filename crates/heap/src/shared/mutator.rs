@@ -145,7 +145,8 @@ impl<'a, M: ObjectModel + Sync, O: CollectionObserver<M>> Mutator<'a, M, O> {
         *self.slot.lock() = std::mem::take(&mut self.own);
     }
 
-    /// Stops the others and calls `work`, if nobody else does. In any case, lines that have failed are dealt with.
+    /// Stops the others and calls `work`, if nobody else does. In any case, lines that have failed are dealt with. What
+    /// is lost while `work` runs is dealt with at the next stop, which every mutator is told to want.
     fn stop<R>(
         &mut self,
         reason: StopReason,
@@ -165,7 +166,9 @@ impl<'a, M: ObjectModel + Sync, O: CollectionObserver<M>> Mutator<'a, M, O> {
         let result = stop.map(|stop| {
             let managed = &mut heap.heap.lock();
             heap.deal_with_failures(managed, &stop);
+            heap.deal_with_losses(managed, &stop);
             let result = work(heap, managed);
+            // No losses: they need a collection, and the work may have found memory that is no object yet.
             heap.deal_with_failures(managed, &stop);
             result
         });

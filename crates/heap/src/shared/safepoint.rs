@@ -25,6 +25,14 @@ struct SafepointState {
     is_stopped: bool,
     /// Offsets of lines that have failed and were not dealt with.
     failed: Vec<u32>,
+    /// The same of lines whose data is gone.
+    lost: Vec<u32>,
+}
+
+impl SafepointState {
+    fn is_any_failed(&self) -> bool {
+        !self.failed.is_empty() || !self.lost.is_empty()
+    }
 }
 
 /// All mutators stand still as long as it exists.
@@ -65,7 +73,7 @@ impl Safepoint {
     pub fn stop(&self, reason: StopReason) -> Option<Stop<'_>> {
         let mut state = self.state.lock();
         let is_first = !state.is_stopped;
-        if is_first && reason == StopReason::Failures && state.failed.is_empty() {
+        if is_first && reason == StopReason::Failures && !state.is_any_failed() {
             return None;
         }
         state.running -= 1;
@@ -88,6 +96,13 @@ impl Safepoint {
         self.is_wanted.store(true, Ordering::Relaxed);
     }
 
+    /// A line has failed, and its data is gone.
+    pub fn lose(&self, offset: u32) {
+        let mut state = self.state.lock();
+        state.lost.push(offset);
+        self.is_wanted.store(true, Ordering::Relaxed);
+    }
+
     /// Whether a mutator has stopped the others.
     pub fn is_stopped(&self) -> bool {
         let state = self.state.lock();
@@ -96,7 +111,8 @@ impl Safepoint {
 
     /// How many lines have failed that were not dealt with.
     pub fn failed(&self) -> usize {
-        self.state.lock().failed.len()
+        let state = self.state.lock();
+        state.failed.len() + state.lost.len()
     }
 }
 
@@ -105,6 +121,11 @@ impl Stop<'_> {
     pub fn take_failed(&self) -> Vec<u32> {
         std::mem::take(&mut self.0.state.lock().failed)
     }
+
+    /// The lines whose data is gone since the last call.
+    pub fn take_lost(&self) -> Vec<u32> {
+        std::mem::take(&mut self.0.state.lock().lost)
+    }
 }
 
 impl Drop for Stop<'_> {
@@ -112,7 +133,7 @@ impl Drop for Stop<'_> {
         let mut state = self.0.state.lock();
         state.is_stopped = false;
         state.running += 1;
-        self.0.is_wanted.store(!state.failed.is_empty(), Ordering::Relaxed);
+        self.0.is_wanted.store(state.is_any_failed(), Ordering::Relaxed);
         drop(state);
         self.0.changed.notify_all();
     }

@@ -379,7 +379,8 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_not_drawn() {
-        let numbers: Vec<&str> = figures_of(&results()).iter().map(|figure| figure.number.unwrap_or_default()).collect();
+        let numbers: Vec<&str> =
+            figures_of(&results()).iter().map(|figure| figure.number.unwrap_or_default()).collect();
         assert_eq!(numbers, ["4", "10"], "the runs of figure 4 are part of figure 10");
         assert!(figures_of(&BenchResults::default()).is_empty());
     }
