@@ -114,9 +114,9 @@ fn what_is_lost_under_several_threads_is_said_to_be_and_all_else_stays() {
             draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let offset = u32::try_from((draw >> 33) % (3 * 2048 * 4096)).unwrap();
             if draw & 1 << 32 == 0 {
-                heap.lose_line(offset)
+                heap.lose_line(offset);
             } else {
-                heap.fail_line(offset)
+                heap.fail_line(offset);
             }
             thread::sleep(Duration::from_micros(200));
         }
