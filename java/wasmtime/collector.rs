@@ -18,9 +18,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use core::{alloc::Layout, any::Any, cell::Cell, mem, ops::Range, ptr::NonNull, sync::atomic::AtomicUsize};
-use rampart_heap::wasmtime::{DataLost, HeapError, HeapPlan, HeapShare, INSTEAD, NEGATIVE_SIZE, TOO_LARGE_SIZE, are_losses_thrown};
+use rampart_heap::wasmtime::{CompiledAllocator, DataLost, HeapError, HeapPlan, HeapShare, INSTEAD, NEGATIVE_SIZE, TOO_LARGE_SIZE, are_losses_thrown};
 use rampart_heap::{
-    BumpRange, CARD_BYTES, Collection, LOST, ManagedHeap, LocalAllocator, ObjectModel, ObjectRef, HeapRegion, LineFailure, RootSet, Survivors,
+    CARD_BYTES, Collection, LOST, ManagedHeap, LocalAllocator, ObjectModel, ObjectRef, HeapRegion, LineFailure, RootSet, Survivors,
 };
 use wasmtime_environ::copying::{
     ALIGN, ARRAY_LENGTH_OFFSET, CopyingTypeLayouts, FORWARDING_REF_OFFSET, HEADER_SIZE, InlineTraceInfo,
@@ -187,7 +187,7 @@ struct ImmixHeap {
     memory: Option<crate::vm::Memory>,
     vmmemory: Option<VMMemoryDefinition>,
     /// Where compiled code allocates.
-    bump: SendSyncUnsafeCell<BumpRange>,
+    compiled: SendSyncUnsafeCell<CompiledAllocator>,
     local: LocalAllocator,
     /// What the host uses, too.
     shared: Arc<HeapShare>,
@@ -225,7 +225,7 @@ impl Default for ImmixHeap {
             no_gc_count: 0,
             memory: None,
             vmmemory: None,
-            bump: SendSyncUnsafeCell::new(BumpRange::default()),
+            compiled: SendSyncUnsafeCell::new(CompiledAllocator::default()),
             local: LocalAllocator::default(),
             heap: None,
             shared: Arc::default(),
@@ -260,10 +260,10 @@ impl ImmixHeap {
         if let Some((at, _)) = self.found.take_if(|(_, found)| *found == bytes) {
             return Some(at);
         }
-        self.local.bump = *self.bump.get_mut();
+        self.compiled.get_mut().hand_over(&mut self.local);
         let heap = self.heap.as_mut().expect("the heap is open while its memory is attached");
         let at = heap.allocate(&mut self.local, bytes);
-        *self.bump.get_mut() = self.local.bump;
+        self.compiled.get_mut().take_back(&self.local);
         at
     }
 
@@ -302,11 +302,11 @@ impl ImmixHeap {
         if self.found.is_some() {
             return false;
         }
-        self.local.bump = *self.bump.get_mut();
+        self.compiled.get_mut().hand_over(&mut self.local);
         let heap = self.heap.as_mut().expect("the heap is open while its memory is attached");
         // wasmtime may try again before it collects.
         self.must_vacate |= self.shared.failures.heed(heap, &mut self.local, Instant::now);
-        *self.bump.get_mut() = self.local.bump;
+        self.compiled.get_mut().take_back(&self.local);
         self.must_vacate
     }
 
@@ -347,7 +347,7 @@ impl ImmixHeap {
         roots: &mut RootList<'_>,
         state: &mut GcStoreTraceState<'_>,
     ) -> Result<()> {
-        let Self { heap, local, externs, trace_infos, bump, shared, .. } = self;
+        let Self { heap, local, externs, trace_infos, compiled, shared, .. } = self;
         let began = Instant::now();
         let heap = heap.as_mut().expect("the heap is open while its memory is attached");
         let mut dead = Vec::new();
@@ -377,7 +377,7 @@ impl ImmixHeap {
         let ended = Instant::now();
         shared.collected(kind, ended - began, heap.counts(), heap.demand(), heap.metadata_bytes());
         shared.failures.collected(heap, began, ended)?;
-        *bump.get_mut() = BumpRange::default();
+        compiled.get_mut().clear();
         let lost = heap.lost_objects().len();
         if lost > 0 && !are_losses_thrown() {
             return Err(DataLost(u32::try_from(lost - 1)?).into());
@@ -600,7 +600,7 @@ unsafe impl GcHeap for ImmixHeap {
     }
 
     unsafe fn vmctx_gc_heap_data(&self) -> NonNull<u8> {
-        NonNull::from(&self.bump).cast()
+        NonNull::from(&self.compiled).cast()
     }
 
     fn take_memory(&mut self) -> crate::vm::Memory {

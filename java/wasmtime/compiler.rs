@@ -1,6 +1,7 @@
 //! The compiler side of `rampart-heap`, changed from wasmtime's `copying.rs`.
 //!
-//! Compiled code bumps a pointer through the current hole and calls `gc_alloc_raw` at its end. If there is no memory,
+//! Compiled code bumps a pointer through the current hole. At its end, it takes the next one of the block for an object
+//! that fits any, and calls `gc_alloc_raw` for others, and at the end of the block. If there is no memory,
 //! that gives an exception in the place of an object, and compiled code throws it: to the handlers of its own function
 //! first. Each store of a reference into an object marks a card as dirty; loads need no barrier. Stack maps tell the
 //! collector which references to change when it moves objects.
@@ -11,7 +12,9 @@ use crate::func_environ::FuncEnvironment;
 use crate::translate::TargetEnvironment;
 use cranelift_codegen::ir::{self, InstBuilder};
 use cranelift_frontend::FunctionBuilder;
-use rampart_heap::wasmtime::{INSTEAD, NEGATIVE_SIZE, TOO_LARGE_SIZE, are_losses_thrown};
+use rampart_heap::wasmtime::{
+    HOLE_BYTES, HOLES_AHEAD, INSTEAD, MOST_INLINE, NEGATIVE_SIZE, NEXT_HOLE, TOO_LARGE_SIZE, are_losses_thrown,
+};
 use rampart_heap::{CARD_BYTES, CARDS, LOST};
 use wasmtime_environ::copying::{
     ALIGN, EXCEPTION_TAG_DEFINED_OFFSET, EXCEPTION_TAG_INSTANCE_OFFSET, InlineTraceInfo,
@@ -20,6 +23,9 @@ use wasmtime_environ::{
     GcTypeLayouts, ModuleInternedTypeIndex, TypeIndex, VMGcKind, WasmHeapTopType, WasmHeapType,
     WasmRefType, WasmResult, WasmStorageType, WasmValType, copying::CopyingTypeLayouts,
 };
+
+/// Where the end of the hole at hand is among what the runtime and compiled code share.
+const LIMIT: usize = HOLE_BYTES / 2;
 
 #[derive(Default)]
 pub struct CopyingCompiler {
@@ -132,6 +138,59 @@ impl CopyingCompiler {
         Ok(())
     }
 
+    /// Goes on at the end of a hole: to `fast_block`, with the place of the object and its end, if there is another hole
+    /// and the object fits any; else to `runtime_block`.
+    fn emit_next_hole(
+        func_env: &mut FuncEnvironment<'_>,
+        builder: &mut FunctionBuilder<'_>,
+        heap_data: ir::Value,
+        aligned_size: ir::Value,
+        fast_block: ir::Block,
+        runtime_block: ir::Block,
+    ) {
+        let [list_block, hole_block] = [(); 2].map(|()| builder.create_block());
+        let current_block = builder.current_block().unwrap();
+        builder.insert_block_after(list_block, current_block);
+        builder.insert_block_after(hole_block, list_block);
+        let fits_any = builder.ins().icmp_imm_u(
+            ir::condcodes::IntCC::UnsignedLessThanOrEqual,
+            aligned_size,
+            i64::from(MOST_INLINE),
+        );
+        builder.ins().brif(fits_any, list_block, &[], runtime_block, &[]);
+
+        let mut flags = |builder: &mut FunctionBuilder<'_>, offset: usize| {
+            let offset = u32::try_from(offset).unwrap();
+            let region = func_env.alias_regions.vmcopying_heap_data_region(builder.func, offset);
+            ir::MemFlagsData::trusted().with_alias_region(Some(region))
+        };
+        let of_next = flags(builder, NEXT_HOLE);
+        let of_holes = flags(builder, HOLES_AHEAD);
+        let of_limit = flags(builder, LIMIT);
+        let at = |offset: usize| i32::try_from(offset).unwrap();
+
+        builder.switch_to_block(list_block);
+        builder.seal_block(list_block);
+        builder.set_cold_block(list_block);
+        let number = builder.ins().load(ir::types::I32, of_next, heap_data, at(NEXT_HOLE));
+        let number_64 = builder.ins().uextend(ir::types::I64, number);
+        let bytes = builder.ins().imul_imm_s(number_64, i64::try_from(HOLE_BYTES).unwrap());
+        let hole = builder.ins().iadd(heap_data, bytes);
+        let start = builder.ins().load(ir::types::I32, of_holes, hole, at(HOLES_AHEAD));
+        let limit = builder.ins().load(ir::types::I32, of_holes, hole, at(HOLES_AHEAD + HOLE_BYTES / 2));
+        builder.ins().brif(start, hole_block, &[], runtime_block, &[]);
+
+        builder.switch_to_block(hole_block);
+        builder.seal_block(hole_block);
+        builder.set_cold_block(hole_block);
+        let next = builder.ins().iadd_imm_s(number, 1);
+        builder.ins().store(of_next, next, heap_data, at(NEXT_HOLE));
+        builder.ins().store(of_limit, limit, heap_data, at(LIMIT));
+        let start_64 = builder.ins().uextend(ir::types::I64, start);
+        let end = builder.ins().iadd(start_64, aligned_size);
+        builder.ins().jump(fast_block, &[start.into(), end.into()]);
+    }
+
     /// Emit inline bump allocation, falling back to `gc_alloc_raw` on failure.
     ///
     /// `size` must be an `i64` value >= `size_of(VMCopyingHeader)`; `len` is the length of an array.
@@ -178,14 +237,23 @@ impl CopyingCompiler {
             end_64,
             active_space_end_64,
         );
-        builder.ins().brif(fits, fast_block, &[], slow_block, &[]);
+        let start = builder.append_block_param(fast_block, ir::types::I32);
+        let end = builder.append_block_param(fast_block, ir::types::I64);
+        builder.ins().brif(fits, fast_block, &[bump_ptr.into(), end_64.into()], slow_block, &[]);
 
-        // Slow path: when there isn't enough room in the bump region, call the
-        // `gc_alloc_raw` libcall, which will find another one or collect.
+        // Slow path: when there isn't enough room in the bump region, take the next one, or call the `gc_alloc_raw`
+        // libcall, which will find another one or collect.
         {
             builder.switch_to_block(slow_block);
             builder.seal_block(slow_block);
             builder.set_cold_block(slow_block);
+            let runtime_block = builder.create_block();
+            builder.insert_block_after(runtime_block, slow_block);
+            Self::emit_next_hole(func_env, builder, ptr_to_heap_data, aligned_size_64, fast_block, runtime_block);
+
+            builder.switch_to_block(runtime_block);
+            builder.seal_block(runtime_block);
+            builder.set_cold_block(runtime_block);
             let asked = Self::asked_size(builder, size, len);
             let gc_ref = emit_gc_raw_alloc(func_env, builder, kind, ty, asked, ALIGN, reserved_bits);
             Self::throw_if_refused(func_env, builder, gc_ref)?;
@@ -204,11 +272,10 @@ impl CopyingCompiler {
             builder.switch_to_block(fast_block);
             builder.seal_block(fast_block);
 
-            // The old bump_ptr is the start of the new object.
-            let gc_ref = bump_ptr;
+            let gc_ref = start;
 
             // Update the bump pointer.
-            let end_of_object = builder.ins().ireduce(ir::types::I32, end_64);
+            let end_of_object = builder.ins().ireduce(ir::types::I32, end);
             Self::store_bump_pointer(func_env, builder, ptr_to_heap_data, end_of_object);
 
             // Compute the raw pointer to the new object.

@@ -130,6 +130,21 @@ impl LocalAllocator {
         self.perfect.take(bytes)
     }
 
+    /// The block whose holes it fills, with its free lines, and where the search for the next hole begins: what compiled
+    /// code needs to go on by itself.
+    pub(crate) fn at_hand(&self) -> Option<(HeapBlock, FreeLines, usize)> {
+        self.holes.map(|holes| (holes.block, holes.free, holes.end))
+    }
+
+    /// Compiled code has allocated by itself: this is what is left, of the hole that was at hand or of a later one in
+    /// the same block.
+    pub(crate) fn went_on(&mut self, bump: BumpRange) {
+        if let Some(holes) = self.holes.as_mut().filter(|_| bump.limit != self.bump.limit) {
+            holes.end = ((bump.limit - holes.block.start()) / MEMORY_LINE) as usize;
+        }
+        self.bump = bump;
+    }
+
     /// Allocates no more in a block.
     pub(crate) fn leave(&mut self, block: HeapBlock) {
         if self.holes.as_ref().is_some_and(|holes| holes.block == block) {

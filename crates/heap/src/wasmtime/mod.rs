@@ -3,6 +3,7 @@
 //! wasmtime makes its heaps itself, and passes nothing on to them, nor anything back. So a host leaves the plan of the
 //! next heap here, and keeps a part of it: weak references, exceptions, and what the collections did.
 
+mod compiled;
 mod failures;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +21,7 @@ use crate::pools::PerfectDemand;
 use crate::region::LOST;
 use crate::wear::FailedLines;
 
+pub use compiled::{CompiledAllocator, HOLE_BYTES, HOLES_AHEAD, MOST_INLINE, NEXT_HOLE};
 pub use failures::{FailureLog, LineFailures};
 
 /// A heap to be made.
