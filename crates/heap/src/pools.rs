@@ -12,7 +12,7 @@
 
 use std::cmp::Ordering;
 
-use crate::geometry::{BLOCK_PAGES, MEMORY_LINE, PAGE, narrow};
+use crate::geometry::{BLOCK_PAGES, CAN_FAIL, MEMORY_LINE, PAGE, narrow};
 use crate::wear::FailedLines;
 
 /// A page of the heap's own, by its number.
@@ -84,6 +84,7 @@ pub struct PerfectDemand {
 impl PagePools {
     /// All pages of a heap, of which these lines have failed.
     pub fn new(failed: Vec<FailedLines>) -> Self {
+        assert!(CAN_FAIL || failed.iter().all(|page| page.is_perfect()), "built for memory without failed lines");
         let mut pools = Self {
             perfect: Vec::new(),
             failed_low: Vec::new(),
@@ -103,8 +104,8 @@ impl PagePools {
     /// The failed lines of a page.
     pub fn failed(&self, page: HeapPage) -> FailedLines {
         match page {
-            HeapPage::Own(PageToken(token)) => self.failed[token as usize],
-            HeapPage::Borrowed => FailedLines::NONE,
+            HeapPage::Own(PageToken(token)) if CAN_FAIL => self.failed[token as usize],
+            HeapPage::Own(_) | HeapPage::Borrowed => FailedLines::NONE,
         }
     }
 
@@ -143,13 +144,16 @@ impl PagePools {
 
     /// What works of them, in bytes.
     pub fn working_bytes(&self) -> u64 {
+        if !CAN_FAIL {
+            return self.available() as u64 * u64::from(PAGE);
+        }
         let imperfect = self.failed_low.iter().chain(&self.failed_high);
         let lost: u64 = imperfect.map(|token| u64::from(self.failed[token.0 as usize].count())).sum();
         self.available() as u64 * u64::from(PAGE) - lost * u64::from(MEMORY_LINE)
     }
 
     fn imperfect(&self) -> usize {
-        self.failed_low.len() + self.failed_high.len()
+        if CAN_FAIL { self.failed_low.len() + self.failed_high.len() } else { 0 }
     }
 
     /// The pages that are borrowed now.
@@ -198,7 +202,7 @@ impl PagePools {
 
     /// Whether the next perfect page of a block pays for a borrowed one.
     pub const fn owes(&self) -> bool {
-        !self.withheld.is_empty()
+        CAN_FAIL && !self.withheld.is_empty()
     }
 
     fn take_perfect_page(&mut self) -> Option<HeapPage> {
@@ -230,6 +234,9 @@ impl PagePools {
     /// Takes a page that may have failed lines, for a place in a block: imperfect ones first. A perfect one pays for a
     /// borrowed one.
     fn take_relaxed(&mut self, place: usize) -> Option<PageToken> {
+        if !CAN_FAIL {
+            return self.perfect.pop();
+        }
         loop {
             if let Some(imperfect) = self.take_imperfect(place) {
                 return Some(imperfect);
@@ -251,6 +258,9 @@ impl PagePools {
     }
 
     fn put(&mut self, token: PageToken) {
+        if !CAN_FAIL {
+            return self.perfect.push(token);
+        }
         let failed = self.failed[token.0 as usize];
         let (low, high) = failed.halves();
         match (failed, low.cmp(&high)) {

@@ -6,7 +6,7 @@ use super::TraceCounts;
 use super::access::{Claim, MarkerAccess};
 use super::trace::Trace;
 use crate::collection::Collection;
-use crate::geometry::{ALIGN, ObjectRef, narrow};
+use crate::geometry::{ALIGN, CAN_FAIL, ObjectRef, narrow};
 use crate::object::{CollectorWord, ObjectModel};
 use crate::region::{CARD_BYTES, LOST};
 use crate::space::allocator::LocalAllocator;
@@ -86,10 +86,11 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
     /// Marks an object, or moves it; returns where it is.
     #[inline]
     fn trace(&mut self, object: ObjectRef) -> ObjectRef {
-        if object.offset() >= LOST {
+        if CAN_FAIL && object.offset() >= LOST {
             return object;
         }
-        if self.trace.is_losing
+        if CAN_FAIL
+            && self.trace.is_losing
             && let Some(lost) = self.lost(object)
         {
             return lost;
@@ -157,7 +158,7 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
     #[inline]
     fn may_move(&self, object: ObjectRef, word: CollectorWord, bytes: u32) -> Moving {
         match (self.trace.evacuation[object.block().number()], self.trace.kind) {
-            (Evacuation::FromFailedLines, _) if self.lines.any_failed(object.offset(), bytes) => Moving::Must,
+            (Evacuation::FromFailedLines, _) if CAN_FAIL && self.lines.any_failed(object.offset(), bytes) => Moving::Must,
             _ if word.is_pinned() => Moving::Stays,
             (_, Collection::Nursery) | (Evacuation::Opportunistic, _) => Moving::IfRoom,
             (Evacuation::Stays | Evacuation::FromFailedLines, _) => Moving::Stays,

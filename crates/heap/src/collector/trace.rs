@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::collection::Collection;
-use crate::geometry::{BLOCK_BYTES, HeapBlock, MEMORY_LINE, ObjectRef, PAGE};
+use crate::geometry::{BLOCK_BYTES, CAN_FAIL, HeapBlock, MEMORY_LINE, ObjectRef, PAGE};
 use crate::object::{CollectorWord, LiveMark, ObjectModel};
 use crate::region::{CARD_BYTES, HeapRegion, LOST};
 use crate::space::ImmixSpace;
@@ -175,7 +175,7 @@ impl<M: ObjectModel> Survivors<'_, M> {
 
     /// Where an object is now that was there before the collection; `None` if it is gone.
     pub fn at(&self, object: ObjectRef) -> Option<ObjectRef> {
-        if object.offset() >= LOST {
+        if CAN_FAIL && object.offset() >= LOST {
             return Some(object);
         }
         if self.lost.is_pending() && (self.lost.number(object).is_some() || self.lost.of_header(object)) {

@@ -9,7 +9,7 @@
 use super::free_lines::{FreeLines, LineRange};
 use super::immix_space::{ImmixSpace, Source};
 use super::ranges::{BumpRange, PerfectPages};
-use crate::geometry::{HeapBlock, MEMORY_LINE};
+use crate::geometry::{CAN_FAIL, HeapBlock, MEMORY_LINE};
 
 /// The holes of a block that an allocator has to itself.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ pub struct LocalAllocator {
 impl Holes {
     fn of(space: &ImmixSpace, block: HeapBlock, source: Source) -> Self {
         let free = space.lines.free(block, source.unavailable());
-        Self { block, free, start: 0, end: 0, has_failed: space.lines.has_failed(block) }
+        Self { block, free, start: 0, end: 0, has_failed: CAN_FAIL && space.lines.has_failed(block) }
     }
 
     /// The next hole of so many lines.
@@ -67,7 +67,7 @@ impl LocalAllocator {
     #[inline(never)]
     fn allocate_elsewhere(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
         // What is left of the hole at hand is worth keeping if the next one may be shorter than the object.
-        let is_uneven = bytes > MEMORY_LINE && self.holes.as_ref().is_some_and(|holes| holes.has_failed);
+        let is_uneven = CAN_FAIL && bytes > MEMORY_LINE && self.holes.as_ref().is_some_and(|holes| holes.has_failed);
         let is_kept = is_uneven && self.bump.limit - self.bump.cursor >= MEMORY_LINE;
         if bytes > space.lines.size().bytes() || is_kept {
             return self.allocate_overflow(space, bytes, source);
@@ -84,7 +84,7 @@ impl LocalAllocator {
     }
 
     fn allocate_overflow(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
-        if self.no_hole_from > 0 && bytes >= self.no_hole_from {
+        if CAN_FAIL && self.no_hole_from > 0 && bytes >= self.no_hole_from {
             return self.allocate_perfect(space, bytes, source);
         }
         if let Some(at) = self.overflow.take(bytes) {
@@ -122,6 +122,10 @@ impl LocalAllocator {
 
     /// Allocates on perfect pages: those at hand, or as many more as it takes.
     fn allocate_perfect(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
+        // Without failed lines, each block in which nothing is live has a hole for any object.
+        if !CAN_FAIL {
+            return None;
+        }
         if let Some(at) = self.perfect.take(bytes) {
             return Some(at);
         }

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use super::free_lines::{BLOCK_LINES, FreeLines, LineRange};
-use crate::geometry::{BLOCK_PAGES, FailureGrain, HeapBlock, LineSize, MEMORY_LINE, PAGE};
+use crate::geometry::{BLOCK_PAGES, CAN_FAIL, FailureGrain, HeapBlock, LineSize, MEMORY_LINE, PAGE};
 use crate::object::LiveMark;
 use crate::wear::FailedLines;
 
@@ -50,7 +50,8 @@ pub(crate) struct LineCensus {
 
 impl LineMarks {
     pub fn new(blocks: usize, size: LineSize, grain: FailureGrain) -> Self {
-        let failed = (0..blocks * BLOCK_PAGES).map(|_| AtomicU64::new(FailedLines::ALL.bits())).collect();
+        let pages = if CAN_FAIL { blocks * BLOCK_PAGES } else { 0 };
+        let failed = (0..pages).map(|_| AtomicU64::new(FailedLines::ALL.bits())).collect();
         let marks = (0..blocks * size.per_block()).map(|_| AtomicU8::new(0)).collect();
         Self { marks, failed, size, grain, live: LiveMark::One }
     }
@@ -101,11 +102,17 @@ impl LineMarks {
 
     /// Whether a line of an object has failed.
     pub fn any_failed(&self, offset: u32, bytes: u32) -> bool {
+        if !CAN_FAIL {
+            return false;
+        }
         let mut lines = offset / MEMORY_LINE..=(offset + bytes - 1) / MEMORY_LINE;
         lines.any(|line| self.failed_in((line / u64::BITS) as usize).contains(line % u64::BITS))
     }
 
     fn failed_in(&self, page: usize) -> FailedLines {
+        if !CAN_FAIL {
+            return FailedLines::NONE;
+        }
         FailedLines::from_bits(self.failed[page].load(Ordering::Relaxed))
     }
 
@@ -140,6 +147,9 @@ impl LineMarks {
 
     /// The page at a place of a block is another one, with these failed lines; what is in it stays.
     pub fn set_page(&self, block: HeapBlock, page: usize, failed: FailedLines) {
+        if !CAN_FAIL {
+            return;
+        }
         let failed = self.grain.widened(failed, self.size).bits();
         self.failed[block.number() * BLOCK_PAGES + page].store(failed, Ordering::Relaxed);
     }
@@ -160,8 +170,7 @@ impl LineMarks {
     }
 
     fn failed_of(&self, block: HeapBlock) -> impl Iterator<Item = FailedLines> {
-        let pages = block.number() * BLOCK_PAGES..(block.number() + 1) * BLOCK_PAGES;
-        self.failed[pages].iter().map(|failed| FailedLines::from_bits(failed.load(Ordering::Relaxed)))
+        (block.number() * BLOCK_PAGES..(block.number() + 1) * BLOCK_PAGES).map(|page| self.failed_in(page))
     }
 
     /// The lines of a block that may be allocated.
