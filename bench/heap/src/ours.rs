@@ -5,9 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rampart_heap::wear::FailedLines;
-use rampart_heap::{
-    HeapSettings, LocalAllocator, ManagedHeap, NativeModel, ObjectRef, RootSet, Shape,
-};
+use rampart_heap::{HeapSettings, LocalAllocator, ManagedHeap, NativeModel, ObjectRef, RootSet, Shape};
 
 use crate::arguments::Tables;
 use crate::heap::{HeapUnderTest, OUT_OF_MEMORY, Reference, RootStack};
@@ -121,4 +119,3 @@ impl<const STICKY: bool> HeapUnderTest for RampartHeap<STICKY> {
 fn slot_of(object: Reference, slot: u32) -> u32 {
     NativeModel::slot(ObjectRef::new(object).expect("programs look at an object before they use it"), slot)
 }
-

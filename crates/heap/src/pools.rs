@@ -54,6 +54,8 @@ const PRICE: usize = 2;
 #[derive(Debug)]
 pub(crate) struct PagePools {
     failed: Vec<FailedLines>,
+    /// Whether any page has failed lines: if not, no page needs a look.
+    has_failed: bool,
     perfect: Vec<PageToken>,
     /// Imperfect pages whose failures lie nearer to their start.
     failed_low: Vec<PageToken>,
@@ -94,6 +96,7 @@ impl PagePools {
             unpaid: 0,
             idle: Vec::new(),
             demand: PerfectDemand::default(),
+            has_failed: CAN_FAIL && failed.iter().any(|page| !page.is_perfect()),
             failed,
         };
         // The last one that is put there is the first to be taken.
@@ -104,7 +107,7 @@ impl PagePools {
     /// The failed lines of a page.
     pub fn failed(&self, page: HeapPage) -> FailedLines {
         match page {
-            HeapPage::Own(PageToken(token)) if CAN_FAIL => self.failed[token as usize],
+            HeapPage::Own(PageToken(token)) if self.has_failed => self.failed[token as usize],
             HeapPage::Own(_) | HeapPage::Borrowed => FailedLines::NONE,
         }
     }
@@ -114,12 +117,14 @@ impl PagePools {
         if let HeapPage::Own(PageToken(token)) = page {
             let failed = &mut self.failed[token as usize];
             *failed = failed.with(line);
+            self.has_failed = true;
         }
     }
 
     /// The failed lines of a page are these now.
     pub fn set_failed(&mut self, page: HeapPage, failed: FailedLines) {
         let HeapPage::Own(token) = page else { return };
+        self.has_failed |= !failed.is_perfect();
         let before = std::mem::replace(&mut self.failed[token.0 as usize], failed);
         let lists = [&mut self.perfect, &mut self.failed_low, &mut self.failed_high];
         let was_there = lists.into_iter().any(|list| {
@@ -144,7 +149,7 @@ impl PagePools {
 
     /// What works of them, in bytes.
     pub fn working_bytes(&self) -> u64 {
-        if !CAN_FAIL {
+        if !self.has_failed {
             return self.available() as u64 * u64::from(PAGE);
         }
         let imperfect = self.failed_low.iter().chain(&self.failed_high);
@@ -234,7 +239,7 @@ impl PagePools {
     /// Takes a page that may have failed lines, for a place in a block: imperfect ones first. A perfect one pays for a
     /// borrowed one.
     fn take_relaxed(&mut self, place: usize) -> Option<PageToken> {
-        if !CAN_FAIL {
+        if !self.has_failed {
             return self.perfect.pop();
         }
         loop {
@@ -258,13 +263,13 @@ impl PagePools {
     }
 
     fn put(&mut self, token: PageToken) {
-        if !CAN_FAIL {
+        let failed = self.failed(HeapPage::Own(token));
+        // Before what fails is counted: most pages are perfect.
+        if failed.is_perfect() {
             return self.perfect.push(token);
         }
-        let failed = self.failed[token.0 as usize];
         let (low, high) = failed.halves();
         match (failed, low.cmp(&high)) {
-            (FailedLines::NONE, _) => self.perfect.push(token),
             (FailedLines::ALL, _) => self.idle.push(token),
             (_, Ordering::Less) => self.failed_high.push(token),
             (_, Ordering::Equal | Ordering::Greater) => self.failed_low.push(token),

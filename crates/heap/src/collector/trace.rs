@@ -27,6 +27,8 @@ pub(crate) struct Trace<'a, M> {
     pub evacuation: Vec<Evacuation>,
     /// Where large objects begin.
     pub first_large: u32,
+    /// Where no more objects are known to be small ones that are not lost.
+    pub small_below: u32,
     pub kind: Collection,
     pub mark: LiveMark,
     /// Data is gone: each object is looked at before it is read.
@@ -67,6 +69,8 @@ impl<'a, M: ObjectModel> Trace<'a, M> {
             starts: Arc::clone(&space.starts),
             evacuation: space.blocks.indices().map(|block| space.blocks.get(block).evacuation).collect(),
             first_large: space.large.first(),
+            // Objects need one comparison for both.
+            small_below: if space.lost.is_pending() { 0 } else { space.large.first() },
             kind,
             mark: space.lines.live(),
             is_losing: space.lost.is_pending(),
