@@ -2,8 +2,11 @@
 
 use super::builds::HeapBuild;
 use super::ratios::RatioInterval;
+use super::request::{HeapRequest, mib};
 use super::runs::{HeapProgram, HeapRun};
-use super::{HeapRequest, mib};
+
+/// Where the search for the least heap begins.
+const GUESS: u64 = 4 << 20;
 
 const OURS: [&str; 2] = ["sticky", "immix"];
 
@@ -18,8 +21,14 @@ pub fn run(request: &HeapRequest) -> Result<(), String> {
     println!("program, collector | instructions | collections | processor time | time");
     for program in &request.programs {
         for collector in OURS {
-            let on =
-                |build, size| HeapRun { build, program: program.name, size, collector, bytes: 0, tables_apart: true };
+            let on = |build, size| HeapRun {
+                build,
+                program: program.name,
+                size,
+                collector,
+                bytes: GUESS,
+                tables_apart: true,
+            };
             let small = twice(on(&failing, program.small))?;
             let ((with, collections), (without, others)) =
                 (small.instructions()?, HeapRun { build: &unfailing, ..small }.instructions()?);

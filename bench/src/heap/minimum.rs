@@ -3,13 +3,18 @@
 /// How far the least heap may be from the one that is found, as a share of it: one in this many.
 const ACCURACY: u64 = 100;
 
-/// The least number of bytes that fits, up to 1 % more, among multiples of a granule from `low`, which may not fit, on.
-/// `fits` must not fit less than something that does not fit.
+/// The least number of bytes that fits, up to 1 % more, among multiples of a granule. `guess` is such a multiple,
+/// and one that is near saves tries. Less fits only if more fits.
 ///
 /// # Errors
 /// That of `fits`, or if nothing up to `most` fits.
-pub fn least(granule: u64, most: u64, mut fits: impl FnMut(u64) -> Result<bool, String>) -> Result<u64, String> {
-    let (mut low, mut high) = (0, granule);
+pub fn least(
+    granule: u64,
+    guess: u64,
+    most: u64,
+    mut fits: impl FnMut(u64) -> Result<bool, String>,
+) -> Result<u64, String> {
+    let (mut low, mut high) = (0, guess);
     while !fits(high)? {
         low = high;
         high *= 2;
@@ -39,7 +44,7 @@ mod tests {
     fn it_is_the_least_that_fits_up_to_a_hundredth() {
         for exact in [1, 64, 65, 1000, 4096, 123_456, 10_000_000] {
             let mut tries = 0;
-            let found = least(64, 1 << 30, |bytes| {
+            let found = least(64, 64, 1 << 30, |bytes| {
                 tries += 1;
                 assert!(bytes.is_multiple_of(64), "{bytes}");
                 Ok(bytes >= exact)
@@ -52,7 +57,7 @@ mod tests {
 
     #[test]
     fn what_fits_nowhere_or_fails_is_told() {
-        assert!(least(64, 1 << 20, |_| Ok(false)).unwrap_err().contains("1048576"));
-        assert_eq!(least(64, 1 << 20, |_| Err("gone".into())).unwrap_err(), "gone");
+        assert!(least(64, 64, 1 << 20, |_| Ok(false)).unwrap_err().contains("1048576"));
+        assert_eq!(least(64, 64, 1 << 20, |_| Err("gone".into())).unwrap_err(), "gone");
     }
 }

@@ -1,9 +1,11 @@
 //! Our heap beside MMTk's collectors.
 
+use std::path::Path;
+
 use super::builds::HeapBuild;
 use super::ratios::{RatioInterval, geometric_mean};
+use super::request::{HeapRequest, mib};
 use super::runs::{HeapProgram, HeapRun, HeapSample};
-use super::{HeapRequest, mib};
 use crate::median::median;
 
 /// Our collectors, then MMTk's.
@@ -18,50 +20,55 @@ type HeapBytes = [u64; COLLECTORS.len()];
 /// What the processes said, by collector, then by round; none of a collector that is out of memory.
 type HeapSamples = [Vec<HeapSample>; COLLECTORS.len()];
 
-/// Prints one table for heaps of twice their minima, and one for heaps of the same bytes.
+/// A rule for the bytes of heaps, by their minima.
+type Budget = (&'static str, fn(&HeapBytes) -> HeapBytes);
+
+const BUDGETS: [Budget; 3] = [
+    ("twice the minimum of each", |minima| minima.map(|bytes| 2 * bytes)),
+    ("twice the minimum of our Sticky Immix for all", |minima| [2 * minima[0]; COLLECTORS.len()]),
+    ("twice the minimum of MMTk's StickyImmix for all", |minima| [2 * minima[OURS]; COLLECTORS.len()]),
+];
+
+/// Where the search for the least heap begins.
+const GUESS: u64 = 4 << 20;
+
+/// Prints a table for each program and each rule for the bytes of heaps, then means.
 ///
 /// # Errors
 /// If something does not build or run.
 pub fn run(request: &HeapRequest) -> Result<(), String> {
     let build = HeapBuild::WithPeers.build()?;
-    let mut minima = Vec::new();
-    println!("the least heaps, MiB: {}", COLLECTORS.join(", "));
+    let mut samples = BUDGETS.map(|_| Vec::new());
     for program in &request.programs {
-        let mut bytes = HeapBytes::default();
-        for (bytes, collector) in bytes.iter_mut().zip(COLLECTORS) {
-            let (build, HeapProgram { name, size, .. }) = (build.as_path(), program);
-            let run = HeapRun { build, program: name, size: *size, collector, bytes: 0, tables_apart: false };
-            *bytes = run.minimum()?;
-        }
-        println!("{}: {}", program.name, bytes.map(|bytes| format!("{:.2}", mib(bytes))).join(", "));
-        minima.push(bytes);
-    }
-    type Budget = (&'static str, fn(&HeapBytes) -> HeapBytes);
-    let budgets: [Budget; 3] = [
-        ("twice the minimum of each", |minima| minima.map(|bytes| 2 * bytes)),
-        ("twice the minimum of our Sticky Immix for all", |minima| [2 * minima[0]; COLLECTORS.len()]),
-        ("twice the minimum of MMTk's StickyImmix for all", |minima| [2 * minima[OURS]; COLLECTORS.len()]),
-    ];
-    for (title, bytes_of) in budgets {
-        println!("\n{title}, {} rounds:", request.rounds);
-        let mut samples = Vec::new();
-        for (program, minima) in request.programs.iter().zip(&minima) {
-            let bytes = bytes_of(minima);
+        let minima = minima(&build, program)?;
+        for ((title, bytes_of), samples) in BUDGETS.iter().zip(&mut samples) {
+            let bytes = bytes_of(&minima);
             let of_program = rounds(&build, program, &bytes, request.rounds)?;
-            print_program(program, &bytes, &of_program);
+            println!("{}, {title}, {} rounds:", program.name, request.rounds);
+            print_program(&bytes, &of_program);
             samples.push(of_program);
         }
-        print_means(&samples);
+    }
+    for ((title, _), samples) in BUDGETS.iter().zip(&samples) {
+        println!("all programs, {title}:");
+        print_means(samples);
     }
     Ok(())
 }
 
-fn rounds(
-    build: &std::path::Path,
-    program: &HeapProgram,
-    bytes: &HeapBytes,
-    rounds: usize,
-) -> Result<HeapSamples, String> {
+fn minima(build: &Path, program: &HeapProgram) -> Result<HeapBytes, String> {
+    let (mut minima, mut guess) = (HeapBytes::default(), GUESS);
+    for (bytes, collector) in minima.iter_mut().zip(COLLECTORS) {
+        let HeapProgram { name, size, .. } = program;
+        let run = HeapRun { build, program: name, size: *size, collector, bytes: guess, tables_apart: false };
+        *bytes = run.minimum()?;
+        guess = *bytes;
+    }
+    println!("{}, the least heaps, MiB: {}", program.name, minima.map(|bytes| format!("{:.2}", mib(bytes))).join(", "));
+    Ok(minima)
+}
+
+fn rounds(build: &Path, program: &HeapProgram, bytes: &HeapBytes, rounds: usize) -> Result<HeapSamples, String> {
     let mut samples = HeapSamples::default();
     let mut fits = [true; COLLECTORS.len()];
     for round in 0..rounds {
@@ -91,8 +98,8 @@ fn rounds(
     Ok(samples)
 }
 
-fn print_program(program: &HeapProgram, bytes: &HeapBytes, samples: &HeapSamples) {
-    println!("{}: collector | heap, MiB | collections | pause p50 / max, ms | memory, MiB | ours / it", program.name);
+fn print_program(bytes: &HeapBytes, samples: &HeapSamples) {
+    println!("  collector | heap, MiB | collections | pause p50 / max, ms | memory, MiB | ours / it");
     for (which, (collector, of_collector)) in COLLECTORS.iter().zip(samples).enumerate() {
         if of_collector.is_empty() {
             println!("  {collector} | {:.2} | out of memory", mib(bytes[which]));

@@ -104,12 +104,14 @@ impl HeapRun<'_> {
         counted.ok_or_else(|| format!("{} under valgrind: {said}", self.program))
     }
 
-    /// The least bytes that the program runs in.
+    /// The least bytes that the program runs in, sought from its bytes on.
     ///
     /// # Errors
     /// If it fails otherwise than for lack of memory.
     pub fn minimum(&self) -> Result<u64, String> {
-        minimum::least(BLOCK, MOST, |bytes| Ok(HeapRun { bytes, ..*self }.sample()?.is_some()))
+        minimum::least(BLOCK, self.bytes.next_multiple_of(BLOCK), MOST, |bytes| {
+            Ok(HeapRun { bytes, ..*self }.sample()?.is_some())
+        })
     }
 }
 
