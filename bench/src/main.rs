@@ -14,6 +14,7 @@ mod guard_corruption;
 mod guard_figures;
 mod guard_flips;
 mod guard_suites;
+mod heap;
 mod hostile;
 mod march;
 mod median;
@@ -30,7 +31,7 @@ use std::process::ExitCode;
 /// A bench: its name, its purpose, and its function.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 20] = [
+const BENCHES: [Bench; 21] = [
     (
         "banks",
         "[tables|LLFREE [ORDER]] page allocators beside tables 4.2 and 6.1 of Panwar15, and, unless `tables`, LLFree, if the folder of its source is given, with an order only that; or `guests`: what pools take offline on guests; or `figures [draw|NAME...]`: simulations and figures of its chapters 2 and 5, in docs/figures/banks",
@@ -60,6 +61,11 @@ const BENCHES: [Bench; 20] = [
         guard_suites::run,
     ),
     ("guarded", "NAME programs of ours, for `guard`", guard::guarded),
+    (
+        "heap",
+        "[cost|peers] [PROGRAM...] [runs=N] the heap beside MMTk's collectors at twice the minimum and at equal bytes, and beside itself without the state `failed`: 20 runs",
+        heap::run,
+    ),
     (
         "hostile",
         "[PART OF A NAME] what becomes of a program that checks its own data, in a hundred hostile settings and by engine",

@@ -20,6 +20,9 @@ const _: () = assert!(PAGE as u64 == FRAME_BYTES && MEMORY_LINE as u64 == LINE_B
 /// How many pages a block has.
 pub const BLOCK_PAGES: usize = (BLOCK_BYTES / PAGE) as usize;
 
+/// Whether lines can fail. A bench compiles the failed state out, to measure what it costs (`cargo xtask bench heap`).
+pub(crate) const CAN_FAIL: bool = !cfg!(rampart_no_failures);
+
 /// All objects begin at multiples of this, and all sizes are multiples of it.
 pub const ALIGN: u32 = 16;
 

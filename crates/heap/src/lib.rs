@@ -46,6 +46,11 @@
 //! # Ok::<(), rampart_heap::Error>(())
 //! ```
 //!
+//! With `--cfg rampart_no_failures`, the state *failed* is compiled out, to measure what it costs (`cargo xtask bench
+//! heap`): the tables of failed lines, perfect pages for objects that fit no hole, pages that are borrowed, and the
+//! search for lost objects. What stays: pages are put together to blocks and large objects one by one, and holes are
+//! counted in lines of 64 B.
+//!
 //! `unsafe` is in `region`, which reads and writes the words of objects, and in `memory`, which maps pages below it.
 //!
 //! Libraries: `rand` and `rand_chacha` (draws that are the same on every machine), `displaydoc` and `thiserror` (an

@@ -12,7 +12,7 @@
 
 use std::cmp::Ordering;
 
-use crate::geometry::{BLOCK_PAGES, MEMORY_LINE, PAGE, narrow};
+use crate::geometry::{BLOCK_PAGES, CAN_FAIL, MEMORY_LINE, PAGE, narrow};
 use crate::wear::FailedLines;
 
 /// A page of the heap's own, by its number.
@@ -54,6 +54,8 @@ const PRICE: usize = 2;
 #[derive(Debug)]
 pub(crate) struct PagePools {
     failed: Vec<FailedLines>,
+    /// Whether any page has failed lines: if not, no page needs a look.
+    has_failed: bool,
     perfect: Vec<PageToken>,
     /// Imperfect pages whose failures lie nearer to their start.
     failed_low: Vec<PageToken>,
@@ -84,6 +86,7 @@ pub struct PerfectDemand {
 impl PagePools {
     /// All pages of a heap, of which these lines have failed.
     pub fn new(failed: Vec<FailedLines>) -> Self {
+        assert!(CAN_FAIL || failed.iter().all(|page| page.is_perfect()), "built for memory without failed lines");
         let mut pools = Self {
             perfect: Vec::new(),
             failed_low: Vec::new(),
@@ -93,6 +96,7 @@ impl PagePools {
             unpaid: 0,
             idle: Vec::new(),
             demand: PerfectDemand::default(),
+            has_failed: CAN_FAIL && failed.iter().any(|page| !page.is_perfect()),
             failed,
         };
         // The last one that is put there is the first to be taken.
@@ -103,8 +107,8 @@ impl PagePools {
     /// The failed lines of a page.
     pub fn failed(&self, page: HeapPage) -> FailedLines {
         match page {
-            HeapPage::Own(PageToken(token)) => self.failed[token as usize],
-            HeapPage::Borrowed => FailedLines::NONE,
+            HeapPage::Own(PageToken(token)) if self.has_failed => self.failed[token as usize],
+            HeapPage::Own(_) | HeapPage::Borrowed => FailedLines::NONE,
         }
     }
 
@@ -113,12 +117,14 @@ impl PagePools {
         if let HeapPage::Own(PageToken(token)) = page {
             let failed = &mut self.failed[token as usize];
             *failed = failed.with(line);
+            self.has_failed = true;
         }
     }
 
     /// The failed lines of a page are these now.
     pub fn set_failed(&mut self, page: HeapPage, failed: FailedLines) {
         let HeapPage::Own(token) = page else { return };
+        self.has_failed |= !failed.is_perfect();
         let before = std::mem::replace(&mut self.failed[token.0 as usize], failed);
         let lists = [&mut self.perfect, &mut self.failed_low, &mut self.failed_high];
         let was_there = lists.into_iter().any(|list| {
@@ -143,13 +149,16 @@ impl PagePools {
 
     /// What works of them, in bytes.
     pub fn working_bytes(&self) -> u64 {
+        if !self.has_failed {
+            return self.available() as u64 * u64::from(PAGE);
+        }
         let imperfect = self.failed_low.iter().chain(&self.failed_high);
         let lost: u64 = imperfect.map(|token| u64::from(self.failed[token.0 as usize].count())).sum();
         self.available() as u64 * u64::from(PAGE) - lost * u64::from(MEMORY_LINE)
     }
 
     fn imperfect(&self) -> usize {
-        self.failed_low.len() + self.failed_high.len()
+        if CAN_FAIL { self.failed_low.len() + self.failed_high.len() } else { 0 }
     }
 
     /// The pages that are borrowed now.
@@ -198,7 +207,7 @@ impl PagePools {
 
     /// Whether the next perfect page of a block pays for a borrowed one.
     pub const fn owes(&self) -> bool {
-        !self.withheld.is_empty()
+        CAN_FAIL && !self.withheld.is_empty()
     }
 
     fn take_perfect_page(&mut self) -> Option<HeapPage> {
@@ -230,6 +239,9 @@ impl PagePools {
     /// Takes a page that may have failed lines, for a place in a block: imperfect ones first. A perfect one pays for a
     /// borrowed one.
     fn take_relaxed(&mut self, place: usize) -> Option<PageToken> {
+        if !self.has_failed {
+            return self.perfect.pop();
+        }
         loop {
             if let Some(imperfect) = self.take_imperfect(place) {
                 return Some(imperfect);
@@ -251,10 +263,13 @@ impl PagePools {
     }
 
     fn put(&mut self, token: PageToken) {
-        let failed = self.failed[token.0 as usize];
+        let failed = self.failed(HeapPage::Own(token));
+        // Before what fails is counted: most pages are perfect.
+        if failed.is_perfect() {
+            return self.perfect.push(token);
+        }
         let (low, high) = failed.halves();
         match (failed, low.cmp(&high)) {
-            (FailedLines::NONE, _) => self.perfect.push(token),
             (FailedLines::ALL, _) => self.idle.push(token),
             (_, Ordering::Less) => self.failed_high.push(token),
             (_, Ordering::Equal | Ordering::Greater) => self.failed_low.push(token),

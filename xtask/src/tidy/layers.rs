@@ -16,6 +16,7 @@ pub const LAYERS: [(&str, &[&str]); 7] = [
         PROOF,
         &[
             "bench",
+            "bench/heap",
             "fuzz",
             "tests/freestanding",
             "tests/qemu/badram",

@@ -29,10 +29,13 @@ const ROOMS: &[(&str, &[&str])] = &[
             "redmpi",
             "turns",
             "soak",
+            "heap",
             "peers",
             "median",
         ],
     ),
+    ("bench/src/heap", &["cost", "peers", "request", "ratios", "runs", "minimum", "builds"]),
+    ("bench/heap/src", &["ours", "mmtk_heap", "arguments", "programs", "heap"]),
     (
         "crates/banks/src",
         &[

@@ -4,13 +4,14 @@ use super::Violation;
 use crate::tree::Tree;
 
 /// Crates that may contain `unsafe`, and the reason.
-pub const MAY: [(&str, &str); 8] = [
+pub const MAY: [(&str, &str); 9] = [
     ("crates/linux", "system calls, and memory that the kernel maps or moves"),
     ("crates/march", "the loops over memory under test"),
     ("crates/codes", "the loops over pages, by instructions that not every processor has"),
     ("crates/heap", "the words of its objects, at offsets that no check could afford to look at"),
     ("crates/preload", "the functions that it has in place of the C library's"),
     ("bench", "the loops that others are compared with"),
+    ("bench/heap", "the objects of MMTk's heaps, which are addresses"),
     ("tests/redmpi", "calls of the agreement and the comparison of replicas, which are C"),
     ("tests/freestanding", "a program's start and end, without a C library"),
 ];

@@ -6,7 +6,7 @@ use super::TraceCounts;
 use super::access::{Claim, MarkerAccess};
 use super::trace::Trace;
 use crate::collection::Collection;
-use crate::geometry::{ALIGN, ObjectRef, narrow};
+use crate::geometry::{ALIGN, CAN_FAIL, ObjectRef, narrow};
 use crate::object::{CollectorWord, ObjectModel};
 use crate::region::{CARD_BYTES, LOST};
 use crate::space::allocator::LocalAllocator;
@@ -86,10 +86,9 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
     /// Marks an object, or moves it; returns where it is.
     #[inline]
     fn trace(&mut self, object: ObjectRef) -> ObjectRef {
-        if object.offset() >= LOST {
-            return object;
-        }
-        if self.trace.is_losing
+        let is_small = object.offset() < self.trace.small_below;
+        if CAN_FAIL
+            && !is_small
             && let Some(lost) = self.lost(object)
         {
             return lost;
@@ -99,7 +98,7 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
             Claim::Found(word) if word.is_forwarded() => return self.trace.forwarded_to(object),
             Claim::Found(_) => return object,
         };
-        if object.offset() >= self.trace.first_large {
+        if !is_small && object.offset() >= self.trace.first_large {
             self.keep(object, word);
             return object;
         }
@@ -121,9 +120,14 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
     }
 
     /// What references to an object become if data of it is gone. Nothing is read that is gone.
-    #[cold]
     fn lost(&mut self, object: ObjectRef) -> Option<ObjectRef> {
         let trace = self.trace;
+        if object.offset() >= LOST {
+            return Some(object);
+        }
+        if !trace.is_losing {
+            return None;
+        }
         self.access.with_space(|space| {
             let lost = &mut space.lost;
             if let Some(lost) = lost.number(object) {
@@ -157,7 +161,9 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
     #[inline]
     fn may_move(&self, object: ObjectRef, word: CollectorWord, bytes: u32) -> Moving {
         match (self.trace.evacuation[object.block().number()], self.trace.kind) {
-            (Evacuation::FromFailedLines, _) if self.lines.any_failed(object.offset(), bytes) => Moving::Must,
+            (Evacuation::FromFailedLines, _) if CAN_FAIL && self.lines.any_failed(object.offset(), bytes) => {
+                Moving::Must
+            }
             _ if word.is_pinned() => Moving::Stays,
             (_, Collection::Nursery) | (Evacuation::Opportunistic, _) => Moving::IfRoom,
             (Evacuation::Stays | Evacuation::FromFailedLines, _) => Moving::Stays,
@@ -170,13 +176,9 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
         if word.is_pinned() {
             return None;
         }
-        let source = match self.trace.kind {
-            Collection::Nursery => Source::Nursery,
-            Collection::Full | Collection::Compacting => Source::Full,
-        };
         let copies = self.findings.copies.as_mut()?;
         let place = match copies.bump.take(bytes) {
-            None => self.access.with_space(|space| copies.allocate(space, bytes, source)),
+            None => self.access.with_space(|space| copies.allocate(space, bytes, Source::Collector)),
             at => at,
         };
         let Some(moved) = place.and_then(ObjectRef::new) else {

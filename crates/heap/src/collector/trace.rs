@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::collection::Collection;
-use crate::geometry::{BLOCK_BYTES, HeapBlock, MEMORY_LINE, ObjectRef, PAGE};
+use crate::geometry::{BLOCK_BYTES, CAN_FAIL, HeapBlock, MEMORY_LINE, ObjectRef, PAGE};
 use crate::object::{CollectorWord, LiveMark, ObjectModel};
 use crate::region::{CARD_BYTES, HeapRegion, LOST};
 use crate::space::ImmixSpace;
@@ -27,6 +27,8 @@ pub(crate) struct Trace<'a, M> {
     pub evacuation: Vec<Evacuation>,
     /// Where large objects begin.
     pub first_large: u32,
+    /// Where no more objects are known to be small ones that are not lost.
+    pub small_below: u32,
     pub kind: Collection,
     pub mark: LiveMark,
     /// Data is gone: each object is looked at before it is read.
@@ -67,6 +69,8 @@ impl<'a, M: ObjectModel> Trace<'a, M> {
             starts: Arc::clone(&space.starts),
             evacuation: space.blocks.indices().map(|block| space.blocks.get(block).evacuation).collect(),
             first_large: space.large.first(),
+            // Objects need one comparison for both.
+            small_below: if space.lost.is_pending() { 0 } else { space.large.first() },
             kind,
             mark: space.lines.live(),
             is_losing: space.lost.is_pending(),
@@ -175,7 +179,7 @@ impl<M: ObjectModel> Survivors<'_, M> {
 
     /// Where an object is now that was there before the collection; `None` if it is gone.
     pub fn at(&self, object: ObjectRef) -> Option<ObjectRef> {
-        if object.offset() >= LOST {
+        if CAN_FAIL && object.offset() >= LOST {
             return Some(object);
         }
         if self.lost.is_pending() && (self.lost.number(object).is_some() || self.lost.of_header(object)) {

@@ -9,7 +9,7 @@
 use super::free_lines::{FreeLines, LineRange};
 use super::immix_space::{ImmixSpace, Source};
 use super::ranges::{BumpRange, PerfectPages};
-use crate::geometry::{HeapBlock, MEMORY_LINE};
+use crate::geometry::{CAN_FAIL, HeapBlock, MEMORY_LINE};
 
 /// The holes of a block that an allocator has to itself.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +19,6 @@ struct Holes {
     /// Where the hole at hand begins, and where the search for the next one.
     start: usize,
     end: usize,
-    /// Whether lines have failed: holes may then be shorter than a line of the heap.
-    has_failed: bool,
 }
 
 /// The allocator of one thread.
@@ -29,6 +27,8 @@ pub struct LocalAllocator {
     /// The present hole.
     pub bump: BumpRange,
     holes: Option<Holes>,
+    /// Whether lines have failed in that block: holes may then be shorter than a line of the heap.
+    is_uneven: bool,
     overflow: BumpRange,
     overflow_holes: Option<Holes>,
     /// The least size for which no hole was found in a whole block since the last collection; 0 if there is none.
@@ -39,9 +39,10 @@ pub struct LocalAllocator {
 }
 
 impl Holes {
-    fn of(space: &ImmixSpace, block: HeapBlock, source: Source) -> Self {
-        let free = space.lines.free(block, source.unavailable());
-        Self { block, free, start: 0, end: 0, has_failed: space.lines.has_failed(block) }
+    /// Those of a block, and whether lines of it have failed.
+    fn of(space: &ImmixSpace, block: HeapBlock) -> (Self, bool) {
+        let (free, has_failed) = space.lines.free(block);
+        (Self { block, free, start: 0, end: 0 }, has_failed)
     }
 
     /// The next hole of so many lines.
@@ -67,9 +68,8 @@ impl LocalAllocator {
     #[inline(never)]
     fn allocate_elsewhere(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
         // What is left of the hole at hand is worth keeping if the next one may be shorter than the object.
-        let is_uneven = bytes > MEMORY_LINE && self.holes.as_ref().is_some_and(|holes| holes.has_failed);
-        let is_kept = is_uneven && self.bump.limit - self.bump.cursor >= MEMORY_LINE;
-        if bytes > space.lines.size().bytes() || is_kept {
+        let is_kept = || CAN_FAIL && self.is_uneven && bytes > MEMORY_LINE && self.bump.left() >= MEMORY_LINE;
+        if bytes > space.lines.size().bytes() || is_kept() {
             return self.allocate_overflow(space, bytes, source);
         }
         loop {
@@ -79,12 +79,13 @@ impl LocalAllocator {
                 return if taken.is_some() { taken } else { self.allocate_overflow(space, bytes, source) };
             }
             let block = space.next_block(source)?;
-            self.holes = Some(Holes::of(space, block, source));
+            let (holes, has_failed) = Holes::of(space, block);
+            (self.holes, self.is_uneven) = (Some(holes), has_failed);
         }
     }
 
     fn allocate_overflow(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
-        if self.no_hole_from > 0 && bytes >= self.no_hole_from {
+        if CAN_FAIL && self.no_hole_from > 0 && bytes >= self.no_hole_from {
             return self.allocate_perfect(space, bytes, source);
         }
         if let Some(at) = self.overflow.take(bytes) {
@@ -94,13 +95,13 @@ impl LocalAllocator {
         let mut is_new = false;
         loop {
             if let Some(mut holes) = self.overflow_holes.take() {
-                space.leave_overflow(&holes, self.overflow.cursor);
+                space.leave_overflow(&mut holes, self.overflow.cursor);
                 if let Some(hole) = holes.next_of(lines) {
                     (self.overflow, self.overflow_holes) = (hole, Some(holes));
                     return self.overflow.take(bytes);
                 }
                 self.overflow = BumpRange::default();
-                space.share(holes.block, source);
+                space.share(holes.block, &holes.free);
             }
             let block = match space.block_with(lines) {
                 Some(block) => block,
@@ -116,12 +117,16 @@ impl LocalAllocator {
                     block
                 }
             };
-            self.overflow_holes = Some(Holes::of(space, block, source));
+            self.overflow_holes = Some(Holes::of(space, block).0);
         }
     }
 
     /// Allocates on perfect pages: those at hand, or as many more as it takes.
     fn allocate_perfect(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
+        // Without failed lines, each block in which nothing is live has a hole for any object.
+        if !CAN_FAIL {
+            return None;
+        }
         if let Some(at) = self.perfect.take(bytes) {
             return Some(at);
         }
@@ -166,8 +171,9 @@ impl LocalAllocator {
 
 impl ImmixSpace {
     /// Notes what was allocated of a hole whose block may go to others.
-    fn leave_overflow(&mut self, holes: &Holes, cursor: u32) {
+    fn leave_overflow(&mut self, holes: &mut Holes, cursor: u32) {
         let used = cursor.saturating_sub(holes.block.start()).div_ceil(MEMORY_LINE) as usize;
-        self.lines.allocate(holes.block, holes.start..used.max(holes.start));
+        let used = self.lines.allocate(holes.block, holes.start..used.max(holes.start));
+        holes.free.remove(used);
     }
 }

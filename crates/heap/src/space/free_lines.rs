@@ -23,6 +23,17 @@ impl FreeLines {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
+    /// Removes some.
+    pub fn remove(&mut self, lines: LineRange) {
+        let bits = u64::BITS as usize;
+        for (word, first) in self.0.iter_mut().zip((0..).step_by(bits)) {
+            let (start, end) = (lines.start.clamp(first, first + bits), lines.end.clamp(first, first + bits));
+            if start < end {
+                *word &= !((u64::MAX >> (bits - (end - start))) << (start - first));
+            }
+        }
+    }
+
     /// The next hole from a place on.
     #[inline]
     pub fn next_hole(&self, from: usize) -> Option<LineRange> {
@@ -97,6 +108,10 @@ mod tests {
             let each: Vec<bool> = (0..BLOCK_LINES).map(|line| words[line / 64] >> (line % 64) & 1 == 1).collect();
             prop_assert_eq!(free.holes().collect::<Vec<_>>(), holes_of(&each));
             prop_assert_eq!(free.count() as usize, each.iter().filter(|free| **free).count());
+            let mut fewer = free;
+            fewer.remove(from..(from + lines).min(BLOCK_LINES));
+            let is_left = |line: usize| each[line] && !(from..from + lines).contains(&line);
+            prop_assert_eq!(fewer.holes().collect::<Vec<_>>(), holes_of(&(0..BLOCK_LINES).map(is_left).collect::<Vec<_>>()));
             let rest: Vec<bool> = each.iter().enumerate().map(|(line, free)| *free && line >= from).collect();
             let large = holes_of(&rest).into_iter().find(|hole| hole.len() >= lines);
             prop_assert_eq!(free.next_hole_of(lines, from), large);

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::blocks::{BlockRecord, BlockRecords, Evacuation, HeapBlockState};
+use super::free_lines::FreeLines;
 use super::large::LargeObjects;
-use super::lines::{LineMarks, Unavailable};
+use super::lines::LineMarks;
 use super::lost::LostData;
 use super::ranges::{BumpRange, PerfectPages};
 use super::recyclable::RecyclableBlocks;
@@ -39,19 +40,8 @@ pub enum LineFailure {
 pub(crate) enum Source {
     /// The program. It leaves the collector room.
     Mutator,
-    /// A collection of young objects, which moves them.
-    Nursery,
-    /// A full collection.
-    Full,
-}
-
-impl Source {
-    pub(super) const fn unavailable(self) -> Unavailable {
-        match self {
-            Self::Mutator | Self::Nursery => Unavailable::Live,
-            Self::Full => Unavailable::LiveOrBefore,
-        }
-    }
+    /// A collection, which moves objects.
+    Collector,
 }
 
 /// Blocks, large objects, and the pages below them.
@@ -152,7 +142,7 @@ impl ImmixSpace {
         bytes: u32,
         source: Source,
     ) -> Option<(PerfectPages, BumpRange)> {
-        let missing = (bytes - (left.limit - left.cursor)).div_ceil(PAGE) as usize;
+        let missing = (bytes - left.left()).div_ceil(PAGE) as usize;
         let (block, count, more, cursor) = match before {
             Some(PerfectPages { block, count }) if count + missing <= BLOCK_PAGES => {
                 (block, count, missing, left.cursor)
@@ -232,9 +222,9 @@ impl ImmixSpace {
         self.in_use.push(block);
     }
 
-    /// Lets others allocate in the rest of a block.
-    pub(super) fn share(&mut self, block: HeapBlock, source: Source) {
-        let longest = self.lines.free(block, source.unavailable()).holes().map(|hole| hole.len()).max();
+    /// Lets others allocate in the lines of a block that are still free.
+    pub(super) fn share(&mut self, block: HeapBlock, free: &FreeLines) {
+        let longest = free.holes().map(|hole| hole.len()).max();
         if let Some(longest) = longest {
             self.recyclable.push(block, narrow(longest));
         }
@@ -271,10 +261,7 @@ impl ImmixSpace {
             return None;
         }
         self.lines.clear(block);
-        for (place, page) in pages.into_iter().enumerate() {
-            let failed = page.map_or(FailedLines::ALL, |page| self.pools.failed(page));
-            self.lines.set_page(block, place, failed);
-        }
+        self.lines.set_pages(block, pages.map(|page| page.map_or(FailedLines::ALL, |page| self.pools.failed(page))));
         self.in_use.push(block);
         Some(block)
     }

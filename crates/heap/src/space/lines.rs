@@ -5,10 +5,10 @@
 //! failed is kept apart, for each line of the memory: no collection changes it; only a new page below the line does.
 
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use super::free_lines::{BLOCK_LINES, FreeLines, LineRange};
-use crate::geometry::{BLOCK_PAGES, FailureGrain, HeapBlock, LineSize, MEMORY_LINE, PAGE};
+use crate::geometry::{BLOCK_PAGES, CAN_FAIL, FailureGrain, HeapBlock, LineSize, MEMORY_LINE, PAGE};
 use crate::object::LiveMark;
 use crate::wear::FailedLines;
 
@@ -20,19 +20,17 @@ const YOUNG: u8 = 254;
 pub(crate) struct LineMarks {
     marks: Vec<AtomicU8>,
     /// The failed lines of the pages of all blocks; all of those that a block does not have.
-    failed: Vec<AtomicU64>,
+    failed: Vec<FailedLinesOfBlock>,
     size: LineSize,
     grain: FailureGrain,
     live: LiveMark,
 }
 
-/// Which lines an allocator may not use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unavailable {
-    /// Lines that are live since the last collection.
-    Live,
-    /// During a full collection: those, and what the collection before marked, since it may not have been reached yet.
-    LiveOrBefore,
+/// The failed lines of a block's pages, and whether there are any: in most blocks there are none.
+#[derive(Debug)]
+struct FailedLinesOfBlock {
+    any: AtomicBool,
+    pages: [AtomicU64; BLOCK_PAGES],
 }
 
 /// What is in a block after a collection, in lines of the memory.
@@ -50,7 +48,7 @@ pub(crate) struct LineCensus {
 
 impl LineMarks {
     pub fn new(blocks: usize, size: LineSize, grain: FailureGrain) -> Self {
-        let failed = (0..blocks * BLOCK_PAGES).map(|_| AtomicU64::new(FailedLines::ALL.bits())).collect();
+        let failed = (0..if CAN_FAIL { blocks } else { 0 }).map(|_| FailedLinesOfBlock::default()).collect();
         let marks = (0..blocks * size.per_block()).map(|_| AtomicU8::new(0)).collect();
         Self { marks, failed, size, grain, live: LiveMark::One }
     }
@@ -61,7 +59,7 @@ impl LineMarks {
 
     /// The bytes of the tables.
     pub const fn metadata_bytes(&self) -> u64 {
-        (self.marks.len() + self.failed.len() * size_of::<FailedLines>()) as u64
+        (self.marks.len() + self.failed.len() * size_of::<FailedLinesOfBlock>()) as u64
     }
 
     fn of(&self, block: HeapBlock) -> &[AtomicU8] {
@@ -101,12 +99,18 @@ impl LineMarks {
 
     /// Whether a line of an object has failed.
     pub fn any_failed(&self, offset: u32, bytes: u32) -> bool {
+        if !CAN_FAIL {
+            return false;
+        }
         let mut lines = offset / MEMORY_LINE..=(offset + bytes - 1) / MEMORY_LINE;
         lines.any(|line| self.failed_in((line / u64::BITS) as usize).contains(line % u64::BITS))
     }
 
     fn failed_in(&self, page: usize) -> FailedLines {
-        FailedLines::from_bits(self.failed[page].load(Ordering::Relaxed))
+        if !CAN_FAIL {
+            return FailedLines::NONE;
+        }
+        FailedLines::from_bits(self.failed[page / BLOCK_PAGES].pages[page % BLOCK_PAGES].load(Ordering::Relaxed))
     }
 
     /// Whether old objects may lie in these bytes.
@@ -120,13 +124,15 @@ impl LineMarks {
     }
 
     /// Lines of a hole were allocated, and the rest of the block is for others. Those to which a collection has moved
-    /// objects are live already.
-    pub fn allocate(&self, block: HeapBlock, lines: LineRange) {
+    /// objects are live already. Returns what is not free any more.
+    pub fn allocate(&self, block: HeapBlock, lines: LineRange) -> LineRange {
         let (live, each) = (self.live as u8, self.size.memory_lines() as usize);
-        self.of(block)[lines.start / each..lines.end.div_ceil(each)]
+        let whole = lines.start / each..lines.end.div_ceil(each);
+        self.of(block)[whole.clone()]
             .iter()
             .filter(|mark| mark.load(Ordering::Relaxed) != live)
             .for_each(|mark| mark.store(YOUNG, Ordering::Relaxed));
+        whole.start * each..whole.end * each
     }
 
     /// A line has failed, at an offset in a page of a block; returns whether that is new.
@@ -134,14 +140,24 @@ impl LineMarks {
         let page = (offset / PAGE) as usize;
         let before = self.failed_in(page);
         let failed = self.grain.widened(before.with(offset % PAGE / MEMORY_LINE), self.size);
-        self.failed[page].store(failed.bits(), Ordering::Relaxed);
+        self.failed[page / BLOCK_PAGES].set(page % BLOCK_PAGES, failed);
         failed != before
     }
 
     /// The page at a place of a block is another one, with these failed lines; what is in it stays.
     pub fn set_page(&self, block: HeapBlock, page: usize, failed: FailedLines) {
-        let failed = self.grain.widened(failed, self.size).bits();
-        self.failed[block.number() * BLOCK_PAGES + page].store(failed, Ordering::Relaxed);
+        if !CAN_FAIL {
+            return;
+        }
+        self.failed[block.number()].set(page, self.grain.widened(failed, self.size));
+    }
+
+    /// All pages of a block are others.
+    pub fn set_pages(&self, block: HeapBlock, failed: [FailedLines; BLOCK_PAGES]) {
+        if CAN_FAIL {
+            let widened = failed.map(|failed| self.grain.widened(failed, self.size));
+            self.failed[block.number()].set_all(widened);
+        }
     }
 
     /// Nothing is in the block any more.
@@ -154,40 +170,19 @@ impl LineMarks {
         self.marks[(offset >> self.size.shift()) as usize].load(Ordering::Relaxed) == self.live as u8
     }
 
-    /// Whether lines of a block have failed.
-    pub fn has_failed(&self, block: HeapBlock) -> bool {
-        self.failed_of(block).any(|page| !page.is_perfect())
-    }
-
-    fn failed_of(&self, block: HeapBlock) -> impl Iterator<Item = FailedLines> {
-        let pages = block.number() * BLOCK_PAGES..(block.number() + 1) * BLOCK_PAGES;
-        self.failed[pages].iter().map(|failed| FailedLines::from_bits(failed.load(Ordering::Relaxed)))
-    }
-
-    /// The lines of a block that may be allocated.
-    pub fn free(&self, block: HeapBlock, unavailable: Unavailable) -> FreeLines {
-        let live = self.live as u8;
-        let before = match unavailable {
-            Unavailable::Live => live,
-            Unavailable::LiveOrBefore => self.live.other() as u8,
-        };
-        self.free_if(block, |mark| mark != live && mark != before && mark != YOUNG)
-    }
-
-    #[inline]
-    fn free_if(&self, block: HeapBlock, is_free: impl Fn(u8) -> bool) -> FreeLines {
-        let each = self.size.memory_lines();
-        let line = u64::MAX >> (u64::BITS - each);
-        let pages = self.of(block).chunks_exact(self.size.per_page()).zip(self.failed_of(block));
+    /// The lines of a block that may be allocated, and whether any has failed. During a full collection, what the
+    /// collection before found live has its mark of then, and is not free: it may not have been reached yet.
+    pub fn free(&self, block: HeapBlock) -> (FreeLines, bool) {
         let mut free = FreeLines::default();
-        for (word, (marks, failed)) in free.0.iter_mut().zip(pages) {
-            let bits = marks
-                .iter()
-                .rev()
-                .fold(0, |bits: u64, mark| bits << each | if is_free(mark.load(Ordering::Relaxed)) { line } else { 0 });
-            *word = bits & !failed.bits();
+        for (word, marks) in free.0.iter_mut().zip(self.of(block).chunks_exact(self.size.per_page())) {
+            let bit = |mark: &AtomicU8| u64::from(mark.load(Ordering::Relaxed) == 0);
+            *word = repeated(marks.iter().rev().fold(0, |bits: u64, mark| bits << 1 | bit(mark)), self.size);
         }
-        free
+        let has_failed = CAN_FAIL && self.failed[block.number()].any.load(Ordering::Relaxed);
+        if has_failed {
+            self.failed[block.number()].remove_from(&mut free);
+        }
+        (free, has_failed)
     }
 
     /// Ends a collection for a block: what was young and is not marked is free.
@@ -201,7 +196,7 @@ impl LineMarks {
                 *mark = 0;
             }
         }
-        let free = self.free_if(block, |mark| mark == 0);
+        let (free, _) = self.free(block);
         let (mut holes, mut longest) = (0, 0);
         for hole in free.holes() {
             holes += 1;
@@ -209,5 +204,83 @@ impl LineMarks {
         }
         debug_assert!(longest <= BLOCK_LINES);
         LineCensus { live: lines, free: free.count(), holes, longest: crate::geometry::narrow(longest) }
+    }
+}
+
+impl Default for FailedLinesOfBlock {
+    /// Those of a block without pages.
+    fn default() -> Self {
+        let pages = [const { AtomicU64::new(FailedLines::ALL.bits()) }; BLOCK_PAGES];
+        Self { any: AtomicBool::new(true), pages }
+    }
+}
+
+impl FailedLinesOfBlock {
+    fn set(&self, page: usize, failed: FailedLines) {
+        self.pages[page].store(failed.bits(), Ordering::Relaxed);
+        let any = self.pages.iter().any(|page| page.load(Ordering::Relaxed) != 0);
+        self.any.store(any, Ordering::Relaxed);
+    }
+
+    fn set_all(&self, failed: [FailedLines; BLOCK_PAGES]) {
+        self.pages.iter().zip(failed).for_each(|(page, failed)| page.store(failed.bits(), Ordering::Relaxed));
+        self.any.store(failed.iter().any(|failed| !failed.is_perfect()), Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn remove_from(&self, free: &mut FreeLines) {
+        let pages = free.0.iter_mut().zip(&self.pages);
+        pages.for_each(|(free, failed)| *free &= !failed.load(Ordering::Relaxed));
+    }
+}
+
+/// The bits of a page's lines, each as often as such a line has lines of the memory.
+#[inline]
+fn repeated(bits: u64, size: LineSize) -> u64 {
+    match size {
+        LineSize::L64 => bits,
+        LineSize::L128 => doubled(bits),
+        LineSize::L256 => doubled(doubled(bits)),
+    }
+}
+
+/// Each of the lower 32 bits twice.
+#[inline]
+const fn doubled(bits: u64) -> u64 {
+    let mut apart = bits & 0xffff_ffff;
+    apart = (apart | apart << 16) & 0x0000_ffff_0000_ffff;
+    apart = (apart | apart << 8) & 0x00ff_00ff_00ff_00ff;
+    apart = (apart | apart << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    apart = (apart | apart << 2) & 0x3333_3333_3333_3333;
+    apart = (apart | apart << 1) & 0x5555_5555_5555_5555;
+    apart * 3
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_line_is_free_if_it_is_not_marked_and_has_not_failed(
+            marks in prop::collection::vec(prop_oneof![Just(0), Just(1), Just(2), Just(YOUNG)], BLOCK_LINES),
+            failed in prop::array::uniform8(prop_oneof![Just(0), any::<u64>()]),
+            size in prop_oneof![Just(LineSize::L64), Just(LineSize::L128), Just(LineSize::L256)],
+        ) {
+            let (lines, block) = (LineMarks::new(2, size, FailureGrain::MemoryLine), HeapBlock::new(1));
+            lines.of(block).iter().zip(&marks).for_each(|(line, mark)| line.store(*mark, Ordering::Relaxed));
+            for (page, failed) in failed.into_iter().enumerate() {
+                lines.set_page(block, page, FailedLines::from_bits(failed));
+            }
+            let (free, has_failed) = lines.free(block);
+            prop_assert_eq!(has_failed, failed != [0; BLOCK_PAGES]);
+            for line in 0..BLOCK_LINES {
+                let is_failed = failed[line / 64] >> (line % 64) & 1 == 1;
+                let is_free = marks[line / size.memory_lines() as usize] == 0 && !is_failed;
+                prop_assert_eq!(free.0[line / 64] >> (line % 64) & 1 == 1, is_free, "line {}", line);
+            }
+        }
     }
 }

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::geometry::{ALIGN, MEMORY_LINE, ObjectRef, PAGE};
+use crate::geometry::{ALIGN, CAN_FAIL, MEMORY_LINE, ObjectRef, PAGE};
 use crate::region::{CARDS, LOST};
 use crate::wear::FailedLines;
 
@@ -52,7 +52,7 @@ impl LostData {
 
     /// Whether a collection must find out which objects are lost.
     pub fn is_pending(&self) -> bool {
-        !self.lines.is_empty()
+        CAN_FAIL && !self.lines.is_empty()
     }
 
     /// Whether the header of an object is lost.

@@ -21,6 +21,11 @@ pub(super) struct PerfectPages {
 }
 
 impl BumpRange {
+    /// How many bytes are left.
+    pub(crate) const fn left(self) -> u32 {
+        self.limit - self.cursor
+    }
+
     /// Takes `bytes`, a multiple of [`ALIGN`], if there are as many.
     #[inline]
     pub fn take(&mut self, bytes: u32) -> Option<u32> {
