@@ -17,8 +17,13 @@ use crate::{Engine, bail_bug, prelude::*};
 use std::sync::Arc;
 use std::time::Instant;
 
-use core::{alloc::Layout, any::Any, cell::Cell, mem, ops::Range, ptr::NonNull, sync::atomic::AtomicUsize};
-use rampart_heap::wasmtime::{DataLost, HeapError, HeapPlan, HeapShare, INSTEAD, NEGATIVE_SIZE, TOO_LARGE_SIZE, are_losses_thrown};
+use core::{
+    alloc::Layout, any::Any, cell::Cell, mem, ops::Range, ptr::NonNull,
+    sync::atomic::{AtomicU32, AtomicUsize, Ordering},
+};
+use rampart_heap::wasmtime::{
+    DataLost, HeapError, HeapPlan, HeapShare, INSTEAD, LossBell, NEGATIVE_SIZE, TOO_LARGE_SIZE, are_losses_thrown,
+};
 use rampart_heap::{
     BumpRange, CARD_BYTES, Collection, LOST, ManagedHeap, LocalAllocator, ObjectModel, ObjectRef, HeapRegion, LineFailure, RootSet, Survivors,
 };
@@ -186,6 +191,9 @@ struct ImmixHeap {
     heap: Option<ManagedHeap<WasmModel>>,
     memory: Option<crate::vm::Memory>,
     vmmemory: Option<VMMemoryDefinition>,
+    /// A lost page sets the limit below to 0, so that compiled code calls the runtime at its next allocation. Dropped
+    /// before the limit.
+    bell: Option<LossBell>,
     /// Where compiled code allocates.
     bump: SendSyncUnsafeCell<BumpRange>,
     local: LocalAllocator,
@@ -223,6 +231,7 @@ impl Default for ImmixHeap {
             no_gc_count: 0,
             memory: None,
             vmmemory: None,
+            bell: None,
             bump: SendSyncUnsafeCell::new(BumpRange::default()),
             local: LocalAllocator::default(),
             heap: None,
@@ -247,20 +256,43 @@ impl ImmixHeap {
         self.shared = shared;
         let heap = ManagedHeap::over(region, LOST.into(), WasmModel::default(), settings, memory);
         self.heap = Some(heap.expect("whoever sets the plan checks it"));
+        // SAFETY: wasmtime keeps its heaps in boxes, and `detach` and drop end the bell first. Compiled code only reads
+        // the limit; `hand_out` writes it atomically.
+        self.bell = Some(unsafe { LossBell::at(NonNull::new_unchecked(self.limit())) });
     }
 
     fn heap(&mut self) -> &mut ManagedHeap<WasmModel> {
         self.heap.as_mut().expect("the heap is open while its memory is attached")
     }
 
+    fn limit(&self) -> *mut AtomicU32 {
+        // SAFETY: the field lies in the cell.
+        unsafe { (&raw mut (*self.bump.get()).limit).cast() }
+    }
+
+    /// Says where compiled code allocates: nowhere, if pages were lost meanwhile.
+    fn hand_out(&mut self) {
+        let BumpRange { cursor, limit } = self.local.bump;
+        // SAFETY: compiled code does not run; only the bell writes the limit, atomically.
+        unsafe { (*self.bump.get()).cursor = cursor };
+        // SAFETY: the field is aligned as the atomic word is, and lives as long as `self`.
+        let word = unsafe { AtomicU32::from_ptr(self.limit().cast()) };
+        word.store(limit, Ordering::SeqCst);
+        if self.shared.is_loss_noticed() {
+            word.store(0, Ordering::SeqCst);
+        }
+    }
+
     fn allocate(&mut self, bytes: u32) -> Option<u32> {
         if let Some((at, _)) = self.found.take_if(|(_, found)| *found == bytes) {
             return Some(at);
         }
-        self.local.bump = *self.bump.get_mut();
+        // The limit is what it was, or 0 by the bell.
+        // SAFETY: compiled code does not run.
+        self.local.bump.cursor = unsafe { (*self.bump.get()).cursor };
         let heap = self.heap.as_mut().expect("the heap is open while its memory is attached");
         let at = heap.allocate(&mut self.local, bytes);
-        *self.bump.get_mut() = self.local.bump;
+        self.hand_out();
         at
     }
 
@@ -271,6 +303,11 @@ impl ImmixHeap {
         let size = size.ok_or(crate::Trap::AllocationTooLarge)?;
         if self.exhausted.take() == Some(size) || !self.heap().could_hold(size) {
             return Ok(Err(Shortage { bytes: size, is_final: true }));
+        }
+        // What was lost is found out before the program reads it.
+        if self.found.is_none() && self.shared.is_loss_noticed() {
+            self.short_of = Some(size);
+            return Ok(Err(Shortage { bytes: size, is_final: false }));
         }
         let Some(gc_ref) = self.allocate(size).and_then(VMGcRef::from_raw_u32) else {
             self.short_of = Some(size);
@@ -310,12 +347,13 @@ impl ImmixHeap {
         roots: &mut RootList<'_>,
         state: &mut GcStoreTraceState<'_>,
     ) -> Result<()> {
-        let Self { heap, local, externs, trace_infos, bump, shared, .. } = self;
+        let Self { heap, local, externs, trace_infos, shared, .. } = self;
         let began = Instant::now();
         let heap = heap.as_mut().expect("the heap is open while its memory is attached");
         let mut dead = Vec::new();
         let types = TypeTable { infos: NonNull::from(trace_infos), state: NonNull::from(&mut *state).cast() };
         heap.model().types.set(Some(types));
+        shared.heed_losses();
         heap.take_up_calls(&mut [local]);
         for offset in shared.take_doomed() {
             if heap.lose_line(offset, &mut [local]) == LineFailure::Lost {
@@ -338,11 +376,12 @@ impl ImmixHeap {
         });
         heap.model().types.set(None);
         shared.collected(kind, began.elapsed(), heap.counts(), heap.demand(), heap.metadata_bytes());
-        *bump.get_mut() = BumpRange::default();
+        shared.note_frames(|| heap.frames());
         let lost = heap.lost_objects().len();
         if lost > 0 && !are_losses_thrown() {
             return Err(DataLost(u32::try_from(lost - 1)?).into());
         }
+        self.hand_out();
         for data in dead {
             state.host_data_table.dealloc(data)?;
         }

@@ -3,20 +3,26 @@
 //! wasmtime makes its heaps itself, and passes nothing on to them, nor anything back. So a host leaves the plan of the
 //! next heap here, and keeps a part of it: weak references, exceptions, and what the collections did.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use rampart_linux::count_loss_notices;
+use rampart_memory::Frame;
 
 use crate::collection::Collection;
 use crate::collector::Survivors;
 use crate::error::Error;
 use crate::geometry::{ALIGN, ObjectRef, PAGE};
 use crate::heap::{HeapCounts, HeapSettings, check_size};
-use crate::memory::{HeapFrameCounts, HeapMemory, SimulatedMemory};
+use crate::memory::{HeapFrameCounts, HeapMemory, PageFrame, SimulatedMemory};
 use crate::object::ObjectModel;
 use crate::pools::PerfectDemand;
 use crate::region::LOST;
 use crate::wear::FailedLines;
+
+pub use rampart_linux::LossBell;
 
 /// A heap to be made.
 #[derive(Debug)]
@@ -56,6 +62,18 @@ pub struct HeapShare {
     exceptions: Mutex<[Option<WeakNumber>; 2]>,
     lost: Mutex<LostShare>,
     log: Mutex<CollectionLog>,
+    /// How many notices of lost pages there were when a collection last looked for them.
+    heeded: AtomicUsize,
+    /// For tests.
+    frames: Mutex<Option<FrameTable>>,
+}
+
+/// The frames of a heap's pages, as a collection left them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct FrameTable {
+    at: BTreeMap<u32, Frame>,
+    /// Those of pages in which nothing is.
+    free: Vec<Frame>,
 }
 
 /// What is known of lost objects.
@@ -207,6 +225,41 @@ impl HeapShare {
     /// The lines that are to be lost now.
     pub fn take_doomed(&self) -> Vec<u32> {
         std::mem::take(&mut lock(&self.lost).doomed)
+    }
+
+    /// Whether pages were lost since a collection last looked for them.
+    pub fn is_loss_noticed(&self) -> bool {
+        count_loss_notices() != self.heeded.load(Ordering::Relaxed)
+    }
+
+    /// A collection is about to look for lost pages.
+    pub fn heed_losses(&self) {
+        self.heeded.store(count_loss_notices(), Ordering::Relaxed);
+    }
+
+    /// The next collections say which frames the pages of the heap have: for tests.
+    pub fn want_frames(&self) {
+        lock(&self.frames).get_or_insert_default();
+    }
+
+    /// Notes the frames of the pages of the heap, if somebody wants them.
+    pub fn note_frames(&self, frames: impl FnOnce() -> Vec<(PageFrame, bool)>) {
+        let Some(table) = &mut *lock(&self.frames) else { return };
+        *table = FrameTable::default();
+        for (PageFrame { at, frame }, is_free) in frames() {
+            table.at.extend(at.map(|at| (at, frame)));
+            table.free.extend(is_free.then_some(frame));
+        }
+    }
+
+    /// The frame below an offset, after the last collection.
+    pub fn frame_at(&self, offset: u32) -> Option<Frame> {
+        lock(&self.frames).as_ref()?.at.get(&(offset / PAGE * PAGE)).copied()
+    }
+
+    /// One of the frames in which the last collection found nothing.
+    pub fn free_frame(&self, number: usize) -> Option<Frame> {
+        lock(&self.frames).as_ref()?.free.get(number).copied()
     }
 
     /// One more exception for lost objects, at an offset of the region. The host must keep it alive.
