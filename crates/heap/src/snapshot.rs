@@ -58,7 +58,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         space.blocks.indices().filter_map(of_block).collect()
     }
 
-    /// The frame of each page of the heap, as far as they are known, and whether the last collection found nothing there.
+    /// The frame of each page, as far as they are known, and whether the last collection found nothing there.
     pub fn frames(&self) -> Vec<(PageFrame, bool)> {
         let mut free = BTreeSet::new();
         for BlockSnapshot { block, lines, .. } in self.snapshot() {

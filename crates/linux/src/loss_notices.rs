@@ -41,8 +41,8 @@ pub(crate) fn want() -> io::Result<()> {
     }
 }
 
-/// Notes a lost page, from a signal handler. Returns whether somebody will heed it: if there is no room for the address,
-/// by the count.
+/// Notes a lost page, from a signal handler. Returns whether somebody will heed it: if there is no room for the
+/// address, by the count.
 pub(crate) fn note(address: usize) -> bool {
     if !are_wanted() || address == 0 {
         return false;

@@ -165,7 +165,8 @@ extern "C" fn see_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_vo
 /// Ends the process, which cannot go on without the data that it was about to use. It says so, as far as a signal
 /// handler may.
 fn end_at(address: usize) -> ! {
-    let mut line = *b"the hardware has lost the memory at 0x0000000000000000, which the program was about to use: ended\n";
+    let mut line =
+        *b"the hardware has lost the memory at 0x0000000000000000, which the program was about to use: ended\n";
     let digits = line.iter().position(|byte| *byte == b'x').expect("a number is in the line") + 1;
     for (at, place) in (0..16).rev().zip(digits..) {
         line[place] = b"0123456789abcdef"[address >> (4 * at) & 15];
@@ -264,8 +265,8 @@ pub fn raise_hardware_error(at: Option<usize>) {
 /// until it ends. The calling thread gets the signals, and must live as long as the memory.
 ///
 /// # Errors
-/// The kernel's, as of one that cannot handle memory errors; without notices, the program ends at the first touch, with a
-/// line on standard error and the exit code [`LOST_ACCESS_EXIT`].
+/// The kernel's, as of one that cannot handle memory errors; without notices, the program ends at the first touch, with
+/// a line on standard error and the exit code [`LOST_ACCESS_EXIT`].
 pub fn want_loss_notices() -> io::Result<()> {
     catch_signals();
     loss_notices::want()
@@ -368,5 +369,36 @@ mod tests {
         assert!(is_passed_on(own, libc::BUS_ADRERR, 5000), "a program's memory does not end");
         let lost = Accessed { loss: Some(MemoryLoss::HardwareError), ..own };
         assert!(is_passed_on(lost, SI_KERNEL, 0), "it would come for ever");
+    }
+    #[test]
+    fn a_touch_of_lost_memory_before_its_notice_is_heeded_ends_the_process_with_a_line() {
+        let mut ends = [0; 2];
+        // SAFETY: the child makes system calls only, and leaves by the handler.
+        let child = unsafe {
+            assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
+            let child = libc::fork();
+            if child == 0 {
+                libc::dup2(ends[1], libc::STDERR_FILENO);
+                let _no_notices = want_loss_notices();
+                raise_hardware_error(Some(0x1234_5000));
+                libc::_exit(0);
+            }
+            libc::close(ends[1]);
+            child
+        };
+        assert!(child > 0);
+        let (mut said, mut status) = ([0; 200], 0);
+        // SAFETY: the buffer has so many bytes; the end and the child are ours.
+        let read = unsafe {
+            let read = libc::read(ends[0], said.as_mut_ptr().cast(), said.len());
+            libc::close(ends[0]);
+            assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+            read
+        };
+        let said = std::str::from_utf8(&said[..usize::try_from(read).unwrap()]).unwrap();
+        assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, LOST_ACCESS_EXIT));
+        let expected =
+            "the hardware has lost the memory at 0x0000000012345000, which the program was about to use: ended\n";
+        assert_eq!(said, expected);
     }
 }

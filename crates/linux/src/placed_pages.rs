@@ -282,8 +282,8 @@ impl PlacedPages {
         over.contains(&address).then(|| address - over.start)
     }
 
-    /// Gives a page another frame, of zeros. Where it was put, it stays; but if the hardware had lost it, it must be put
-    /// there again: a hole in a file leaves marks of lost pages in page tables as they are (`zap_pte_range` in
+    /// Gives a page another frame, of zeros. Where it was put, it stays; but if the hardware had lost it, it must be
+    /// put there again: a hole in a file leaves marks of lost pages in page tables as they are (`zap_pte_range` in
     /// mm/memory.c).
     ///
     /// # Errors

@@ -18,17 +18,21 @@ public class Poisoned {
         long c0, c1, c2, c3, c4, c5, c6, c7, c8, c9;
 
         Cell(long n) {
-            a0 = n; a1 = n + 1; a2 = n + 2; a3 = n + 3; a4 = n + 4; a5 = n + 5; a6 = n + 6; a7 = n + 7; a8 = n + 8; a9 = n + 9;
-            b0 = n; b1 = n + 1; b2 = n + 2; b3 = n + 3; b4 = n + 4; b5 = n + 5; b6 = n + 6; b7 = n + 7; b8 = n + 8; b9 = n + 9;
-            c0 = n; c1 = n + 1; c2 = n + 2; c3 = n + 3; c4 = n + 4; c5 = n + 5; c6 = n + 6; c7 = n + 7; c8 = n + 8; c9 = n + 9;
+            a0 = n; a1 = n + 1; a2 = n + 2; a3 = n + 3; a4 = n + 4;
+            a5 = n + 5; a6 = n + 6; a7 = n + 7; a8 = n + 8; a9 = n + 9;
+            b0 = n; b1 = n + 1; b2 = n + 2; b3 = n + 3; b4 = n + 4;
+            b5 = n + 5; b6 = n + 6; b7 = n + 7; b8 = n + 8; b9 = n + 9;
+            c0 = n; c1 = n + 1; c2 = n + 2; c3 = n + 3; c4 = n + 4;
+            c5 = n + 5; c6 = n + 6; c7 = n + 7; c8 = n + 8; c9 = n + 9;
         }
 
         boolean isOf(long n) {
-            return (a0 == n) & (a1 == n + 1) & (a2 == n + 2) & (a3 == n + 3) & (a4 == n + 4) & (a5 == n + 5) & (a6 == n + 6)
-                & (a7 == n + 7) & (a8 == n + 8) & (a9 == n + 9) & (b0 == n) & (b1 == n + 1) & (b2 == n + 2) & (b3 == n + 3)
-                & (b4 == n + 4) & (b5 == n + 5) & (b6 == n + 6) & (b7 == n + 7) & (b8 == n + 8) & (b9 == n + 9) & (c0 == n)
-                & (c1 == n + 1) & (c2 == n + 2) & (c3 == n + 3) & (c4 == n + 4) & (c5 == n + 5) & (c6 == n + 6)
-                & (c7 == n + 7) & (c8 == n + 8) & (c9 == n + 9);
+            return (a0 == n) & (a1 == n + 1) & (a2 == n + 2) & (a3 == n + 3) & (a4 == n + 4)
+                & (a5 == n + 5) & (a6 == n + 6) & (a7 == n + 7) & (a8 == n + 8) & (a9 == n + 9)
+                & (b0 == n) & (b1 == n + 1) & (b2 == n + 2) & (b3 == n + 3) & (b4 == n + 4)
+                & (b5 == n + 5) & (b6 == n + 6) & (b7 == n + 7) & (b8 == n + 8) & (b9 == n + 9)
+                & (c0 == n) & (c1 == n + 1) & (c2 == n + 2) & (c3 == n + 3) & (c4 == n + 4)
+                & (c5 == n + 5) & (c6 == n + 6) & (c7 == n + 7) & (c8 == n + 8) & (c9 == n + 9);
         }
     }
 
@@ -122,6 +126,11 @@ public class Poisoned {
             && message.contains("(number ") && !message.contains("or above");
     }
 
+    static void report(String kind, int lost, int expected, int named, int innocent, int wrong) {
+        System.out.println("lost " + kind + " " + lost + " of " + expected + " named " + named + " innocent " + innocent
+            + " wrong " + wrong);
+    }
+
     /** Counts what is lost, and whether it was to be lost; puts new objects in its place. */
     static void findLosses() {
         int lost = 0, expected = 0, silent = 0, innocent = 0, named = 0;
@@ -138,7 +147,7 @@ public class Poisoned {
                 cells[i] = new Cell(i * 1000L);
             }
         }
-        System.out.println("lost cells " + lost + " of " + expected + " named " + named + " innocent " + innocent + " wrong " + silent);
+        report("cells", lost, expected, named, innocent, silent);
         lost = expected = silent = innocent = named = 0;
         for (int i = 0; i < ARRAYS; i++) {
             expected += arrayGoes[i] ? 1 : 0;
@@ -154,7 +163,7 @@ public class Poisoned {
                 arrays[i] = newArray(i);
             }
         }
-        System.out.println("lost arrays " + lost + " of " + expected + " named " + named + " innocent " + innocent + " wrong " + silent);
+        report("arrays", lost, expected, named, innocent, silent);
     }
 
     /** Without a call and without an object, so that nothing can be done about a lost page before it is read. */
@@ -194,7 +203,7 @@ public class Poisoned {
                 long[] next = new long[i % 100 + 1];
                 next[i % next.length] = i;
                 kept[i % kept.length] = next;
-                hash = hash * 31 + ((long[]) kept[(i * 7) % kept.length == i % kept.length ? 0 : i % kept.length])[0] + next.length;
+                hash = hash * 31 + ((long[]) kept[i * 7 % Math.min(i + 1, kept.length)])[0] + next.length;
             }
             byte[] large = newArray(round);
             hash = hash * 31 + large[round * 700];
