@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use rampart_heap::Frame;
 use rampart_heap::wasmtime::{DataLost, HeapError, are_losses_thrown};
 use wasmtime::{
-    AnyRef, AsContextMut as _, Error, ExnRef, ExnRefPre, ExnType, GcHeapOutOfMemory, Result, Rooted,
-    ThrownException, Val, bail, format_err,
+    AnyRef, AsContextMut as _, Error, ExnRef, ExnRefPre, ExnType, GcHeapOutOfMemory, Result, Rooted, ThrownException,
+    Val, bail, format_err,
 };
 
 use crate::js::JsValue;
