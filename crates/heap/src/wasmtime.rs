@@ -390,4 +390,23 @@ mod tests {
         plan(40).leave().unwrap();
         assert_eq!([HeapPlan::take(), HeapPlan::take()].map(|plan| plan.memory.pages()), [40, HeapPlan::PAGES]);
     }
+
+    #[test]
+    fn frames_are_told_to_who_wants_them_as_the_last_collection_left_them() {
+        let share = HeapShare::default();
+        let of = |at, number| PageFrame { at, frame: Frame::new(number).unwrap() };
+        let frames = || vec![(of(Some(4096), 7), false), (of(Some(8192), 8), true), (of(None, 9), true)];
+        share.note_frames(|| unreachable!("nobody wants them"));
+        assert_eq!((share.frame_at(4096), share.free_frame(0)), (None, None));
+        share.want_frames();
+        share.note_frames(frames);
+        let number = |frame: Option<Frame>| frame.map(Frame::number);
+        assert_eq!(
+            [4095, 4096, 8191, 8192, 12288].map(|at| number(share.frame_at(at))),
+            [None, Some(7), Some(7), Some(8), None]
+        );
+        assert_eq!([0, 1, 2].map(|free| number(share.free_frame(free))), [Some(8), Some(9), None]);
+        share.note_frames(|| vec![(of(None, 7), true)]);
+        assert_eq!((share.frame_at(4096), number(share.free_frame(0))), (None, Some(7)));
+    }
 }
