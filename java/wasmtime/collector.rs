@@ -18,7 +18,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use core::{alloc::Layout, any::Any, cell::Cell, mem, ops::Range, ptr::NonNull, sync::atomic::AtomicUsize};
-use rampart_heap::wasmtime::{CompiledAllocator, DataLost, HeapError, HeapPlan, HeapShare, INSTEAD, NEGATIVE_SIZE, TOO_LARGE_SIZE, are_losses_thrown};
+use rampart_heap::wasmtime::{
+    CompiledAllocator, DataLost, HeapError, HeapPlan, HeapShare, INSTEAD, LossBell, NEGATIVE_SIZE, TOO_LARGE_SIZE,
+    are_losses_thrown,
+};
 use rampart_heap::{
     CARD_BYTES, Collection, LOST, ManagedHeap, LocalAllocator, ObjectModel, ObjectRef, HeapRegion, LineFailure, RootSet, Survivors,
 };
@@ -186,8 +189,10 @@ struct ImmixHeap {
     heap: Option<ManagedHeap<WasmModel>>,
     memory: Option<crate::vm::Memory>,
     vmmemory: Option<VMMemoryDefinition>,
+    /// A lost page makes compiled code call the runtime at its next allocation. Dropped before what it closes.
+    bell: Option<LossBell>,
     /// Where compiled code allocates.
-    compiled: SendSyncUnsafeCell<CompiledAllocator>,
+    compiled: CompiledAllocator,
     local: LocalAllocator,
     /// What the host uses, too.
     shared: Arc<HeapShare>,
@@ -225,7 +230,8 @@ impl Default for ImmixHeap {
             no_gc_count: 0,
             memory: None,
             vmmemory: None,
-            compiled: SendSyncUnsafeCell::new(CompiledAllocator::default()),
+            bell: None,
+            compiled: CompiledAllocator::default(),
             local: LocalAllocator::default(),
             heap: None,
             shared: Arc::default(),
@@ -250,20 +256,30 @@ impl ImmixHeap {
         self.shared = shared;
         let heap = ManagedHeap::over(region, LOST.into(), WasmModel::default(), settings, memory);
         self.heap = Some(heap.expect("whoever sets the plan checks it"));
+        // SAFETY: the words are atomic and lie in a box, which `detach` and drop end after the bell.
+        self.bell = Some(unsafe { LossBell::at(self.compiled.words()) });
     }
 
     fn heap(&mut self) -> &mut ManagedHeap<WasmModel> {
         self.heap.as_mut().expect("the heap is open while its memory is attached")
     }
 
+    /// Says where compiled code allocates: nowhere, if pages were lost meanwhile.
+    fn hand_out(&mut self) {
+        self.compiled.take_back(&self.local);
+        if self.shared.is_loss_noticed() {
+            self.compiled.close();
+        }
+    }
+
     fn allocate(&mut self, bytes: u32) -> Option<u32> {
         if let Some((at, _)) = self.found.take_if(|(_, found)| *found == bytes) {
             return Some(at);
         }
-        self.compiled.get_mut().hand_over(&mut self.local);
+        self.compiled.hand_over(&mut self.local);
         let heap = self.heap.as_mut().expect("the heap is open while its memory is attached");
         let at = heap.allocate(&mut self.local, bytes);
-        self.compiled.get_mut().take_back(&self.local);
+        self.hand_out();
         at
     }
 
@@ -288,7 +304,9 @@ impl ImmixHeap {
         if self.exhausted.take() == Some(size) || !self.heap().could_hold(size) {
             return Err(Shortage { bytes: size, is_final: true });
         }
-        let room = if self.must_vacate() { None } else { self.allocate(size).and_then(VMGcRef::from_raw_u32) };
+        // What was lost is found out before the program reads it.
+        let is_collected_first = self.must_vacate() || self.found.is_none() && self.shared.is_loss_noticed();
+        let room = if is_collected_first { None } else { self.allocate(size).and_then(VMGcRef::from_raw_u32) };
         room.ok_or_else(|| {
             self.short_of = Some(size);
             Shortage { bytes: size, is_final: false }
@@ -302,11 +320,14 @@ impl ImmixHeap {
         if self.found.is_some() {
             return false;
         }
-        self.compiled.get_mut().hand_over(&mut self.local);
+        if !self.shared.failures.is_any() {
+            return self.must_vacate;
+        }
+        self.compiled.hand_over(&mut self.local);
         let heap = self.heap.as_mut().expect("the heap is open while its memory is attached");
         // wasmtime may try again before it collects.
         self.must_vacate |= self.shared.failures.heed(heap, &mut self.local, Instant::now);
-        self.compiled.get_mut().take_back(&self.local);
+        self.hand_out();
         self.must_vacate
     }
 
@@ -353,6 +374,7 @@ impl ImmixHeap {
         let mut dead = Vec::new();
         let types = TypeTable { infos: NonNull::from(trace_infos), state: NonNull::from(&mut *state).cast() };
         heap.model().types.set(Some(types));
+        shared.heed_losses();
         heap.take_up_calls(&mut [local]);
         for offset in shared.take_doomed() {
             if heap.lose_line(offset, &mut [local]) == LineFailure::Lost {
@@ -377,11 +399,13 @@ impl ImmixHeap {
         let ended = Instant::now();
         shared.collected(kind, ended - began, heap.counts(), heap.demand(), heap.metadata_bytes());
         shared.failures.collected(heap, began, ended)?;
-        compiled.get_mut().clear();
+        shared.note_frames(|| heap.frames());
+        compiled.clear();
         let lost = heap.lost_objects().len();
         if lost > 0 && !are_losses_thrown() {
             return Err(DataLost(u32::try_from(lost - 1)?).into());
         }
+        self.hand_out();
         for data in dead {
             state.host_data_table.dealloc(data)?;
         }
@@ -600,7 +624,7 @@ unsafe impl GcHeap for ImmixHeap {
     }
 
     unsafe fn vmctx_gc_heap_data(&self) -> NonNull<u8> {
-        NonNull::from(&self.compiled).cast()
+        self.compiled.data()
     }
 
     fn take_memory(&mut self) -> crate::vm::Memory {

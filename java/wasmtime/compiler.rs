@@ -13,7 +13,7 @@ use crate::translate::TargetEnvironment;
 use cranelift_codegen::ir::{self, InstBuilder};
 use cranelift_frontend::FunctionBuilder;
 use rampart_heap::wasmtime::{
-    HOLE_BYTES, HOLES_AHEAD, INSTEAD, MOST_INLINE, NEGATIVE_SIZE, NEXT_HOLE, TOO_LARGE_SIZE, are_losses_thrown,
+    HOLE_BYTES, HOLE_LIMIT, HOLES_AHEAD, INSTEAD, MOST_INLINE, NEGATIVE_SIZE, NEXT_HOLE, TOO_LARGE_SIZE, are_losses_thrown,
 };
 use rampart_heap::{CARD_BYTES, CARDS, LOST};
 use wasmtime_environ::copying::{
@@ -23,9 +23,6 @@ use wasmtime_environ::{
     GcTypeLayouts, ModuleInternedTypeIndex, TypeIndex, VMGcKind, WasmHeapTopType, WasmHeapType,
     WasmRefType, WasmResult, WasmStorageType, WasmValType, copying::CopyingTypeLayouts,
 };
-
-/// Where the end of the hole at hand is among what the runtime and compiled code share.
-const LIMIT: usize = HOLE_BYTES / 2;
 
 #[derive(Default)]
 pub struct CopyingCompiler {
@@ -166,7 +163,7 @@ impl CopyingCompiler {
         };
         let of_next = flags(builder, NEXT_HOLE);
         let of_holes = flags(builder, HOLES_AHEAD);
-        let of_limit = flags(builder, LIMIT);
+        let of_limit = flags(builder, HOLE_LIMIT);
         let at = |offset: usize| i32::try_from(offset).unwrap();
 
         builder.switch_to_block(list_block);
@@ -185,7 +182,7 @@ impl CopyingCompiler {
         builder.set_cold_block(hole_block);
         let next = builder.ins().iadd_imm_s(number, 1);
         builder.ins().store(of_next, next, heap_data, at(NEXT_HOLE));
-        builder.ins().store(of_limit, limit, heap_data, at(LIMIT));
+        builder.ins().store(of_limit, limit, heap_data, at(HOLE_LIMIT));
         let start_64 = builder.ins().uextend(ir::types::I64, start);
         let end = builder.ins().iadd(start_64, aligned_size);
         builder.ins().jump(fast_block, &[start.into(), end.into()]);

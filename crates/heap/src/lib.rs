@@ -83,10 +83,13 @@ pub use collector::Survivors;
 pub use error::Error;
 pub use geometry::{ALIGN, BLOCK_BYTES, FailureGrain, HeapBlock, LineSize, ObjectRef};
 pub use heap::{HeapCounts, HeapSettings, MOST, ManagedHeap};
-pub use memory::{FrameMemory, HeapFrameCounts, HeapMemory, HeapPageChange, LinesOfFrame, NotMapped, SimulatedMemory};
+pub use memory::{
+    FrameMemory, HeapFrameCounts, HeapMemory, HeapPageChange, LinesOfFrame, NotMapped, PageFrame, SimulatedMemory,
+};
 pub use native::{NativeModel, Shape};
 pub use object::ObjectModel;
 pub use pools::{HeapPage, PageToken, PerfectDemand};
+pub use rampart_memory::Frame;
 pub use region::{CARD_BYTES, CARDS, HeapRegion, LOST};
 pub use shared::{CollectionObserver, Mutator, SharedHeap};
 pub use snapshot::{BlockSnapshot, LineState};

@@ -1,7 +1,10 @@
 //! What each line of a heap is used for, for drawings.
 
-use crate::geometry::{BLOCK_PAGES, HeapBlock};
+use std::collections::BTreeSet;
+
+use crate::geometry::{BLOCK_PAGES, HeapBlock, PAGE};
 use crate::heap::ManagedHeap;
+use crate::memory::PageFrame;
 use crate::object::ObjectModel;
 use crate::space::blocks::HeapBlockState;
 use crate::wear::FailedLines;
@@ -53,6 +56,17 @@ impl<M: ObjectModel> ManagedHeap<M> {
             Some(BlockSnapshot { block, state: record.state, lines })
         };
         space.blocks.indices().filter_map(of_block).collect()
+    }
+
+    /// The frame of each page, as far as they are known, and whether the last collection found nothing there.
+    pub fn frames(&self) -> Vec<(PageFrame, bool)> {
+        let mut free = BTreeSet::new();
+        for BlockSnapshot { block, lines, .. } in self.snapshot() {
+            let pages = (block.start()..).step_by(PAGE as usize).zip(lines.chunks(u64::BITS as usize));
+            free.extend(pages.filter(|(_, lines)| lines.iter().all(|line| *line == LineState::Free)).map(|(at, _)| at));
+        }
+        let frames = self.space().memory.frames().into_iter();
+        frames.map(|frame| (frame, frame.at.is_none_or(|at| free.contains(&at)))).collect()
     }
 
     /// How many pages large objects have.

@@ -244,6 +244,14 @@ fn objects_on_a_page_that_the_hardware_has_lost_are_lost_and_no_others() {
     assert!(program.heap.take_up_calls(&mut [&mut program.local]));
     assert_eq!(program.heap.counts().changed_pages, 2);
     program.collect(Collection::Full);
+    let is_live = |at: u32| {
+        let frames = program.heap.frames();
+        frames.iter().any(|(frame, is_free)| frame.at == Some(at / 4096 * 4096) && !is_free)
+    };
+    assert!(
+        program.chains.0.iter().all(|root| *root == 0 || *root >= LOST || is_live(*root)),
+        "the frames of objects are known"
+    );
     let lost = program.heap.lost_objects();
     let is_there = |at: u32| page < at + (8 << 10) && at < page + 4096 || at == large;
     assert!(lost.len() >= 2 && lost.iter().all(|object| is_there(object.was_at)), "{lost:?}");

@@ -101,7 +101,7 @@ pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags, PageUnit};
 pub use frame_use::FrameUses;
 pub use hotplug::{HotplugRefusal, OnlineUse, Patience};
 pub use iomem::{MemoryOrigin, MemoryOrigins};
-pub use loss_notices::take_loss_notices;
+pub use loss_notices::{LossBell, count_loss_notices, take_loss_notices};
 pub use memory_blocks::{BlockZones, HotplugState, MemoryBlock, MemoryBlocks};
 pub use memory_state::{KernelWatermarks, MemoryState};
 pub use memory_tables::{CxlWindow, MemoryTables, PowerNode, SmbiosDevice, SmbiosMemory, SmbiosRange};

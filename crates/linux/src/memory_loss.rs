@@ -36,6 +36,10 @@ const SI_KERNEL: c_int = 0x80;
 /// The most pages of one access that are lost one by one; with one more, all of its memory is.
 const MOST_PAGES: usize = 16;
 
+/// The exit code of a process that asked for notices of lost pages ([`want_loss_notices`]) and touched one before it
+/// could heed the notice.
+pub const LOST_ACCESS_EXIT: c_int = 86;
+
 /// Why all memory of an access is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryLoss {
@@ -152,7 +156,25 @@ extern "C" fn see_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_vo
     }
     match change_by(ACCESSED.get(), code, address) {
         Some(change) if put_memory_in_place_of(change.base, change.bytes) => ACCESSED.set(change.after),
+        // What was done before is Rust's own search for the end of a stack.
+        _ if code == libc::BUS_MCEERR_AR && loss_notices::are_wanted() => end_at(address),
         _ => pass_on(signal, info, context),
+    }
+}
+
+/// Ends the process, which cannot go on without the data that it was about to use. It says so, as far as a signal
+/// handler may.
+fn end_at(address: usize) -> ! {
+    let mut line =
+        *b"the hardware has lost the memory at 0x0000000000000000, which the program was about to use: ended\n";
+    let digits = line.iter().position(|byte| *byte == b'x').expect("a number is in the line") + 1;
+    for (at, place) in (0..16).rev().zip(digits..) {
+        line[place] = b"0123456789abcdef"[address >> (4 * at) & 15];
+    }
+    // SAFETY: the line is memory of so many bytes; both calls may be made by a signal handler.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len());
+        libc::_exit(LOST_ACCESS_EXIT);
     }
 }
 
@@ -243,7 +265,8 @@ pub fn raise_hardware_error(at: Option<usize>) {
 /// until it ends. The calling thread gets the signals, and must live as long as the memory.
 ///
 /// # Errors
-/// The kernel's, as of one that cannot handle memory errors; without notices, the program ends at the first touch.
+/// The kernel's, as of one that cannot handle memory errors; without notices, the program ends at the first touch, with
+/// a line on standard error and the exit code [`LOST_ACCESS_EXIT`].
 pub fn want_loss_notices() -> io::Result<()> {
     catch_signals();
     loss_notices::want()
@@ -346,5 +369,36 @@ mod tests {
         assert!(is_passed_on(own, libc::BUS_ADRERR, 5000), "a program's memory does not end");
         let lost = Accessed { loss: Some(MemoryLoss::HardwareError), ..own };
         assert!(is_passed_on(lost, SI_KERNEL, 0), "it would come for ever");
+    }
+    #[test]
+    fn a_touch_of_lost_memory_before_its_notice_is_heeded_ends_the_process_with_a_line() {
+        let mut ends = [0; 2];
+        // SAFETY: the child makes system calls only, and leaves by the handler.
+        let child = unsafe {
+            assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
+            let child = libc::fork();
+            if child == 0 {
+                libc::dup2(ends[1], libc::STDERR_FILENO);
+                let _no_notices = want_loss_notices();
+                raise_hardware_error(Some(0x1234_5000));
+                libc::_exit(0);
+            }
+            libc::close(ends[1]);
+            child
+        };
+        assert!(child > 0);
+        let (mut said, mut status) = ([0; 200], 0);
+        // SAFETY: the buffer has so many bytes; the end and the child are ours.
+        let read = unsafe {
+            let read = libc::read(ends[0], said.as_mut_ptr().cast(), said.len());
+            libc::close(ends[0]);
+            assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+            read
+        };
+        let said = std::str::from_utf8(&said[..usize::try_from(read).unwrap()]).unwrap();
+        assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, LOST_ACCESS_EXIT));
+        let expected =
+            "the hardware has lost the memory at 0x0000000012345000, which the program was about to use: ended\n";
+        assert_eq!(said, expected);
     }
 }

@@ -282,7 +282,9 @@ impl PlacedPages {
         over.contains(&address).then(|| address - over.start)
     }
 
-    /// Gives a page another frame, of zeros. Where it was put, it stays.
+    /// Gives a page another frame, of zeros. Where it was put, it stays; but if the hardware had lost it, it must be
+    /// put there again: a hole in a file leaves marks of lost pages in page tables as they are (`zap_pte_range` in
+    /// mm/memory.c).
     ///
     /// # Errors
     /// [`Error::HeapPages`] without memory.
@@ -290,6 +292,11 @@ impl PlacedPages {
         let (start, bytes) = (page as usize * PAGE_BYTES, PAGE_BYTES);
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         fallocate(&self.file, flags, start as u64, bytes as u64).map_err(refused("renew"))?;
+        let area = Area { start: self.window.at(start), bytes };
+        // SAFETY: the page lies in the window, which is ours, and its content is gone.
+        unsafe { map_shared(area, &self.file, u64::from(page), MapFlags::empty()) }.map_err(refused("map"))?;
+        self.window.advise(start..start + bytes, Advice::LinuxDontFork).map_err(refused("hide"))?;
+        let _kernel_without_huge_pages = self.window.advise(start..start + bytes, Advice::LinuxNoHugepage);
         self.window.advise(start..start + bytes, Advice::LinuxPopulateWrite).map_err(refused("fill"))
     }
 }

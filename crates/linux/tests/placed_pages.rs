@@ -162,3 +162,35 @@ fn pages_that_become_one_huge_page_are_noticed_with_their_content_and_their_plac
     assert!(placed.pages.frames().windows(2).all(|two| two[0].number() + 1 == two[1].number()));
     assert!((0..).zip(order).all(|(place, page)| placed.read(place * PAGE_BYTES) == page as u8));
 }
+
+/// A child would share anonymous pages until one of both writes, and the writer gets another frame.
+#[test]
+fn a_fork_changes_no_frame() {
+    for only_locked in [false, true] {
+        let Some(mut placed) = placed(64, only_locked) else { return };
+        placed.pages.place(0, &(0..64).collect::<Vec<_>>()).unwrap();
+        (0..64).for_each(|page| placed.write(page * PAGE_BYTES, page as u8));
+        let mut ends = [0; 2];
+        // SAFETY: the child makes system calls only, and leaves without running anything of this process.
+        let child = unsafe {
+            assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
+            let child = libc::fork();
+            if child == 0 {
+                libc::close(ends[1]);
+                libc::read(ends[0], (&raw mut ends).cast(), 1);
+                libc::_exit(0);
+            }
+            child
+        };
+        assert!(child > 0);
+        (0..64).for_each(|page| placed.write(page * PAGE_BYTES, 100 + page as u8));
+        assert_eq!(placed.pages.moved().unwrap(), [], "the child is there");
+        assert!((0..64).all(|page| placed.view.read(page, 0) == 100 + page as u8));
+        // SAFETY: both ends are ours, and so is the child, which ends when the pipe is closed.
+        unsafe {
+            assert_eq!(ends.map(|end| libc::close(end)), [0, 0]);
+            assert_eq!(libc::waitpid(child, std::ptr::null_mut(), 0), child);
+        }
+        assert_eq!(placed.pages.moved().unwrap(), [], "it is gone");
+    }
+}

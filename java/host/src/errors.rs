@@ -6,14 +6,18 @@
 
 use std::process::ExitCode;
 
+use rampart_heap::Frame;
 use rampart_heap::wasmtime::{DataLost, HeapError, are_losses_thrown};
 use wasmtime::{
-    AnyRef, AsContextMut as _, Error, ExnRef, ExnRefPre, ExnType, GcHeapOutOfMemory, Result,
-    ThrownException, Val, bail, format_err,
+    AnyRef, AsContextMut as _, Error, ExnRef, ExnRefPre, ExnType, GcHeapOutOfMemory, Result, Rooted, ThrownException,
+    Val, bail, format_err,
 };
 
 use crate::js::JsValue;
 use crate::state::{Exceptions, HostCaller};
+
+/// How many lost objects have an error of their own, where errors are thrown, and one for all others.
+const LOST_ERRORS: i32 = 512;
 
 /// The functions of the launcher.
 pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<Option<Val>> {
@@ -26,7 +30,8 @@ pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val])
             let class = caller.data().share.lost_class(DataLost(number));
             return Ok(Some(Val::AnyRef(class.and_then(|offset| AnyRef::from_raw(&mut *caller, offset)))));
         }
-        "lose" => lose(caller, given)?,
+        "lostErrors" => return Ok(Some(Val::I32(if are_losses_thrown() { LOST_ERRORS } else { 16 }))),
+        "lose" | "offset" | "frame" | "freeFrame" | "collect" | "await" => return loss_function(caller, name, given),
         "reportOutOfMemory" => {
             let state = caller.data_mut();
             state.print_error("Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space\n");
@@ -36,6 +41,44 @@ pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val])
         _ => bail!("the program needs rampart.{name}: was it compiled by another version?"),
     }
     Ok(None)
+}
+
+/// What tests of losses need.
+fn loss_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<Option<Val>> {
+    let number = |at: usize| given[at].i32().map(i32::cast_unsigned).ok_or_else(|| format_err!("no number"));
+    let frame = |frame: Option<Frame>| Val::I64(frame.map_or(-1, |frame| frame.number().cast_signed()));
+    let result = match name {
+        "lose" => return lose(caller, given).map(|()| None),
+        "offset" => Val::I32(content(caller, given)?.to_raw(&mut *caller)?.cast_signed()),
+        "frame" => frame(caller.data().share.frame_at(number(0)?)),
+        "freeFrame" => frame(caller.data().share.free_frame(number(0)? as usize)),
+        "collect" => {
+            caller.data().share.want_frames();
+            caller.as_context_mut().gc(None)?;
+            return Ok(None);
+        }
+        _ => {
+            caller.data_mut().flush();
+            std::io::stdin().read_line(&mut String::new())?;
+            return Ok(None);
+        }
+    };
+    Ok(Some(result))
+}
+
+/// An object, or for an array of Java the one that holds its elements.
+fn content(caller: &mut HostCaller<'_>, given: &[Val]) -> Result<Rooted<AnyRef>> {
+    let Val::AnyRef(Some(object)) = given[0] else { bail!("no object") };
+    let Some(parts) = object.as_struct(&*caller)? else { return Ok(object) };
+    let parts: Vec<Val> = parts.fields(&mut *caller)?.collect();
+    for part in parts {
+        if let Val::AnyRef(Some(part)) = part
+            && part.is_array(&*caller)?
+        {
+            return Ok(part);
+        }
+    }
+    Ok(object)
 }
 
 /// The line of an object's byte is lost: for tests.

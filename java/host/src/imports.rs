@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use wasmtime::{AnyRef, ExternType, Func, Linker, Module, Result, Val, bail, format_err};
+use wasmtime::{AnyRef, AsContextMut as _, ExternType, Func, Linker, Module, Result, Val, bail, format_err};
 
 use crate::errors::{launcher_function, thrown};
 use crate::js::JsValue;
@@ -23,10 +23,16 @@ pub fn link(linker: &mut Linker<HostState>, module: &Module) -> Result<()> {
         };
         let (space, name) = (import.module().to_owned(), import.name().to_owned());
         linker.func_new(import.module(), import.name(), ty, move |mut caller, given, results| {
-            call(&mut caller, (&space, &name), given, results).map_err(|error| thrown(&mut caller, error))
+            let called = call(&mut caller, (&space, &name), given, results).and_then(|()| heed_losses(&mut caller));
+            called.map_err(|error| thrown(&mut caller, error))
         })?;
     }
     Ok(())
+}
+
+/// Pages were lost during the call, or before: the program must not read them.
+fn heed_losses(caller: &mut HostCaller<'_>) -> Result<()> {
+    if caller.data().share.is_loss_noticed() { caller.as_context_mut().gc(None) } else { Ok(()) }
 }
 
 fn call(caller: &mut HostCaller<'_>, of: (&str, &str), given: &[Val], results: &mut [Val]) -> Result<()> {

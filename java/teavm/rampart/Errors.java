@@ -6,9 +6,6 @@ import org.teavm.interop.Import;
 public final class Errors {
     private static final OutOfMemoryError OUT_OF_MEMORY = new OutOfMemoryError("Java heap space");
 
-    /** How many lost objects have an error of their own. */
-    private static final int LOST = 16;
-
     private Errors() {
     }
 
@@ -16,8 +13,10 @@ public final class Errors {
     public static void prepare() {
         setOutOfMemory(OUT_OF_MEMORY);
         setNegativeSize(new NegativeArraySizeException());
-        for (int slot = 0; slot < LOST; slot++) {
-            addLost(new LostDataError(slot, slot == LOST - 1));
+        // The last one is for all others.
+        int lost = lostErrors();
+        for (int slot = 0; slot < lost; slot++) {
+            addLost(new LostDataError(slot, slot == lost - 1));
         }
     }
 
@@ -37,6 +36,9 @@ public final class Errors {
 
     @Import(module = "rampart", name = "outOfMemory")
     private static native void setOutOfMemory(Object exception);
+
+    @Import(module = "rampart", name = "lostErrors")
+    private static native int lostErrors();
 
     @Import(module = "rampart", name = "addLost")
     private static native void addLost(Object exception);

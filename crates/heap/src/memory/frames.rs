@@ -11,10 +11,10 @@ use std::fmt::{self, Debug};
 use std::ptr::NonNull;
 
 use rampart_linux::memory_loss::want_loss_notices;
-use rampart_linux::{Error, MovedPage, Pinning, PlacedPages, Roots, take_loss_notices};
+use rampart_linux::{Error, MovedPage, Pinning, PlacedPages, Roots, count_loss_notices, take_loss_notices};
 use rampart_memory::Frame;
 
-use super::{HeapMemory, HeapPageChange, NotMapped};
+use super::{HeapMemory, HeapPageChange, NotMapped, PageFrame};
 use crate::geometry::{PAGE, narrow};
 use crate::pools::HeapPage;
 use crate::wear::FailedLines;
@@ -38,6 +38,8 @@ pub struct FrameMemory {
     /// The page below each address, by its offset, and the other way round.
     below: BTreeMap<u32, u32>,
     places: BTreeMap<u32, u32>,
+    /// How many notices of lost pages there were when it last looked for them.
+    heeded: usize,
 }
 
 /// What a heap lies on.
@@ -69,7 +71,7 @@ impl FrameMemory {
     /// As of [`FrameMemory::new`].
     pub fn of(pages: PlacedPages, working: u32, lines_of: LinesOfFrame) -> Result<Self, Error> {
         let (spare, failed, below, places) = (Vec::new(), Vec::new(), BTreeMap::new(), BTreeMap::new());
-        let mut memory = Self { pages, lines_of, own: 0, failed, spare, below, places };
+        let mut memory = Self { pages, lines_of, own: 0, failed, spare, below, places, heeded: 0 };
         // Without notices, a lost page ends the program when it is read, as it ends others.
         let _no_notices = want_loss_notices();
         let (mut missing, line) = (u64::from(working) * u64::from(u64::BITS), u64::from(u64::BITS));
@@ -154,7 +156,8 @@ impl FrameMemory {
         }
     }
 
-    /// The pages that the hardware has lost since the last call: a page has two addresses.
+    /// The pages that the hardware has lost since the last call, as far as its notices name them: a page has two
+    /// addresses.
     fn lost(&mut self) -> Vec<MovedPage> {
         let is_own = |address| self.pages.in_window(address).or(self.page_at(address)).is_some();
         let lost = take_loss_notices(is_own);
@@ -170,8 +173,13 @@ impl FrameMemory {
         self.below.get(&(offset / PAGE * PAGE)).copied()
     }
 
+    /// # Panics
+    /// If the kernel does not put a fresh page in the place of a lost one: a collection would end at its touch.
     fn change(&mut self, moved: MovedPage) -> HeapPageChange {
         let MovedPage { page, frame, is_lost } = moved;
+        if let Some(at) = self.places.get(&page).filter(|_| is_lost) {
+            self.pages.place(*at as usize, &[page]).expect("a mapping in the place of another");
+        }
         // The heap has the page again only when it is used no more: until then, nothing is allocated there.
         let failed = if is_lost { FailedLines::ALL } else { (self.lines_of)(frame) };
         let before = std::mem::replace(&mut self.failed[page as usize], failed);
@@ -224,11 +232,19 @@ impl HeapMemory for FrameMemory {
     /// # Panics
     /// If the kernel does not tell the frames any more.
     fn up_calls(&mut self) -> Vec<HeapPageChange> {
+        let notices = count_loss_notices();
         let mut moved = self.lost();
-        if !self.pages.pinning().holds_frames() {
+        // Some notices name no page, or do not come.
+        let is_noticed = std::mem::replace(&mut self.heeded, notices) != notices;
+        if is_noticed || !self.pages.pinning().holds_frames() {
             moved.extend(self.pages.moved().expect("the kernel tells the frames of pages as it did before"));
         }
         moved.into_iter().map(|moved| self.change(moved)).collect()
+    }
+
+    fn frames(&self) -> Vec<PageFrame> {
+        let of_page = |(page, frame): (u32, &Frame)| PageFrame { at: self.places.get(&page).copied(), frame: *frame };
+        (0..).zip(&self.pages.frames()[..self.own as usize]).map(of_page).collect()
     }
 }
 

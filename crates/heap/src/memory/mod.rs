@@ -13,6 +13,8 @@ mod frames;
 use std::fmt::Debug;
 use std::ptr::NonNull;
 
+use rampart_memory::Frame;
+
 use crate::pools::HeapPage;
 use crate::region::{HeapRegion, LOST};
 use crate::wear::FailedLines;
@@ -34,6 +36,15 @@ pub struct HeapPageChange {
     pub failed: FailedLines,
     /// Those of its lines whose data cannot be trusted any more. All of them have failed, too.
     pub lost: FailedLines,
+}
+
+/// The frame of a page of the heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageFrame {
+    /// The offset of the address that the page lies below; `None` if the heap does not use it now.
+    pub at: Option<u32>,
+    /// The frame.
+    pub frame: Frame,
 }
 
 /// What a heap lies on. All offsets are of addresses in the region of the heap, at the beginning of pages.
@@ -68,6 +79,11 @@ pub trait HeapMemory: Debug + Send + Sync {
 
     /// The up-calls for what has changed since the last call [Gao13, 3.2.2] and 3.2.3.
     fn up_calls(&mut self) -> Vec<HeapPageChange>;
+
+    /// The frame of each of its pages, as far as they are known.
+    fn frames(&self) -> Vec<PageFrame> {
+        Vec::new()
+    }
 }
 
 /// Ordinary memory, of which lines are said to have failed. It is below all addresses from the start, and never

@@ -150,10 +150,15 @@ impl LocalAllocator {
         self.bump = bump;
     }
 
+    /// Allocates no more in the hole at hand, nor in those behind it.
+    pub(crate) fn leave_hole(&mut self) {
+        (self.bump, self.holes) = (BumpRange::default(), None);
+    }
+
     /// Allocates no more in a block.
     pub(crate) fn leave(&mut self, block: HeapBlock) {
         if self.holes.as_ref().is_some_and(|holes| holes.block == block) {
-            (self.bump, self.holes) = (BumpRange::default(), None);
+            self.leave_hole();
         }
         if self.overflow_holes.as_ref().is_some_and(|holes| holes.block == block) {
             (self.overflow, self.overflow_holes) = (BumpRange::default(), None);

@@ -6,6 +6,8 @@
 //! room stays as it is; only what is done at the end of a hole changes.
 
 use std::mem::offset_of;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::geometry::{HeapBlock, MEMORY_LINE, narrow};
 use crate::space::allocator::LocalAllocator;
@@ -15,98 +17,145 @@ use crate::space::ranges::BumpRange;
 /// More holes than this cannot be in a block.
 const MOST_HOLES: usize = BLOCK_LINES / 2;
 
-/// What compiled code uses: it reads and writes these fields.
+/// A hole: the offset of its start in the heap, and of its end.
+type HoleWords = [AtomicU32; 2];
+
+/// What compiled code reads and writes.
 #[repr(C)]
 #[derive(Debug)]
+struct CompiledView {
+    /// Where the next object goes.
+    cursor: AtomicU32,
+    /// The end of the hole at hand; and the number of the next hole, or 0.
+    limit_and_next: [AtomicU32; 2],
+    unused: u32,
+    /// The holes of the block, from number 1. One that begins at 0 is the end of the list, and so is number 0.
+    ahead: [HoleWords; MOST_HOLES + 2],
+}
+
+/// Where compiled code allocates, as the runtime has it. It and compiled code never run at the same time.
+#[derive(Debug)]
 pub struct CompiledAllocator {
-    /// The hole at hand.
-    bump: BumpRange,
-    /// The number of the next hole.
-    next: u32,
-    /// How many there are; only for the runtime.
+    /// At a place of its own: others have its address.
+    view: Box<CompiledView>,
+    /// How many holes are listed.
     count: u32,
-    /// The holes of the block. One that begins at 0 is the end of the list.
-    ahead: [BumpRange; MOST_HOLES + 1],
     /// The block and its free lines to which the list belongs.
     of: Option<(HeapBlock, FreeLines)>,
 }
 
-/// Where compiled code finds the number of the next hole.
-pub const NEXT_HOLE: usize = offset_of!(CompiledAllocator, next);
+/// Where compiled code finds the end of the hole at hand.
+pub const HOLE_LIMIT: usize = offset_of!(CompiledView, limit_and_next);
 
-/// Where it finds the holes.
-pub const HOLES_AHEAD: usize = offset_of!(CompiledAllocator, ahead);
+/// Where it finds the number of the next hole.
+pub const NEXT_HOLE: usize = HOLE_LIMIT + size_of::<AtomicU32>();
 
-/// The size of an entry there: the offset of the hole in the heap, and of its end.
-pub const HOLE_BYTES: usize = size_of::<BumpRange>();
+/// Where it finds the holes, by their numbers.
+pub const HOLES_AHEAD: usize = offset_of!(CompiledView, ahead);
+
+/// The size of an entry there: the offset of the hole in the heap, and that of its end.
+pub const HOLE_BYTES: usize = size_of::<HoleWords>();
 
 /// The largest object, in bytes, for which compiled code takes the next hole: it fits all.
 pub const MOST_INLINE: u32 = MEMORY_LINE;
 
-const _: () = assert!(offset_of!(CompiledAllocator, bump) == 0 && HOLE_BYTES == 8);
+const _: () = assert!(offset_of!(CompiledView, cursor) == 0 && HOLE_LIMIT == 4 && HOLE_BYTES == 8);
 
 impl Default for CompiledAllocator {
     fn default() -> Self {
-        let none = BumpRange::default();
-        Self { bump: none, next: 0, count: 0, ahead: [none; MOST_HOLES + 1], of: None }
+        let view = CompiledView {
+            cursor: AtomicU32::default(),
+            limit_and_next: Default::default(),
+            unused: 0,
+            ahead: std::array::from_fn(|_| HoleWords::default()),
+        };
+        Self { view: Box::new(view), count: 0, of: None }
     }
 }
 
 impl CompiledAllocator {
-    /// The runtime goes on from where compiled code is.
+    /// What compiled code is given.
+    pub fn data(&self) -> NonNull<u8> {
+        NonNull::from(&*self.view).cast()
+    }
+
+    /// The words that make compiled code call the runtime at the next allocation, once both are 0.
+    pub fn words(&self) -> NonNull<[AtomicU32; 2]> {
+        NonNull::from(&self.view.limit_and_next)
+    }
+
+    /// Makes compiled code call the runtime at the next allocation.
+    pub fn close(&self) {
+        self.view.limit_and_next.iter().for_each(|word| word.store(0, Ordering::SeqCst));
+    }
+
+    /// The runtime goes on from where compiled code is. If it was closed, nobody knows which hole that was in: the rest of
+    /// it is left until the next collection.
     pub fn hand_over(&self, local: &mut LocalAllocator) {
-        local.went_on(self.bump);
+        let [limit, next] = self.view.limit_and_next.each_ref().map(|word| word.load(Ordering::SeqCst));
+        if limit == 0 || (next == 0 && self.of.is_some()) {
+            local.leave_hole();
+        } else {
+            local.went_on(BumpRange { cursor: self.view.cursor.load(Ordering::Relaxed), limit });
+        }
     }
 
     /// Compiled code goes on from where the runtime is.
     pub fn take_back(&mut self, local: &LocalAllocator) {
-        self.bump = local.bump;
-        let Some((block, free, from)) = local.at_hand() else { return self.forget_holes() };
-        if self.of != Some((block, free)) {
+        let [limit, next] = &self.view.limit_and_next;
+        self.view.cursor.store(local.bump.cursor, Ordering::Relaxed);
+        limit.store(local.bump.limit, Ordering::SeqCst);
+        let Some((block, free, from)) = local.at_hand() else {
+            self.of = None;
+            return next.store(0, Ordering::SeqCst);
+        };
+        let known = next.load(Ordering::SeqCst);
+        let is_listed = self.of == Some((block, free)) && known > 0;
+        if !is_listed {
             self.list_holes(block, free);
         }
-        let start = block.line_at(from);
-        let ahead = &self.ahead[..self.count as usize];
-        // The runtime has taken few since.
-        let passed =
-            ahead[(self.next as usize).min(ahead.len())..].iter().take_while(|hole| hole.cursor < start).count();
-        self.next += narrow(passed);
+        let (first, start) = (if is_listed { known } else { 1 }, block.line_at(from));
+        // Those that the runtime has taken since: few, if the list is known.
+        let holes = &self.view.ahead[first as usize..=self.count as usize];
+        let passed = holes.iter().take_while(|hole| hole[0].load(Ordering::Relaxed) < start).count();
+        self.view.limit_and_next[1].store(first + narrow(passed), Ordering::SeqCst);
     }
 
     /// Nothing is at hand any more.
     pub fn clear(&mut self) {
-        self.bump = BumpRange::default();
-        self.forget_holes();
-    }
-
-    fn forget_holes(&mut self) {
-        (self.next, self.count, self.of) = (0, 0, None);
-        self.ahead[0] = BumpRange::default();
+        self.close();
+        self.of = None;
     }
 
     fn list_holes(&mut self, block: HeapBlock, free: FreeLines) {
+        let places = &self.view.ahead[1..];
+        let ends = free.holes().map(|hole| [hole.start, hole.end].map(|line| block.line_at(line)));
         let mut count = 0;
-        for (place, hole) in self.ahead.iter_mut().zip(free.holes()) {
-            *place = BumpRange { cursor: block.line_at(hole.start), limit: block.line_at(hole.end) };
+        for (place, ends) in places.iter().zip(ends) {
+            place.iter().zip(ends).for_each(|(word, end)| word.store(end, Ordering::Relaxed));
             count += 1;
         }
-        self.ahead[count] = BumpRange::default();
-        (self.next, self.count, self.of) = (0, narrow(count), Some((block, free)));
+        places[count][0].store(0, Ordering::Relaxed);
+        (self.count, self.of) = (narrow(count), Some((block, free)));
     }
 
     /// What compiled code does: memory for an object, or `None` if it calls the runtime.
     #[cfg(test)]
-    fn allocate(&mut self, bytes: u32) -> Option<u32> {
-        if let Some(at) = self.bump.take(bytes) {
-            return Some(at);
+    fn allocate(&self, bytes: u32) -> Option<u32> {
+        let CompiledView { cursor, limit_and_next: [limit, next], ahead, .. } = &*self.view;
+        let load = |word: &AtomicU32| word.load(Ordering::Relaxed);
+        let mut at = load(cursor);
+        if at + bytes > load(limit) {
+            let hole = &ahead[load(next) as usize];
+            if bytes > MOST_INLINE || load(&hole[0]) == 0 {
+                return None;
+            }
+            next.fetch_add(1, Ordering::Relaxed);
+            limit.store(load(&hole[1]), Ordering::Relaxed);
+            at = load(&hole[0]);
         }
-        let hole = self.ahead[self.next as usize];
-        if bytes > MOST_INLINE || hole.cursor == 0 {
-            return None;
-        }
-        self.next += 1;
-        self.bump = hole;
-        self.bump.take(bytes)
+        cursor.store(at + bytes, Ordering::Relaxed);
+        Some(at)
     }
 }
 
@@ -216,5 +265,19 @@ mod tests {
         }
         // 32 B each: about a block of 128 free lines in each call.
         assert!(program.calls < 10_000 / 200, "{} calls", program.calls);
+    }
+    #[test]
+    fn a_closed_allocator_is_not_used_and_what_is_in_its_hole_stays() {
+        let failed = draw_failures(512, FailureShare::new(0.3).unwrap(), ClusterBytes::LINE, 1);
+        let mut program = Program::new(&failed, LineSize::L256, true);
+        let mut places = std::collections::BTreeSet::new();
+        for number in 0..1000 {
+            if number % 37 == 0 {
+                program.compiled.as_ref().unwrap().close();
+                assert_eq!(program.compiled.as_ref().unwrap().allocate(16), None);
+            }
+            assert!(places.insert(program.step(24, number)), "no memory is given out twice");
+        }
+        assert_eq!(program.heap.counts().full + program.heap.counts().nursery, 0);
     }
 }

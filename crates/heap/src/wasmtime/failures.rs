@@ -98,23 +98,19 @@ impl LineFailures {
         self.is_inside.store(is_inside, Ordering::Relaxed);
     }
 
+    /// Whether there are raised failures.
+    #[inline]
+    pub fn is_any(&self) -> bool {
+        self.is_any.load(Ordering::Acquire)
+    }
+
     /// Whether the program is in the allocator or the collector.
     pub fn is_inside(&self) -> bool {
         self.is_inside.load(Ordering::Relaxed)
     }
 
     /// Deals with the failures that were raised. Returns whether a collection must move objects out of failed lines.
-    #[inline]
     pub fn heed<M: ObjectModel>(
-        &self,
-        heap: &mut ManagedHeap<M>,
-        local: &mut LocalAllocator,
-        clock: fn() -> Instant,
-    ) -> bool {
-        self.is_any.load(Ordering::Acquire) && self.heed_raised(heap, local, clock)
-    }
-
-    fn heed_raised<M: ObjectModel>(
         &self,
         heap: &mut ManagedHeap<M>,
         local: &mut LocalAllocator,

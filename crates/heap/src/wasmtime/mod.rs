@@ -6,23 +6,28 @@
 mod compiled;
 mod failures;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use rampart_linux::count_loss_notices;
+use rampart_memory::Frame;
 
 use crate::collection::Collection;
 use crate::collector::Survivors;
 use crate::error::Error;
 use crate::geometry::{ALIGN, ObjectRef, PAGE};
 use crate::heap::{HeapCounts, HeapSettings, check_size};
-use crate::memory::{HeapFrameCounts, HeapMemory, SimulatedMemory};
+use crate::memory::{HeapFrameCounts, HeapMemory, PageFrame, SimulatedMemory};
 use crate::object::ObjectModel;
 use crate::pools::PerfectDemand;
 use crate::region::LOST;
 use crate::wear::FailedLines;
 
-pub use compiled::{CompiledAllocator, HOLE_BYTES, HOLES_AHEAD, MOST_INLINE, NEXT_HOLE};
+pub use compiled::{CompiledAllocator, HOLE_BYTES, HOLE_LIMIT, HOLES_AHEAD, MOST_INLINE, NEXT_HOLE};
 pub use failures::{FailureLog, LineFailures};
+pub use rampart_linux::LossBell;
 
 /// A heap to be made.
 #[derive(Debug)]
@@ -64,6 +69,18 @@ pub struct HeapShare {
     log: Mutex<CollectionLog>,
     /// Lines that fail while the program runs.
     pub failures: LineFailures,
+    /// How many notices of lost pages there were when a collection last looked for them.
+    heeded: AtomicUsize,
+    /// For tests.
+    frames: Mutex<Option<FrameTable>>,
+}
+
+/// The frames of a heap's pages, as a collection left them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct FrameTable {
+    at: BTreeMap<u32, Frame>,
+    /// Those of pages in which nothing is.
+    free: Vec<Frame>,
 }
 
 /// What is known of lost objects.
@@ -217,6 +234,41 @@ impl HeapShare {
         std::mem::take(&mut lock(&self.lost).doomed)
     }
 
+    /// Whether pages were lost since a collection last looked for them.
+    pub fn is_loss_noticed(&self) -> bool {
+        count_loss_notices() != self.heeded.load(Ordering::Relaxed)
+    }
+
+    /// A collection is about to look for lost pages.
+    pub fn heed_losses(&self) {
+        self.heeded.store(count_loss_notices(), Ordering::Relaxed);
+    }
+
+    /// The next collections say which frames the pages of the heap have: for tests.
+    pub fn want_frames(&self) {
+        lock(&self.frames).get_or_insert_default();
+    }
+
+    /// Notes the frames of the pages of the heap, if somebody wants them.
+    pub fn note_frames(&self, frames: impl FnOnce() -> Vec<(PageFrame, bool)>) {
+        let Some(table) = &mut *lock(&self.frames) else { return };
+        *table = FrameTable::default();
+        for (PageFrame { at, frame }, is_free) in frames() {
+            table.at.extend(at.map(|at| (at, frame)));
+            table.free.extend(is_free.then_some(frame));
+        }
+    }
+
+    /// The frame below an offset, after the last collection.
+    pub fn frame_at(&self, offset: u32) -> Option<Frame> {
+        lock(&self.frames).as_ref()?.at.get(&(offset / PAGE * PAGE)).copied()
+    }
+
+    /// One of the frames in which the last collection found nothing.
+    pub fn free_frame(&self, number: usize) -> Option<Frame> {
+        lock(&self.frames).as_ref()?.free.get(number).copied()
+    }
+
     /// One more exception for lost objects, at an offset of the region. The host must keep it alive.
     pub fn add_lost_exception(&self, offset: u32) {
         let exception = self.weaken(offset);
@@ -344,5 +396,24 @@ mod tests {
         assert!(matches!(plan(31).leave(), Err(Error::TooSmall { given: 126_976, least: 131_072 })));
         plan(40).leave().unwrap();
         assert_eq!([HeapPlan::take(), HeapPlan::take()].map(|plan| plan.memory.pages()), [40, HeapPlan::PAGES]);
+    }
+
+    #[test]
+    fn frames_are_told_to_who_wants_them_as_the_last_collection_left_them() {
+        let share = HeapShare::default();
+        let of = |at, number| PageFrame { at, frame: Frame::new(number).unwrap() };
+        let frames = || vec![(of(Some(4096), 7), false), (of(Some(8192), 8), true), (of(None, 9), true)];
+        share.note_frames(|| unreachable!("nobody wants them"));
+        assert_eq!((share.frame_at(4096), share.free_frame(0)), (None, None));
+        share.want_frames();
+        share.note_frames(frames);
+        let number = |frame: Option<Frame>| frame.map(Frame::number);
+        assert_eq!(
+            [4095, 4096, 8191, 8192, 12288].map(|at| number(share.frame_at(at))),
+            [None, Some(7), Some(7), Some(8), None]
+        );
+        assert_eq!([0, 1, 2].map(|free| number(share.free_frame(free))), [Some(8), Some(9), None]);
+        share.note_frames(|| vec![(of(None, 7), true)]);
+        assert_eq!((share.frame_at(4096), number(share.free_frame(0))), (None, Some(7)));
     }
 }
