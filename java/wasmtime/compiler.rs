@@ -135,8 +135,8 @@ impl CopyingCompiler {
         Ok(())
     }
 
-    /// Goes on at the end of a hole: to `fast_block`, with the place of the object and its end, if there is another hole
-    /// and the object fits any; else to `runtime_block`.
+    /// Goes on at the end of a hole: to `fast_block`, with the place of the object and its end, if there is another
+    /// hole and the object fits any; else to `runtime_block`.
     fn emit_next_hole(
         func_env: &mut FuncEnvironment<'_>,
         builder: &mut FunctionBuilder<'_>,

@@ -16,6 +16,18 @@ use crate::wear::FailedLines;
 /// The largest heap, 2 GiB: large objects must find contiguous addresses beside it.
 pub const MOST: u64 = 1 << 31;
 
+/// How often a compacting collection goes through the heap at most. What is free can double each time.
+const MOST_PASSES: usize = 12;
+
+/// It goes on if the last pass has freed so many bytes.
+const LEAST_GAIN: u64 = BLOCK_BYTES as u64 / 2;
+
+/// If one part of so many of the heap lies between objects, a collection that moves them is worth its time.
+const SPARSE: u64 = 8;
+
+/// How a collection marks.
+type Mark<'m, M> = &'m dyn Fn(&Trace<'_, M>, &mut ImmixSpace, &mut dyn RootSet) -> TraceCounts;
+
 /// Whether a heap can have so many pages.
 ///
 /// # Errors
@@ -41,7 +53,8 @@ pub struct HeapSettings {
     pub headroom: f64,
     /// Whether young objects are collected by themselves (Sticky Immix); else each collection is a full one (Immix).
     pub is_generational: bool,
-    /// If a collection of young objects leaves a smaller share of the heap free, the next collection is a full one.
+    /// If a collection of young objects leaves a smaller share of what works of the heap free, the next collection is a
+    /// full one.
     pub full_below: f64,
 }
 
@@ -286,7 +299,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         roots: &mut dyn RootSet,
         finish: &mut dyn FnMut(&Survivors<'_, M>),
     ) {
-        self.collect_by(kind, locals, roots, finish, collector::mark);
+        self.collect_by(kind, locals, roots, finish, &collector::mark);
     }
 
     /// Collects as [`Self::collect`] does, with several threads that mark.
@@ -300,18 +313,37 @@ impl<M: ObjectModel> ManagedHeap<M> {
     ) where
         M: Sync,
     {
-        self.collect_by(kind, locals, roots, finish, |trace, space, roots| {
+        self.collect_by(kind, locals, roots, finish, &|trace, space, roots| {
             collector::mark_in_parallel(trace, space, roots, markers)
         });
     }
 
+    /// A compacting collection has as many passes as free more: each can use what the one before has freed.
     fn collect_by(
         &mut self,
         kind: Collection,
         locals: &mut [&mut LocalAllocator],
         roots: &mut dyn RootSet,
         finish: &mut dyn FnMut(&Survivors<'_, M>),
-        mark: impl FnOnce(&Trace<'_, M>, &mut ImmixSpace, &mut dyn RootSet) -> TraceCounts,
+        mark: Mark<'_, M>,
+    ) {
+        for _ in 0..MOST_PASSES {
+            let before = self.space.free_bytes();
+            self.pass(kind, locals, roots, finish, mark);
+            let has_gained = self.space.free_bytes() >= before + LEAST_GAIN;
+            if kind != Collection::Compacting || !has_gained || !self.is_tight() {
+                break;
+            }
+        }
+    }
+
+    fn pass(
+        &mut self,
+        kind: Collection,
+        locals: &mut [&mut LocalAllocator],
+        roots: &mut dyn RootSet,
+        finish: &mut dyn FnMut(&Survivors<'_, M>),
+        mark: Mark<'_, M>,
     ) {
         locals.iter_mut().for_each(|local| local.retire());
         // What is lost can be referred to from anywhere.
@@ -332,15 +364,29 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.counts.moved_bytes += traced.moved_bytes;
         self.counts.replaced += traced.replaced;
         self.counts.helped += u64::from(traced.is_helped);
-        self.next = self.next_after(kind);
+        self.next = self.next_after(kind, traced.live_bytes);
     }
 
-    /// A full collection follows one of young objects that has left little room.
+    /// What is due after a collection that has left so many bytes of objects in blocks.
+    fn next_after(&self, kind: Collection, live: u64) -> Collection {
+        let next = if self.settings.is_generational { Collection::Nursery } else { Collection::Full };
+        match kind {
+            Collection::Nursery if self.is_tight() => Collection::Full,
+            Collection::Full if self.is_tight() && self.is_sparse(live) => Collection::Compacting,
+            _ => next,
+        }
+    }
+
+    /// Whether little is free.
     #[expect(clippy::cast_precision_loss, reason = "a share of bytes")]
-    fn next_after(&self, kind: Collection) -> Collection {
-        let whole = self.space.pools.pages() as f64 * f64::from(PAGE);
-        let is_tight = (self.space.free_bytes() as f64) < whole * self.settings.full_below;
-        let is_full = !self.settings.is_generational || kind == Collection::Nursery && is_tight;
-        if is_full { Collection::Full } else { Collection::Nursery }
+    fn is_tight(&self) -> bool {
+        (self.space.free_bytes() as f64) < self.space.pools.capacity() as f64 * self.settings.full_below
+    }
+
+    /// Whether much is neither free nor used: it lies between objects, on lines with others.
+    fn is_sparse(&self, live: u64) -> bool {
+        let pools = &self.space.pools;
+        let used = live + self.space.large.pages() as u64 * u64::from(PAGE) + pools.withheld_bytes();
+        used + self.space.free_bytes() + pools.capacity() / SPARSE < pools.capacity()
     }
 }

@@ -142,6 +142,16 @@ impl PagePools {
         self.failed.len()
     }
 
+    /// What works of all pages, in bytes.
+    pub fn capacity(&self) -> u64 {
+        let all = self.failed.len() as u64 * u64::from(PAGE);
+        if !self.has_failed {
+            return all;
+        }
+        let lost: u64 = self.failed.iter().map(|page| u64::from(page.count())).sum();
+        all - lost * u64::from(MEMORY_LINE)
+    }
+
     /// The pages that can be taken.
     pub fn available(&self) -> usize {
         self.perfect.len() + self.imperfect()
@@ -164,6 +174,11 @@ impl PagePools {
     /// The pages that are borrowed now.
     pub fn borrowed(&self) -> usize {
         self.withheld.len() + self.paid_back.len() + self.unpaid
+    }
+
+    /// The bytes of pages that nobody may use, as others are borrowed.
+    pub fn withheld_bytes(&self) -> u64 {
+        (self.withheld.len() * PRICE + self.paid_back.len()) as u64 * u64::from(PAGE)
     }
 
     /// How many perfect pages were asked for.

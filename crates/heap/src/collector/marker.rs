@@ -103,6 +103,7 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
             return object;
         }
         let bytes = self.trace.model.size(self.trace.region, object);
+        self.findings.counts.live_bytes += u64::from(bytes);
         let moving = self.may_move(object, word, bytes);
         if moving != Moving::Stays
             && let Some(moved) = self.evacuate(object, word, bytes)
@@ -176,9 +177,13 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
         if word.is_pinned() {
             return None;
         }
+        let source = match self.trace.kind {
+            Collection::Nursery | Collection::Full => Source::Collector,
+            Collection::Compacting => Source::Compaction,
+        };
         let copies = self.findings.copies.as_mut()?;
         let place = match copies.bump.take(bytes) {
-            None => self.access.with_space(|space| copies.allocate(space, bytes, Source::Collector)),
+            None => self.access.with_space(|space| copies.allocate(space, bytes, source)),
             at => at,
         };
         let Some(moved) = place.and_then(ObjectRef::new) else {

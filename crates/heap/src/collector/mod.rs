@@ -15,6 +15,8 @@ pub(crate) struct TraceCounts {
     pub marked: u64,
     pub moved: u64,
     pub moved_bytes: u64,
+    /// The bytes of all that were marked or moved, but for large ones.
+    pub live_bytes: u64,
     pub replaced: u64,
     /// Whether several threads marked.
     pub is_helped: bool,
@@ -26,6 +28,7 @@ impl TraceCounts {
             marked: self.marked + other.marked,
             moved: self.moved + other.moved,
             moved_bytes: self.moved_bytes + other.moved_bytes,
+            live_bytes: self.live_bytes + other.live_bytes,
             replaced: self.replaced + other.replaced,
             is_helped: self.is_helped || other.is_helped,
         }

@@ -9,7 +9,7 @@ use crate::object::{CollectorWord, LiveMark, ObjectModel};
 use crate::region::{CARD_BYTES, HeapRegion, LOST};
 use crate::space::ImmixSpace;
 use crate::space::blocks::{Evacuation, HeapBlockState};
-use crate::space::lines::{LineCensus, LineMarks};
+use crate::space::lines::LineMarks;
 use crate::space::lost::{LostData, LostObject};
 use crate::space::starts::ObjectStarts;
 use crate::sync::{AtomicUsize, Ordering};
@@ -54,9 +54,13 @@ pub struct Survivors<'a, M> {
 impl<'a, M: ObjectModel> Trace<'a, M> {
     /// Begins a collection.
     pub fn begin(region: &'a HeapRegion, model: &'a M, space: &mut ImmixSpace, kind: Collection) -> Self {
-        if kind.is_of_all() {
+        if kind == Collection::Compacting {
+            let live = live_bytes(region, model, space);
             space.begin_full_collection();
-            choose_candidates(space, kind);
+            choose_all_sparse(space, &live);
+        } else if kind.is_of_all() {
+            space.begin_full_collection();
+            choose_candidates(space);
         }
         for &(block, _) in &space.vacating {
             space.blocks.get_mut(block).evacuation = Evacuation::FromFailedLines;
@@ -196,29 +200,57 @@ impl<M: ObjectModel> Survivors<'_, M> {
 /// If one of so many pages is borrowed, many are.
 const MANY_BORROWED: usize = 16;
 
-/// Chooses the blocks whose objects move, the sparsest first, as long as what is live in them fits the free pages. A
-/// compacting collection counts the holes of the others, too, with a fifth to spare, as not every hole is large enough.
-/// If many pages are borrowed, a full collection takes the blocks with most holes first: their pages are imperfect, and
-/// pay for more, while objects on perfect pages would only move to others.
-fn choose_candidates(space: &mut ImmixSpace, kind: Collection) {
+/// Chooses the blocks with holes whose objects move, the sparsest first, as long as what is live in them fits the free
+/// pages. If many pages are borrowed, it takes the blocks with most holes first: their pages are imperfect, and pay for
+/// more, while objects on perfect pages would only move to others.
+fn choose_candidates(space: &mut ImmixSpace) {
     let blocks = &space.blocks;
     let census = |block: &HeapBlock| blocks.get(*block).census;
     let is_recyclable = |block: &HeapBlock| blocks.get(*block).state == HeapBlockState::Recyclable;
     let mut chosen: Vec<HeapBlock> = space.recyclable.iter().filter(is_recyclable).collect();
-    let mut room = space.working_bytes() / u64::from(MEMORY_LINE);
-    if kind == Collection::Compacting {
-        chosen.sort_by_key(|block| census(block).live);
-        room = (room + chosen.iter().map(|block| u64::from(census(block).free)).sum::<u64>()) / 5 * 4;
-    } else if space.pools.borrowed() * MANY_BORROWED > space.pools.pages() {
+    if space.pools.borrowed() * MANY_BORROWED > space.pools.pages() {
         chosen.retain(|block| census(block).holes > 1);
         chosen.sort_by_key(|block| Reverse(census(block).holes));
     } else {
         chosen.sort_by_key(|block| census(block).live);
     }
+    let mut room = space.working_bytes() / u64::from(MEMORY_LINE);
     for block in chosen {
-        let LineCensus { live, free, .. } = space.blocks.get(block).census;
-        let own = if kind == Collection::Compacting { free } else { 0 };
-        let Some(left) = room.checked_sub(u64::from(live + own)) else { break };
+        let Some(left) = room.checked_sub(u64::from(space.blocks.get(block).census.live)) else { break };
+        room = left;
+        space.blocks.get_mut(block).evacuation = Evacuation::Opportunistic;
+    }
+}
+
+/// The bytes of the old objects in each block, where nothing is young.
+fn live_bytes<M: ObjectModel>(region: &HeapRegion, model: &M, space: &ImmixSpace) -> Vec<u64> {
+    let of_block = |block: HeapBlock| {
+        if !matches!(space.blocks.get(block).state, HeapBlockState::Recyclable | HeapBlockState::Full) {
+            return 0;
+        }
+        let objects = space.starts.within(block.start(), block.start() + BLOCK_BYTES);
+        objects.map(|object| u64::from(model.size(region, object))).sum()
+    };
+    space.blocks.indices().map(of_block).collect()
+}
+
+/// Chooses the blocks whose objects move before memory is said to be out: those with the fewest bytes first. A line with
+/// one small object in it is no hole, so a block without holes may be nearly empty. The objects go to free pages and to
+/// the holes of the other blocks, with a fifth to spare, as not every hole is large enough. Blocks that are nearly full
+/// stay.
+fn choose_all_sparse(space: &mut ImmixSpace, live: &[u64]) {
+    let line = u64::from(MEMORY_LINE);
+    let sparse = |block: HeapBlock| {
+        let (census, live) = (space.blocks.get(block).census, live[block.number()]);
+        let free = u64::from(census.free) * line;
+        let is_sparse = (1..(u64::from(census.live) * line + free) / 8 * 7).contains(&live);
+        is_sparse.then_some((live, live + free, block))
+    };
+    let mut chosen: Vec<(u64, u64, HeapBlock)> = space.blocks.indices().filter_map(sparse).collect();
+    chosen.sort_by_key(|(live, ..)| *live);
+    let mut room = space.free_bytes() / 5 * 4;
+    for (_, takes, block) in chosen {
+        let Some(left) = room.checked_sub(takes) else { break };
         room = left;
         space.blocks.get_mut(block).evacuation = Evacuation::Opportunistic;
     }

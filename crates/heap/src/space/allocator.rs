@@ -135,8 +135,8 @@ impl LocalAllocator {
         self.perfect.take(bytes)
     }
 
-    /// The block whose holes it fills, with its free lines, and where the search for the next hole begins: what compiled
-    /// code needs to go on by itself.
+    /// The block whose holes it fills, with its free lines, and where the search for the next hole begins: what
+    /// compiled code needs to go on by itself.
     pub(crate) fn at_hand(&self) -> Option<(HeapBlock, FreeLines, usize)> {
         self.holes.map(|holes| (holes.block, holes.free, holes.end))
     }

@@ -40,8 +40,10 @@ pub enum LineFailure {
 pub(crate) enum Source {
     /// The program. It leaves the collector room.
     Mutator,
-    /// A collection, which moves objects.
+    /// A collection, which moves objects. It leaves a block for the next.
     Collector,
+    /// A compacting collection: it cannot begin without a block.
+    Compaction,
 }
 
 /// Blocks, large objects, and the pages below them.
@@ -197,7 +199,12 @@ impl ImmixSpace {
     }
 
     fn may_take(&self, pages: usize, source: Source) -> bool {
-        source != Source::Mutator || self.free_pages() + self.reserve >= pages + self.headroom
+        let left = match source {
+            Source::Mutator => self.headroom.saturating_sub(self.reserve),
+            Source::Collector if self.headroom >= 2 * BLOCK_PAGES => BLOCK_PAGES,
+            Source::Collector | Source::Compaction => 0,
+        };
+        self.free_pages() >= pages + left
     }
 
     /// Memory is out: the program may take a block of the headroom, or half of a small one.

@@ -89,8 +89,8 @@ impl CompiledAllocator {
         self.view.limit_and_next.iter().for_each(|word| word.store(0, Ordering::SeqCst));
     }
 
-    /// The runtime goes on from where compiled code is. If it was closed, nobody knows which hole that was in: the rest of
-    /// it is left until the next collection.
+    /// The runtime goes on from where compiled code is. If it was closed, nobody knows which hole that was in: the rest
+    /// of it is left until the next collection.
     pub fn hand_over(&self, local: &mut LocalAllocator) {
         let [limit, next] = self.view.limit_and_next.each_ref().map(|word| word.load(Ordering::SeqCst));
         if limit == 0 || (next == 0 && self.of.is_some()) {
