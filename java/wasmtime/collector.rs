@@ -18,9 +18,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use core::{alloc::Layout, any::Any, cell::Cell, mem, ops::Range, ptr::NonNull, sync::atomic::AtomicUsize};
-use rampart_heap::wasmtime::{DataLost, HeapError, HeapPlan, HeapShare, INSTEAD, NEGATIVE_SIZE, TOO_LARGE_SIZE, are_losses_thrown};
+use rampart_heap::wasmtime::{
+    DataLost, HeapError, HeapPlan, HeapShare, INSTEAD, NEGATIVE_SIZE, STACK_OVERFLOW, TOO_LARGE_SIZE,
+    are_losses_thrown,
+};
 use rampart_heap::{
-    BumpRange, CARD_BYTES, Collection, LOST, ManagedHeap, LocalAllocator, ObjectModel, ObjectRef, HeapRegion, LineFailure, RootSet, Survivors,
+    BumpRange, CARD_BYTES, Collection, HeapRegion, LOST, LineFailure, LocalAllocator, ManagedHeap, ObjectModel,
+    ObjectRef, RootSet, Survivors,
 };
 use wasmtime_environ::copying::{
     ALIGN, ARRAY_LENGTH_OFFSET, CopyingTypeLayouts, FORWARDING_REF_OFFSET, HEADER_SIZE, InlineTraceInfo,
@@ -200,6 +204,8 @@ struct ImmixHeap {
     found: Option<(u32, u32)>,
     /// The size for which the last collection found no memory: its retry is refused.
     exhausted: Option<u32>,
+    /// The kind of the next collection, if there is one before each allocation.
+    stress: Option<Collection>,
 }
 
 /// Memory that is missing.
@@ -231,6 +237,7 @@ impl Default for ImmixHeap {
             short_of: None,
             found: None,
             exhausted: None,
+            stress: None,
         }
     }
 }
@@ -243,8 +250,9 @@ impl ImmixHeap {
         // SAFETY: wasmtime reserves 4 GiB and a guard of more than 64 KiB, and this heap is their only user. Compiled
         // code and `heap_slice` access the memory while the collector does not.
         let region = unsafe { HeapRegion::over(vmmemory.base.as_non_null()) };
-        let HeapPlan { settings, memory, shared } = HeapPlan::take();
+        let HeapPlan { settings, memory, shared, is_stressed } = HeapPlan::take();
         self.shared = shared;
+        self.stress = is_stressed.then_some(Collection::Nursery);
         let heap = ManagedHeap::over(region, LOST.into(), WasmModel::default(), settings, memory);
         self.heap = Some(heap.expect("whoever sets the plan checks it"));
     }
@@ -257,10 +265,14 @@ impl ImmixHeap {
         if let Some((at, _)) = self.found.take_if(|(_, found)| *found == bytes) {
             return Some(at);
         }
-        self.local.bump = *self.bump.get_mut();
+        if self.stress.is_none() {
+            self.local.bump = *self.bump.get_mut();
+        }
         let heap = self.heap.as_mut().expect("the heap is open while its memory is attached");
         let at = heap.allocate(&mut self.local, bytes);
-        *self.bump.get_mut() = self.local.bump;
+        if self.stress.is_none() {
+            *self.bump.get_mut() = self.local.bump;
+        }
         at
     }
 
@@ -272,7 +284,9 @@ impl ImmixHeap {
         if self.exhausted.take() == Some(size) || !self.heap().could_hold(size) {
             return Ok(Err(Shortage { bytes: size, is_final: true }));
         }
-        let Some(gc_ref) = self.allocate(size).and_then(VMGcRef::from_raw_u32) else {
+        let is_due = self.stress.is_some() && self.no_gc_count == 0 && self.found.is_none();
+        let given = if is_due { None } else { self.allocate(size) };
+        let Some(gc_ref) = given.and_then(VMGcRef::from_raw_u32) else {
             self.short_of = Some(size);
             return Ok(Err(Shortage { bytes: size, is_final: false }));
         };
@@ -293,7 +307,9 @@ impl ImmixHeap {
     fn collect(&mut self, roots: &mut RootList<'_>, state: &mut GcStoreTraceState<'_>) -> Result<()> {
         self.found = None;
         let short_of = self.short_of.take();
-        let mut due = Some(if short_of.is_some() { self.heap().due() } else { Collection::Full });
+        let asked = if short_of.is_some() { self.stress.unwrap_or_else(|| self.heap().due()) } else { Collection::Full };
+        let mut due = Some(asked);
+        self.stress = self.stress.map(|kind| kind.next().unwrap_or(Collection::Nursery));
         while let Some(kind) = due {
             self.collect_once(kind, roots, state)?;
             let Some(bytes) = short_of else { break };
@@ -436,12 +452,17 @@ unsafe impl GcHeap for ImmixHeap {
 
     fn write_gc_ref(&mut self, destination: &mut Option<VMGcRef>, source: Option<&VMGcRef>) -> Result<()> {
         // The destination is a global, an element of a table or a value of the host: never a field of an object.
-        // Compiled code throws a reference to a lost object: its exception is thrown in its place.
-        let thrown = source.and_then(|source| {
-            let lost = DataLost::check(source.as_raw_u32()).err()?;
-            VMGcRef::from_raw_u32(self.shared.lost_exception(lost)?)
-        });
-        *destination = thrown.or(source.map(VMGcRef::unchecked_copy));
+        // Compiled code throws a reference to a lost object, or what stands for an exception: the exception is thrown
+        // in its place.
+        let thrown = match source.map(VMGcRef::as_raw_u32) {
+            Some(STACK_OVERFLOW) => {
+                let exception = self.shared.exception(HeapError::StackOverflow);
+                Some(exception.ok_or(crate::Trap::StackOverflow)?)
+            }
+            Some(value) => DataLost::check(value).err().and_then(|lost| self.shared.lost_exception(lost)),
+            None => None,
+        };
+        *destination = thrown.and_then(VMGcRef::from_raw_u32).or(source.map(VMGcRef::unchecked_copy));
         Ok(())
     }
 

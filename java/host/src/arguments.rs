@@ -137,7 +137,7 @@ impl Arguments {
             }
             None => Box::new(SimulatedMemory::new(self.draw())),
         };
-        Ok(HeapPlan { settings, memory, shared })
+        Ok(HeapPlan { settings, memory, shared, is_stressed: false })
     }
 
     /// The failed lines of each page of a heap on simulated memory.

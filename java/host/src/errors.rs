@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use rampart_heap::wasmtime::{DataLost, HeapError, are_losses_thrown};
 use wasmtime::{
-    AnyRef, AsContextMut as _, Error, ExnRef, ExnRefPre, ExnType, GcHeapOutOfMemory, Result,
-    ThrownException, Val, bail, format_err,
+    AnyRef, AsContextMut as _, Error, ExnRef, ExnRefPre, ExnType, GcHeapOutOfMemory, Result, ThrownException, Val,
+    bail, format_err,
 };
 
 use crate::js::JsValue;
@@ -20,6 +20,7 @@ pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val])
     match name {
         "outOfMemory" => keep(caller, Some(HeapError::OutOfMemory), given)?,
         "negativeSize" => keep(caller, Some(HeapError::NegativeSize), given)?,
+        "stackOverflow" => keep(caller, Some(HeapError::StackOverflow), given)?,
         "addLost" => keep(caller, None, given)?,
         "lostClass" => {
             let number = given[0].i32().and_then(|number| u32::try_from(number).ok()).unwrap_or(u32::MAX);

@@ -24,7 +24,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser as _;
-use rampart_heap::wasmtime::{HeapShare, throw_losses};
+use rampart_heap::wasmtime::{HeapShare, throw_losses, throw_overflows};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -36,7 +36,8 @@ use crate::imports::link;
 use crate::js::JsValue;
 use crate::state::HostState;
 
-/// The stack, for deep recursion: HotSpot's default is 1 MiB, but its frames are smaller.
+/// The stack, for deep recursion: HotSpot's default is 1 MiB, but its frames are smaller. The thread has more: where
+/// this is full, the exception is thrown by functions that need some.
 const STACK: usize = 64 << 20;
 
 fn main() -> ExitCode {
@@ -108,6 +109,7 @@ fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<(ExitCode, Durat
         config.cache(Some(Cache::new(of_code)?));
     }
     throw_losses(arguments.throw_losses);
+    throw_overflows(true);
     let engine = Engine::new(&config)?;
     let module = Module::from_file(&engine, &arguments.module)?;
     let mut store = Store::new(&engine, HostState::new(shared));

@@ -17,11 +17,8 @@ pub fn write(path: &Path, log: &CollectionLog, ran: Option<Duration>) -> io::Res
 }
 
 fn document(log: &CollectionLog, ran: Option<Duration>) -> Value {
-    let collections: Vec<Value> = log
-        .pauses
-        .iter()
-        .map(|(kind, pause)| json!({"kind": name(*kind), "pause_ns": nanoseconds(*pause)}))
-        .collect();
+    let collections: Vec<Value> =
+        log.pauses.iter().map(|(kind, pause)| json!({"kind": name(*kind), "pause_ns": nanoseconds(*pause)})).collect();
     json!({
         "schema": "rampart.java/1",
         "program_ns": ran.map(nanoseconds),

@@ -16,6 +16,7 @@ public final class Errors {
     public static void prepare() {
         setOutOfMemory(OUT_OF_MEMORY);
         setNegativeSize(new NegativeArraySizeException());
+        setStackOverflow(new StackOverflowError());
         for (int slot = 0; slot < LOST; slot++) {
             addLost(new LostDataError(slot, slot == LOST - 1));
         }
@@ -46,6 +47,9 @@ public final class Errors {
 
     @Import(module = "rampart", name = "negativeSize")
     private static native void setNegativeSize(Object exception);
+
+    @Import(module = "rampart", name = "stackOverflow")
+    private static native void setStackOverflow(Object exception);
 
     @Import(module = "rampart", name = "reportOutOfMemory")
     private static native void reportOutOfMemory();
