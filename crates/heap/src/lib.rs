@@ -75,7 +75,9 @@ pub use collector::Survivors;
 pub use error::Error;
 pub use geometry::{ALIGN, BLOCK_BYTES, FailureGrain, HeapBlock, LineSize, ObjectRef};
 pub use heap::{HeapCounts, HeapSettings, MOST, ManagedHeap};
-pub use memory::{FrameMemory, HeapFrameCounts, HeapMemory, HeapPageChange, LinesOfFrame, NotMapped, SimulatedMemory};
+pub use memory::{
+    FrameMemory, HeapFrameCounts, HeapMemory, HeapPageChange, LinesOfFrame, NotMapped, RefusalCounts, SimulatedMemory,
+};
 pub use native::{NativeModel, Shape};
 pub use object::ObjectModel;
 pub use pools::{HeapPage, PageToken, PerfectDemand};

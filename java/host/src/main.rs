@@ -58,8 +58,12 @@ fn main() -> ExitCode {
     let of_run = Arc::clone(&shared);
     let runner = thread::Builder::new().stack_size(4 * STACK).spawn(move || run(&arguments, of_run));
     let ended = runner.map(|runner| runner.join().expect("the runner ends with its result"));
-    if shared.log().counts.not_mapped > 0 {
+    let refused = shared.log().counts.refused;
+    if refused.mappings > 0 {
         eprintln!("rampart-java: the kernel had no mapping left for pages of the heap: raise vm.max_map_count");
+    }
+    if refused.perfect_frames > 0 {
+        eprintln!("rampart-java: the kernel gave no more frames without failed lines, which large objects need");
     }
     if let Some(path) = report {
         let ran = ended.as_ref().ok().and_then(|ended| ended.as_ref().ok()).map(|(_, ran)| *ran);
