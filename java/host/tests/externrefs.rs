@@ -1,4 +1,4 @@
-//! What an `externref` holds is dropped once the `externref` is dead: by a collection of young objects if it died young.
+//! What an `externref` holds is dropped once it is dead: by a collection of young objects if it died young.
 
 #[path = "wasmtime/heaps.rs"]
 mod heaps;
