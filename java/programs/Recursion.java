@@ -101,14 +101,6 @@ public class Recursion {
         }
     }
 
-    static Node list(int length) {
-        Node first = null;
-        for (int i = 0; i < length; i++) {
-            first = new Node(first, i);
-        }
-        return first;
-    }
-
     public static void main(String[] arguments) {
         caught("itself", () -> down(0));
         caught("two", () -> even(0));
@@ -121,19 +113,23 @@ public class Recursion {
         System.out.println("caught deep: " + caughtDeep(1000));
         System.out.println(passed());
 
-        // A library's recursion: a list that is too long for hashCode.
-        Node first = list(3_000_000);
-        try {
-            System.out.println(first.hashCode());
-        } catch (Throwable error) {
-            System.out.println("hash: " + error);
+        Node last = new Node(null, 0);
+        Node first = last;
+        for (int i = 0; i < 5_000; i++) {
+            first = new Node(first, i);
         }
-        System.out.println("short: " + list(1000).hashCode());
+        System.out.println("hash of a chain: " + first.hashCode());
+        last.next = first;
+        try {
+            System.out.println("hash of a circle: " + first.hashCode());
+        } catch (Throwable error) {
+            System.out.println("hash of a circle: " + error);
+        }
         int length = 0;
-        for (Node node = first; node != null; node = node.next) {
+        for (Node node = first; node != last; node = node.next) {
             length++;
         }
-        System.out.println("the list has still " + length);
+        System.out.println("it still has " + length);
 
         List<Object> itself = new ArrayList<>();
         itself.add(new ArrayList<>(List.of(itself)));
