@@ -302,6 +302,12 @@ impl ImmixHeap {
         Ok(VMGcRef::from_raw_u32(exception | INSTEAD).expect("it is not 0"))
     }
 
+    /// The exception for a stack that overflows; without one, the program ends.
+    fn stack_overflow(&self) -> Result<VMGcRef> {
+        let exception = self.shared.exception(HeapError::StackOverflow).and_then(VMGcRef::from_raw_u32);
+        exception.ok_or_else(|| crate::Trap::StackOverflow.into())
+    }
+
     /// Collects as is due. If the allocation that failed still does not fit, collects again with the next stronger
     /// kind.
     fn collect(&mut self, roots: &mut RootList<'_>, state: &mut GcStoreTraceState<'_>) -> Result<()> {
@@ -455,14 +461,14 @@ unsafe impl GcHeap for ImmixHeap {
         // Compiled code throws a reference to a lost object, or what stands for an exception: the exception is thrown
         // in its place.
         let thrown = match source.map(VMGcRef::as_raw_u32) {
-            Some(STACK_OVERFLOW) => {
-                let exception = self.shared.exception(HeapError::StackOverflow);
-                Some(exception.ok_or(crate::Trap::StackOverflow)?)
+            Some(STACK_OVERFLOW) => Some(self.stack_overflow()?),
+            Some(value) => {
+                let lost = DataLost::check(value).err();
+                lost.and_then(|lost| self.shared.lost_exception(lost)).and_then(VMGcRef::from_raw_u32)
             }
-            Some(value) => DataLost::check(value).err().and_then(|lost| self.shared.lost_exception(lost)),
             None => None,
         };
-        *destination = thrown.and_then(VMGcRef::from_raw_u32).or(source.map(VMGcRef::unchecked_copy));
+        *destination = thrown.or(source.map(VMGcRef::unchecked_copy));
         Ok(())
     }
 
@@ -494,6 +500,9 @@ unsafe impl GcHeap for ImmixHeap {
     }
 
     fn header(&self, gc_ref: &VMGcRef) -> Result<&VMGcHeader> {
+        if gc_ref.as_raw_u32() == STACK_OVERFLOW {
+            return self.index(self.stack_overflow()?.as_typed_unchecked::<VMGcHeader>());
+        }
         DataLost::check(gc_ref.as_raw_u32())?;
         self.index(gc_ref.as_typed_unchecked())
     }
@@ -515,7 +524,12 @@ unsafe impl GcHeap for ImmixHeap {
             Ok(TOO_LARGE_SIZE) | Err(_) => HeapError::OutOfMemory,
             Ok(_) => match self.allocate_object(header, layout)? {
                 Ok(gc_ref) => return Ok(Ok(gc_ref)),
-                Err(Shortage { bytes, is_final: false }) => return Ok(Err(bytes.into())),
+                // Without an exception for it, wasmtime tells the host.
+                Err(Shortage { bytes, is_final })
+                    if !is_final || self.shared.exception(HeapError::OutOfMemory).is_none() =>
+                {
+                    return Ok(Err(bytes.into()));
+                }
                 Err(_) => HeapError::OutOfMemory,
             },
         };

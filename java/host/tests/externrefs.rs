@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rampart_heap::Collection;
 use rampart_heap::wasmtime::{HeapPlan, HeapShare};
-use wasmtime::{Caller, Engine, ExternRef, Func, Instance, Module, Result, Rooted, Store};
+use wasmtime::{Caller, ExternRef, Func, Instance, Module, Result, Rooted, Store};
 
-use crate::heaps::{config, is_stressed, plan};
+use crate::heaps::{engine, is_stressed, plan};
 
 /// Counts those that exist.
 struct Counted {
@@ -60,7 +60,7 @@ const PROGRAM: &str = r#"
 #[test]
 fn host_data_of_dead_externrefs_is_dropped() -> Result<()> {
     let (alive, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
-    let engine = Engine::new(&config())?;
+    let engine = engine();
     let shared = Arc::new(HeapShare::default());
     let mut store = Store::new(&engine, ());
     HeapPlan { shared: Arc::clone(&shared), ..plan(256) }.leave().expect("1 MiB is large enough");

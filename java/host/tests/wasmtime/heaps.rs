@@ -5,10 +5,10 @@ use std::sync::{Arc, Once};
 use rampart_heap::wasmtime::{HeapPlan, HeapShare};
 use rampart_heap::wear::{ClusterBytes, FailureShare, draw_failures};
 use rampart_heap::{HeapSettings, SimulatedMemory};
-use wasmtime::{Collector, Config};
+use wasmtime::{Collector, Config, Engine, Store};
 
-/// 64 MiB.
-const PAGES: usize = 16_384;
+/// 3 MiB: tests of wasmtime's fill it.
+const PAGES: usize = 768;
 
 /// The plan of a heap with so many working pages. The share of failed lines is `RAMPART_HOLES`, in percent; with
 /// `RAMPART_STRESS`, there is a collection before each allocation.
@@ -36,4 +36,15 @@ pub fn config() -> Config {
     let mut config = Config::new();
     config.collector(Collector::Copying).gc_heap_initial_size(1 << 32);
     config
+}
+
+/// In the place of `Engine::default()`.
+pub fn engine() -> Engine {
+    Engine::new(&config()).expect("the machine can run WebAssembly")
+}
+
+/// In the place of `Store::default()`.
+#[allow(dead_code, reason = "only wasmtime's tests make such stores")]
+pub fn store() -> Store<()> {
+    Store::new(&engine(), ())
 }

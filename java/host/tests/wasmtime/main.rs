@@ -34,7 +34,7 @@ fn gc_store() -> Result<Store<()>> {
 
 fn small_pool_config() -> PoolingAllocationConfig {
     let mut config = PoolingAllocationConfig::new();
-    config.total_memories(1).max_memory_size(1 << 16).total_tables(1).table_elements(10).total_stacks(1);
+    config.total_memories(1).max_memory_size(1 << 32).total_tables(1).table_elements(10).total_stacks(1);
     config
 }
 

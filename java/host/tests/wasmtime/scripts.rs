@@ -76,5 +76,7 @@ fn scripts_of_a_folder() {
         let name = file.file_name().expect("a file").to_string_lossy().into_owned();
         (name, std::fs::read_to_string(&file).expect("a text"))
     };
-    run_all(files.into_iter().map(read), &[], true, 1);
+    // It needs components.
+    let left_out = ["component-async-suspended-fiber-roots.wast"];
+    run_all(files.into_iter().map(read), &left_out, true, 1);
 }
