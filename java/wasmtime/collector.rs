@@ -19,11 +19,12 @@ use std::time::Instant;
 
 use core::{alloc::Layout, any::Any, cell::Cell, mem, ops::Range, ptr::NonNull, sync::atomic::AtomicUsize};
 use rampart_heap::wasmtime::{
-    CompiledAllocator, DataLost, HeapError, HeapPlan, HeapShare, INSTEAD, LossBell, NEGATIVE_SIZE, TOO_LARGE_SIZE,
-    are_losses_thrown,
+    CompiledAllocator, DataLost, HeapError, HeapPlan, HeapShare, INSTEAD, LossBell, NEGATIVE_SIZE, STACK_OVERFLOW,
+    TOO_LARGE_SIZE, are_losses_thrown,
 };
 use rampart_heap::{
-    CARD_BYTES, Collection, LOST, ManagedHeap, LocalAllocator, ObjectModel, ObjectRef, HeapRegion, LineFailure, RootSet, Survivors,
+    CARD_BYTES, Collection, HeapRegion, LOST, LineFailure, LocalAllocator, ManagedHeap, ObjectModel, ObjectRef, RootSet,
+    Survivors,
 };
 use wasmtime_environ::copying::{
     ALIGN, ARRAY_LENGTH_OFFSET, CopyingTypeLayouts, FORWARDING_REF_OFFSET, HEADER_SIZE, InlineTraceInfo,
@@ -207,6 +208,8 @@ struct ImmixHeap {
     exhausted: Option<u32>,
     /// A collection must move objects out of failed lines.
     must_vacate: bool,
+    /// The kind of the next collection, if there is one before each allocation.
+    stress: Option<Collection>,
 }
 
 /// Memory that is missing.
@@ -240,6 +243,7 @@ impl Default for ImmixHeap {
             found: None,
             exhausted: None,
             must_vacate: false,
+            stress: None,
         }
     }
 }
@@ -252,8 +256,9 @@ impl ImmixHeap {
         // SAFETY: wasmtime reserves 4 GiB and a guard of more than 64 KiB, and this heap is their only user. Compiled
         // code and `heap_slice` access the memory while the collector does not.
         let region = unsafe { HeapRegion::over(vmmemory.base.as_non_null()) };
-        let HeapPlan { settings, memory, shared } = HeapPlan::take();
+        let HeapPlan { settings, memory, shared, is_stressed } = HeapPlan::take();
         self.shared = shared;
+        self.stress = is_stressed.then_some(Collection::Nursery);
         let heap = ManagedHeap::over(region, LOST.into(), WasmModel::default(), settings, memory);
         self.heap = Some(heap.expect("whoever sets the plan checks it"));
         // SAFETY: the words are atomic and lie in a box, which `detach` and drop end after the bell.
@@ -266,6 +271,10 @@ impl ImmixHeap {
 
     /// Says where compiled code allocates: nowhere, if pages were lost meanwhile.
     fn hand_out(&mut self) {
+        // Then compiled code never allocates by itself.
+        if self.stress.is_some() {
+            return;
+        }
         self.compiled.take_back(&self.local);
         if self.shared.is_loss_noticed() {
             self.compiled.close();
@@ -276,7 +285,9 @@ impl ImmixHeap {
         if let Some((at, _)) = self.found.take_if(|(_, found)| *found == bytes) {
             return Some(at);
         }
-        self.compiled.hand_over(&mut self.local);
+        if self.stress.is_none() {
+            self.compiled.hand_over(&mut self.local);
+        }
         let heap = self.heap.as_mut().expect("the heap is open while its memory is attached");
         let at = heap.allocate(&mut self.local, bytes);
         self.hand_out();
@@ -305,7 +316,9 @@ impl ImmixHeap {
             return Err(Shortage { bytes: size, is_final: true });
         }
         // What was lost is found out before the program reads it.
-        let is_collected_first = self.must_vacate() || self.found.is_none() && self.shared.is_loss_noticed();
+        let is_stressed = self.stress.is_some() && self.no_gc_count == 0;
+        let is_due = is_stressed || self.shared.is_loss_noticed();
+        let is_collected_first = self.must_vacate() || self.found.is_none() && is_due;
         let room = if is_collected_first { None } else { self.allocate(size).and_then(VMGcRef::from_raw_u32) };
         room.ok_or_else(|| {
             self.short_of = Some(size);
@@ -339,6 +352,12 @@ impl ImmixHeap {
         Ok(VMGcRef::from_raw_u32(exception | INSTEAD).expect("it is not 0"))
     }
 
+    /// The exception for a stack that overflows; without one, the program ends.
+    fn stack_overflow(&self) -> Result<VMGcRef> {
+        let exception = self.shared.exception(HeapError::StackOverflow).and_then(VMGcRef::from_raw_u32);
+        exception.ok_or_else(|| crate::Trap::StackOverflow.into())
+    }
+
     /// Collects as is due. If the allocation that failed still does not fit, collects again with the next stronger
     /// kind.
     fn collect(&mut self, roots: &mut RootList<'_>, state: &mut GcStoreTraceState<'_>) -> Result<()> {
@@ -351,7 +370,9 @@ impl ImmixHeap {
     fn collect_as_due(&mut self, roots: &mut RootList<'_>, state: &mut GcStoreTraceState<'_>) -> Result<()> {
         (self.found, self.must_vacate) = (None, false);
         let short_of = self.short_of.take();
-        let mut due = Some(if short_of.is_some() { self.heap().due() } else { Collection::Full });
+        let asked = if short_of.is_some() { self.stress.unwrap_or_else(|| self.heap().due()) } else { Collection::Full };
+        let mut due = Some(asked);
+        self.stress = self.stress.map(|kind| kind.next().unwrap_or(Collection::Nursery));
         while let Some(kind) = due {
             self.collect_once(kind, roots, state)?;
             let Some(bytes) = short_of else { break };
@@ -499,11 +520,16 @@ unsafe impl GcHeap for ImmixHeap {
 
     fn write_gc_ref(&mut self, destination: &mut Option<VMGcRef>, source: Option<&VMGcRef>) -> Result<()> {
         // The destination is a global, an element of a table or a value of the host: never a field of an object.
-        // Compiled code throws a reference to a lost object: its exception is thrown in its place.
-        let thrown = source.and_then(|source| {
-            let lost = DataLost::check(source.as_raw_u32()).err()?;
-            VMGcRef::from_raw_u32(self.shared.lost_exception(lost)?)
-        });
+        // Compiled code throws a reference to a lost object, or what stands for an exception: the exception is thrown
+        // in its place.
+        let thrown = match source.map(VMGcRef::as_raw_u32) {
+            Some(STACK_OVERFLOW) => Some(self.stack_overflow()?),
+            Some(value) => {
+                let lost = DataLost::check(value).err();
+                lost.and_then(|lost| self.shared.lost_exception(lost)).and_then(VMGcRef::from_raw_u32)
+            }
+            None => None,
+        };
         *destination = thrown.or(source.map(VMGcRef::unchecked_copy));
         Ok(())
     }
@@ -536,6 +562,9 @@ unsafe impl GcHeap for ImmixHeap {
     }
 
     fn header(&self, gc_ref: &VMGcRef) -> Result<&VMGcHeader> {
+        if gc_ref.as_raw_u32() == STACK_OVERFLOW {
+            return self.index(self.stack_overflow()?.as_typed_unchecked::<VMGcHeader>());
+        }
         DataLost::check(gc_ref.as_raw_u32())?;
         self.index(gc_ref.as_typed_unchecked())
     }
@@ -557,7 +586,12 @@ unsafe impl GcHeap for ImmixHeap {
             Ok(TOO_LARGE_SIZE) | Err(_) => HeapError::OutOfMemory,
             Ok(_) => match self.allocate_object(header, layout)? {
                 Ok(gc_ref) => return Ok(Ok(gc_ref)),
-                Err(Shortage { bytes, is_final: false }) => return Ok(Err(bytes.into())),
+                // Without an exception for it, wasmtime tells the host.
+                Err(Shortage { bytes, is_final })
+                    if !is_final || self.shared.exception(HeapError::OutOfMemory).is_none() =>
+                {
+                    return Ok(Err(bytes.into()));
+                }
                 Err(_) => HeapError::OutOfMemory,
             },
         };

@@ -13,12 +13,14 @@ use crate::translate::TargetEnvironment;
 use cranelift_codegen::ir::{self, InstBuilder};
 use cranelift_frontend::FunctionBuilder;
 use rampart_heap::wasmtime::{
-    HOLE_BYTES, HOLE_LIMIT, HOLES_AHEAD, INSTEAD, MOST_INLINE, NEGATIVE_SIZE, NEXT_HOLE, TOO_LARGE_SIZE, are_losses_thrown,
+    HOLE_BYTES, HOLE_LIMIT, HOLES_AHEAD, INSTEAD, MOST_INLINE, NEGATIVE_SIZE, NEXT_HOLE, STACK_OVERFLOW, TOO_LARGE_SIZE,
+    are_losses_thrown, are_overflows_thrown,
 };
 use rampart_heap::{CARD_BYTES, CARDS, LOST};
 use wasmtime_environ::copying::{
     ALIGN, EXCEPTION_TAG_DEFINED_OFFSET, EXCEPTION_TAG_INSTANCE_OFFSET, InlineTraceInfo,
 };
+use wasmparser::{FunctionBody, Operator};
 use wasmtime_environ::{
     GcTypeLayouts, ModuleInternedTypeIndex, TypeIndex, VMGcKind, WasmHeapTopType, WasmHeapType,
     WasmRefType, WasmResult, WasmStorageType, WasmValType, copying::CopyingTypeLayouts,
@@ -370,6 +372,54 @@ pub fn check_lost(func_env: &mut FuncEnvironment<'_>, builder: &mut FunctionBuil
     if are_losses_thrown() {
         check_reference(func_env, builder, gc_ref);
     }
+}
+
+/// Whether a function is to throw where the stack has no room left: if it may call others. wasmtime's own check is in
+/// the prologue, before there is a frame that could throw, so it can only trap. `None` if that is what is wanted.
+///
+/// Functions that call no others check nothing: their frames fit into what the host has set aside.
+pub fn throws_overflow(body: &FunctionBody<'_>) -> Option<bool> {
+    let calls = |operator| {
+        use Operator::*;
+        let (Call { .. } | CallIndirect { .. } | CallRef { .. }) = operator else {
+            return matches!(operator, ReturnCall { .. } | ReturnCallIndirect { .. } | ReturnCallRef { .. });
+        };
+        true
+    };
+    are_overflows_thrown().then(|| {
+        let operators = body.get_operators_reader();
+        operators.map_or(true, |operators| operators.into_iter().any(|operator| operator.map_or(true, calls)))
+    })
+}
+
+/// Throws at the beginning of a function, or traps, if the stack has no room for what it calls. The handlers are those
+/// of its callers.
+pub fn check_overflow(
+    func_env: &mut FuncEnvironment<'_>,
+    builder: &mut FunctionBuilder<'_>,
+    overflows: ir::Value,
+) -> WasmResult<()> {
+    if !are_overflows_thrown() {
+        func_env.conditionally_trap(builder, overflows, ir::TrapCode::STACK_OVERFLOW);
+        return Ok(());
+    }
+    let (current_block, refused) = (builder.current_block().unwrap(), builder.create_block());
+    let has_room = builder.create_block();
+    builder.ensure_inserted_block();
+    builder.insert_block_after(refused, current_block);
+    builder.insert_block_after(has_room, refused);
+    builder.ins().brif(overflows, refused, &[], has_room, &[]);
+
+    builder.switch_to_block(refused);
+    builder.seal_block(refused);
+    builder.set_cold_block(refused);
+    // `write_gc_ref` of the collector puts the exception in its place.
+    let exception = builder.ins().iconst(ir::types::I32, i64::from(STACK_OVERFLOW));
+    translate_exn_throw_ref(func_env, builder, exception)?;
+
+    builder.switch_to_block(has_room);
+    builder.seal_block(has_room);
+    Ok(())
 }
 
 impl GcCompiler for CopyingCompiler {

@@ -91,7 +91,8 @@ fn perform(root: &Path, chore: Chore) -> Result<(), Error> {
 
 /// Runs Java programs on the heap with failed lines.
 fn java(root: &Path) -> Result<(), Error> {
-    run(&mut Command::new(root.join("java/check")))
+    run(&mut Command::new(root.join("java/check")))?;
+    run(&mut Command::new(root.join("java/conformance")))
 }
 
 /// The root of the tree that this program was built from.

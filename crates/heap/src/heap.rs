@@ -4,7 +4,7 @@ use crate::collection::{Collection, RootSet};
 use crate::collector::{self, Survivors, Trace, TraceCounts};
 use crate::error::Error;
 use crate::geometry::{ALIGN, BLOCK_BYTES, BLOCK_PAGES, FailureGrain, HeapBlock, LineSize, ObjectRef, PAGE};
-use crate::memory::{HeapMemory, SimulatedMemory, attach};
+use crate::memory::{HeapMemory, RefusalCounts, SimulatedMemory, attach};
 use crate::object::{CollectorWord, ObjectModel};
 use crate::pools::PerfectDemand;
 use crate::region::{HeapRegion, LOST};
@@ -88,8 +88,8 @@ pub struct HeapCounts {
     pub replaced: u64,
     /// Pages that the memory has changed below the heap.
     pub changed_pages: u64,
-    /// How often memory was out for lack of a mapping for it, and not for lack of pages.
-    pub not_mapped: u64,
+    /// How often memory was out as pages could not be mapped, and not for lack of pages of the heap.
+    pub refused: RefusalCounts,
     /// Dirty cards that the collections found.
     pub cards: u64,
     /// Of all collections, those that several threads marked in.
@@ -358,7 +358,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
             Collection::Nursery => self.counts.nursery += 1,
             Collection::Full | Collection::Compacting => self.counts.full += 1,
         }
-        self.counts.not_mapped = self.space.not_mapped;
+        self.counts.refused = self.space.refused;
         self.counts.marked += traced.marked;
         self.counts.moved += traced.moved;
         self.counts.moved_bytes += traced.moved_bytes;

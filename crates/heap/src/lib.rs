@@ -84,7 +84,8 @@ pub use error::Error;
 pub use geometry::{ALIGN, BLOCK_BYTES, FailureGrain, HeapBlock, LineSize, ObjectRef};
 pub use heap::{HeapCounts, HeapSettings, MOST, ManagedHeap};
 pub use memory::{
-    FrameMemory, HeapFrameCounts, HeapMemory, HeapPageChange, LinesOfFrame, NotMapped, PageFrame, SimulatedMemory,
+    FrameMemory, HeapFrameCounts, HeapMemory, HeapPageChange, LinesOfFrame, NotMapped, PageFrame, RefusalCounts,
+    SimulatedMemory,
 };
 pub use native::{NativeModel, Shape};
 pub use object::ObjectModel;

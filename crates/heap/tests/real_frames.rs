@@ -161,6 +161,20 @@ fn nothing_is_written_to_failed_lines_of_frames_and_large_objects_lie_on_perfect
 }
 
 #[test]
+fn without_a_perfect_frame_large_objects_get_no_memory_and_small_ones_do() {
+    let pages = PlacedPages::new(&Roots::default(), 4 * PAGES).unwrap();
+    let Some(memory) = memory(pages, |_| FailedLines::from_bits(1)) else { return };
+    let mut program = Program::new(memory, 10);
+    let large = Shape::new(1, 40_000).unwrap();
+    assert_eq!(program.heap.allocate(&mut program.local, large.size()), None);
+    (0..1000).for_each(|count| program.push(count % 10, 100));
+    program.collect(Collection::Full);
+    let refused = program.heap.counts().refused;
+    assert!(refused.perfect_frames > 0 && refused.mappings == 0, "{refused:?}");
+    assert_eq!(program.check(), (1000, 0));
+}
+
+#[test]
 fn a_line_that_fails_below_a_large_object_changes_its_page_and_not_its_content() {
     let pages = PlacedPages::new(&Roots::default(), 4 * PAGES).unwrap();
     let view = pages.view().unwrap();

@@ -24,6 +24,7 @@ pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val])
     match name {
         "outOfMemory" => keep(caller, Some(HeapError::OutOfMemory), given)?,
         "negativeSize" => keep(caller, Some(HeapError::NegativeSize), given)?,
+        "stackOverflow" => keep(caller, Some(HeapError::StackOverflow), given)?,
         "addLost" => keep(caller, None, given)?,
         "lostClass" => {
             let number = given[0].i32().and_then(|number| u32::try_from(number).ok()).unwrap_or(u32::MAX);

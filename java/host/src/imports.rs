@@ -210,7 +210,8 @@ fn wrap(caller: &mut HostCaller<'_>, value: Val) -> Result<Val> {
         return Ok(Val::AnyRef(None));
     }
     let create = caller.get_export("teavm.jso.createWrapper").and_then(|export| export.into_func());
-    let create = create.ok_or_else(|| format_err!("the program wraps values of JavaScript and cannot make wrappers"))?;
+    let create =
+        create.ok_or_else(|| format_err!("the program wraps values of JavaScript and cannot make wrappers"))?;
     let mut results = [Val::AnyRef(None)];
     create.call(&mut *caller, &[value], &mut results)?;
     Ok(results[0])

@@ -24,7 +24,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser as _;
-use rampart_heap::wasmtime::{HeapShare, throw_losses};
+use rampart_heap::wasmtime::{HeapShare, throw_losses, throw_overflows};
 use rampart_heap::wear::FailureTimes;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -37,7 +37,8 @@ use crate::imports::link;
 use crate::js::JsValue;
 use crate::state::HostState;
 
-/// The stack, for deep recursion: HotSpot's default is 1 MiB, but its frames are smaller.
+/// The stack, for deep recursion: HotSpot's default is 1 MiB, but its frames are smaller. The thread has more: where
+/// this is full, the exception is thrown by functions that need some.
 const STACK: usize = 64 << 20;
 
 fn main() -> ExitCode {
@@ -61,8 +62,12 @@ fn main() -> ExitCode {
     let of_run = Arc::clone(&shared);
     let runner = thread::Builder::new().stack_size(4 * STACK).spawn(move || run(&arguments, of_run));
     let ended = runner.map(|runner| runner.join().expect("the runner ends with its result"));
-    if shared.log().counts.not_mapped > 0 {
+    let refused = shared.log().counts.refused;
+    if refused.mappings > 0 {
         eprintln!("rampart-java: the kernel had no mapping left for pages of the heap: raise vm.max_map_count");
+    }
+    if refused.perfect_frames > 0 {
+        eprintln!("rampart-java: the kernel gave no more frames without failed lines, which large objects need");
     }
     if let Some(path) = report {
         let ran = ended.as_ref().ok().and_then(|ended| ended.as_ref().ok()).map(|(_, ran)| *ran);
@@ -129,6 +134,7 @@ fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<(ExitCode, Durat
         config.cache(Some(Cache::new(of_code)?));
     }
     throw_losses(arguments.throw_losses);
+    throw_overflows(true);
     let engine = Engine::new(&config)?;
     let module = Module::from_file(&engine, &arguments.module)?;
     let mut store = Store::new(&engine, HostState::new(Arc::clone(&shared)));

@@ -13,6 +13,7 @@ public final class Errors {
     public static void prepare() {
         setOutOfMemory(OUT_OF_MEMORY);
         setNegativeSize(new NegativeArraySizeException());
+        setStackOverflow(new StackOverflowError());
         // The last one is for all others.
         int lost = lostErrors();
         for (int slot = 0; slot < lost; slot++) {
@@ -48,6 +49,9 @@ public final class Errors {
 
     @Import(module = "rampart", name = "negativeSize")
     private static native void setNegativeSize(Object exception);
+
+    @Import(module = "rampart", name = "stackOverflow")
+    private static native void setStackOverflow(Object exception);
 
     @Import(module = "rampart", name = "reportOutOfMemory")
     private static native void reportOutOfMemory();

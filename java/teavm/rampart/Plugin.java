@@ -43,7 +43,7 @@ import org.teavm.vm.spi.TeaVMPlugin;
 public final class Plugin implements TeaVMPlugin {
     private static final List<ValueType> ERRORS =
         List.of(ValueType.parse(OutOfMemoryError.class), ValueType.parse(NegativeArraySizeException.class),
-            ValueType.parse(LostDataError.class));
+            ValueType.parse(StackOverflowError.class), ValueType.parse(LostDataError.class));
     private static final MethodReference LOST_CLASS =
         new MethodReference(Errors.class, "lostClass", int.class, Object.class);
     /** What makes an array, or reads or writes an object, without a call. */

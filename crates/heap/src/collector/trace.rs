@@ -234,10 +234,10 @@ fn live_bytes<M: ObjectModel>(region: &HeapRegion, model: &M, space: &ImmixSpace
     space.blocks.indices().map(of_block).collect()
 }
 
-/// Chooses the blocks whose objects move before memory is said to be out: those with the fewest bytes first. A line with
-/// one small object in it is no hole, so a block without holes may be nearly empty. The objects go to free pages and to
-/// the holes of the other blocks, with a fifth to spare, as not every hole is large enough. Blocks that are nearly full
-/// stay.
+/// Chooses the blocks whose objects move before memory is said to be out: those with the fewest bytes first. A line
+/// with one small object in it is no hole, so a block without holes may be nearly empty. The objects go to free pages
+/// and to the holes of the other blocks, with a fifth to spare, as not every hole is large enough. Blocks that are
+/// nearly full stay.
 fn choose_all_sparse(space: &mut ImmixSpace, live: &[u64]) {
     let line = u64::from(MEMORY_LINE);
     let sparse = |block: HeapBlock| {

@@ -112,7 +112,7 @@ impl FrameMemory {
                 return Ok(page);
             }
             let first = narrow(self.failed.len());
-            self.add(MORE).or_else(|_| self.add(1)).map_err(|_| NotMapped)?;
+            self.add(MORE).or_else(|_| self.add(1)).map_err(|_| NotMapped::NoPerfectFrame)?;
             let new = (first..narrow(self.failed.len())).rev();
             self.spare.extend(new.filter(|page| self.failed[*page as usize].is_perfect()));
         }
@@ -124,9 +124,9 @@ impl FrameMemory {
         for page in pages {
             match page.number().map_or_else(|| self.map_perfect(), Ok) {
                 Ok(number) => numbers.push(number),
-                Err(NotMapped) => {
+                Err(refused) => {
                     numbers.into_iter().for_each(|page| self.give_back(page));
-                    return Err(NotMapped);
+                    return Err(refused);
                 }
             }
         }
@@ -141,7 +141,7 @@ impl FrameMemory {
     }
 
     fn put(&mut self, at: u32, numbers: &[u32]) -> Result<(), NotMapped> {
-        self.pages.place(at as usize, numbers).map_err(|_| NotMapped)?;
+        self.pages.place(at as usize, numbers).map_err(|_| NotMapped::NoMapping)?;
         for (at, page) in (at..).step_by(PAGE as usize).zip(numbers) {
             self.below.insert(at, *page);
             self.places.insert(*page, at);

@@ -21,9 +21,33 @@ use crate::wear::FailedLines;
 
 pub use frames::{FrameMemory, HeapFrameCounts, LinesOfFrame};
 
-/// The kernel has no mapping or no page left.
+/// Why pages cannot be mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotMapped;
+pub enum NotMapped {
+    /// The kernel has no mapping left.
+    NoMapping,
+    /// Of the frames that the kernel gives, none is perfect.
+    NoPerfectFrame,
+}
+
+/// How often pages could not be mapped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RefusalCounts {
+    /// For lack of a mapping.
+    pub mappings: u64,
+    /// For lack of a perfect frame.
+    pub perfect_frames: u64,
+}
+
+impl RefusalCounts {
+    /// Counts one more.
+    pub const fn add(&mut self, refused: NotMapped) {
+        match refused {
+            NotMapped::NoMapping => self.mappings += 1,
+            NotMapped::NoPerfectFrame => self.perfect_frames += 1,
+        }
+    }
+}
 
 /// An up-call: a page of the heap is another one than it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

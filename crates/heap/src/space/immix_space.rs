@@ -14,7 +14,7 @@ use crate::collection::Collection;
 use crate::geometry::{
     BLOCK_BYTES, BLOCK_PAGES, FailureGrain, HeapBlock, LineSize, MEMORY_LINE, ObjectRef, PAGE, narrow,
 };
-use crate::memory::{HeapMemory, HeapPageChange, NotMapped};
+use crate::memory::{HeapMemory, HeapPageChange, RefusalCounts};
 use crate::pools::{BlockPages, HeapPage, PagePools};
 use crate::wear::FailedLines;
 
@@ -55,8 +55,8 @@ pub(crate) struct ImmixSpace {
     pub blocks: BlockRecords,
     pub large: LargeObjects,
     pub pools: PagePools,
-    /// How often the kernel had no mapping for pages.
-    pub not_mapped: u64,
+    /// How often pages could not be mapped.
+    pub refused: RefusalCounts,
     /// What lies below the addresses.
     pub memory: Box<dyn HeapMemory>,
     /// Blocks in which nothing is live, with their pages.
@@ -88,7 +88,7 @@ impl ImmixSpace {
             blocks: BlockRecords::new(blocks),
             large: LargeObjects::new(first_large, end),
             pools: PagePools::new(failed),
-            not_mapped: 0,
+            refused: RefusalCounts::default(),
             memory,
             free: Vec::new(),
             recyclable: RecyclableBlocks::default(),
@@ -155,8 +155,8 @@ impl ImmixSpace {
             }
         };
         let taken = self.take_perfect(more, source)?;
-        if self.memory.map_imperfect(block.page_at(count), &taken).is_err() {
-            self.not_mapped += 1;
+        if let Err(refused) = self.memory.map_imperfect(block.page_at(count), &taken) {
+            self.refused.add(refused);
             taken.into_iter().for_each(|page| self.pools.give_back(page));
             return None;
         }
@@ -174,8 +174,8 @@ impl ImmixSpace {
         let refused = match self.large.put(pages) {
             Ok(at) => match self.large.map(at, &mut *self.memory) {
                 Ok(()) => return Some(at),
-                Err(NotMapped) => {
-                    self.not_mapped += 1;
+                Err(refused) => {
+                    self.refused.add(refused);
                     self.large.take_back(at)
                 }
             },
@@ -261,8 +261,8 @@ impl ImmixSpace {
             return None;
         };
         let below: Vec<HeapPage> = pages.into_iter().flatten().collect();
-        if self.memory.map_imperfect(block.start(), &below).is_err() {
-            self.not_mapped += 1;
+        if let Err(refused) = self.memory.map_imperfect(block.start(), &below) {
+            self.refused.add(refused);
             self.blocks.unmap(block);
             below.into_iter().for_each(|page| self.pools.give_back(page));
             return None;

@@ -22,7 +22,7 @@ use crate::heap::{HeapCounts, HeapSettings, check_size};
 use crate::memory::{HeapFrameCounts, HeapMemory, PageFrame, SimulatedMemory};
 use crate::object::ObjectModel;
 use crate::pools::PerfectDemand;
-use crate::region::LOST;
+use crate::region::{CARDS, LOST};
 use crate::wear::FailedLines;
 
 pub use compiled::{CompiledAllocator, HOLE_BYTES, HOLE_LIMIT, HOLES_AHEAD, MOST_INLINE, NEXT_HOLE};
@@ -38,16 +38,25 @@ pub struct HeapPlan {
     pub memory: Box<dyn HeapMemory>,
     /// What the host keeps, too.
     pub shared: Arc<HeapShare>,
+    /// For tests: the heap is collected before each allocation, by each kind of collection in turn.
+    pub is_stressed: bool,
 }
 
-/// Why a program gets no object. The host makes an exception for each, before the program starts: when memory is out,
-/// there is none to make one.
+/// Why a program gets no object, or no call. The host makes an exception for each, before the program starts: when
+/// memory is out, there is none to make one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeapError {
     /// There is not enough memory.
     OutOfMemory,
     /// An array was to have less than no elements.
     NegativeSize,
+    /// The stack has no room for another call.
+    StackOverflow,
+}
+
+impl HeapError {
+    /// How many there are.
+    const COUNT: usize = 3;
 }
 
 /// The bit of a reference which says that it is an exception, to be thrown, in the place of an object. Objects have it
@@ -60,11 +69,17 @@ pub const TOO_LARGE_SIZE: u32 = u32::MAX - 1;
 /// What compiled code asks for if an array would have less than no elements. No object has this size.
 pub const NEGATIVE_SIZE: u32 = u32::MAX;
 
+/// What compiled code throws where the stack has no room left: the heap throws the exception for that in its place. It
+/// lies behind the numbers of lost objects.
+pub const STACK_OVERFLOW: u32 = u32::MAX - (ALIGN - 1);
+
+const _: () = assert!(STACK_OVERFLOW > CARDS && STACK_OVERFLOW.is_multiple_of(ALIGN));
+
 /// What the host and the heap both use.
 #[derive(Debug, Default)]
 pub struct HeapShare {
     weak: Mutex<WeakSlots>,
-    exceptions: Mutex<[Option<WeakNumber>; 2]>,
+    exceptions: Mutex<[Option<WeakNumber>; HeapError::COUNT]>,
     lost: Mutex<LostShare>,
     log: Mutex<CollectionLog>,
     /// Lines that fail while the program runs.
@@ -147,7 +162,13 @@ struct WeakSlots {
 /// Whether code that is compiled from now on looks at each reference that it follows.
 static ARE_LOSSES_THROWN: AtomicBool = AtomicBool::new(false);
 
+/// Whether code that is compiled from now on throws where the stack has no room left.
+static ARE_OVERFLOWS_THROWN: AtomicBool = AtomicBool::new(false);
+
 static NEXT: Mutex<Option<HeapPlan>> = Mutex::new(None);
+
+/// What plans a heap for which no plan was left.
+static PLANNER: Mutex<Option<fn() -> HeapPlan>> = Mutex::new(None);
 
 /// Programs that are compiled from now on throw where they would read lost data; else, losing data ends a program.
 pub fn throw_losses(are_thrown: bool) {
@@ -157,6 +178,18 @@ pub fn throw_losses(are_thrown: bool) {
 /// What [`throw_losses`] has set.
 pub fn are_losses_thrown() -> bool {
     ARE_LOSSES_THROWN.load(Ordering::Relaxed)
+}
+
+/// Programs that are compiled from now on throw [`HeapError::StackOverflow`] where the stack has no room left; else,
+/// that ends a program. The thread that runs them must have stack beyond what wasmtime gives them: functions that call
+/// no others do not check how much is left.
+pub fn throw_overflows(are_thrown: bool) {
+    ARE_OVERFLOWS_THROWN.store(are_thrown, Ordering::Relaxed);
+}
+
+/// What [`throw_overflows`] has set.
+pub fn are_overflows_thrown() -> bool {
+    ARE_OVERFLOWS_THROWN.load(Ordering::Relaxed)
 }
 
 impl HeapPlan {
@@ -173,13 +206,27 @@ impl HeapPlan {
         Ok(())
     }
 
+    /// Plans each heap for which no plan was left, from now on: for hosts of several stores.
+    pub fn plan_all(planner: fn() -> Self) {
+        *lock(&PLANNER) = Some(planner);
+    }
+
     /// Takes the plan; without one, a heap of 64 MiB in which nothing has failed.
     pub fn take() -> Self {
-        lock(&NEXT).take().unwrap_or_else(|| Self {
+        let (left, planner) = (lock(&NEXT).take(), *lock(&PLANNER));
+        left.or_else(|| planner.map(|plan| plan())).unwrap_or_default()
+    }
+}
+
+impl Default for HeapPlan {
+    /// 64 MiB in which nothing has failed.
+    fn default() -> Self {
+        Self {
             settings: HeapSettings::default(),
             memory: Box::new(SimulatedMemory::new(vec![FailedLines::NONE; Self::PAGES])),
             shared: Arc::default(),
-        })
+            is_stressed: false,
+        }
     }
 }
 
@@ -392,10 +439,15 @@ mod tests {
             settings: HeapSettings::default(),
             memory: Box::new(SimulatedMemory::new(vec![FailedLines::ALL; pages])),
             shared: Arc::default(),
+            is_stressed: false,
         };
+
         assert!(matches!(plan(31).leave(), Err(Error::TooSmall { given: 126_976, least: 131_072 })));
         plan(40).leave().unwrap();
         assert_eq!([HeapPlan::take(), HeapPlan::take()].map(|plan| plan.memory.pages()), [40, HeapPlan::PAGES]);
+        HeapPlan::plan_all(|| HeapPlan { is_stressed: true, ..HeapPlan::default() });
+        plan(40).leave().unwrap();
+        assert_eq!([(); 3].map(|()| HeapPlan::take().is_stressed), [false, true, true]);
     }
 
     #[test]
