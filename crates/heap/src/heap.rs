@@ -11,6 +11,7 @@ use crate::region::{HeapRegion, LOST};
 use crate::space::allocator::LocalAllocator;
 use crate::space::lost::LostObject;
 use crate::space::{ImmixSpace, LineFailure, Source};
+use crate::stress::CollectionStress;
 use crate::wear::FailedLines;
 
 /// The largest heap, 2 GiB: large objects must find contiguous addresses beside it.
@@ -43,6 +44,8 @@ pub struct HeapSettings {
     pub is_generational: bool,
     /// If a collection of young objects leaves a smaller share of the heap free, the next collection is a full one.
     pub full_below: f64,
+    /// Whether collections come although there is room, to find errors of the runtime.
+    pub stress: CollectionStress,
 }
 
 impl Default for HeapSettings {
@@ -54,6 +57,7 @@ impl Default for HeapSettings {
             headroom: 0.025,
             is_generational: true,
             full_below: 0.2,
+            stress: CollectionStress::Off,
         }
     }
 }
@@ -91,6 +95,10 @@ pub struct ManagedHeap<M> {
     region: HeapRegion,
     model: M,
     settings: HeapSettings,
+    /// Larger objects, under stress all, are not just taken from a hole.
+    from_holes: u32,
+    /// How many allocations under stress there were since the last collection.
+    allocations: u32,
     next: Collection,
     counts: HeapCounts,
 }
@@ -145,7 +153,8 @@ impl<M: ObjectModel> ManagedHeap<M> {
         attach(&mut *memory, &region, end);
         let space = ImmixSpace::new(memory, settings.line, settings.grain, headroom, end);
         let next = if settings.is_generational { Collection::Nursery } else { Collection::Full };
-        Ok(Self { space, region, model, settings, next, counts: HeapCounts::default() })
+        let from_holes = if settings.stress == CollectionStress::Off { settings.large_above } else { 0 };
+        Ok(Self { space, region, model, settings, from_holes, allocations: 0, next, counts: HeapCounts::default() })
     }
 
     /// The memory.
@@ -177,11 +186,30 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.space.metadata_bytes()
     }
 
-    /// Memory for an object of `bytes`, a multiple of [`ALIGN`]; `None` if there is room only after a collection. What
-    /// is in it is left over from others; the bits of the collector's word must be made 0.
+    /// Objects of so many bytes and less may be taken from a hole that is at hand, without asking the heap.
+    pub(crate) const fn from_holes(&self) -> u32 {
+        self.from_holes
+    }
+
+    /// Memory for an object of `bytes`, a multiple of [`ALIGN`]; `None` if there is room only after a collection, or if
+    /// [`HeapSettings::stress`] wants one first. What is in it is left over from others; the bits of the collector's
+    /// word must be made 0.
     #[inline]
     pub fn allocate(&mut self, local: &mut LocalAllocator, bytes: u32) -> Option<u32> {
         debug_assert!(bytes.is_multiple_of(ALIGN));
+        if bytes > self.from_holes {
+            return self.allocate_large_or_under_stress(local, bytes);
+        }
+        local.allocate(&mut self.space, bytes, Source::Mutator)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn allocate_large_or_under_stress(&mut self, local: &mut LocalAllocator, bytes: u32) -> Option<u32> {
+        if self.settings.stress.is_due(self.allocations) {
+            return None;
+        }
+        self.allocations += 1;
         if bytes > self.settings.large_above {
             return self.space.take_large(bytes, Source::Mutator);
         }
@@ -332,15 +360,19 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.counts.moved_bytes += traced.moved_bytes;
         self.counts.replaced += traced.replaced;
         self.counts.helped += u64::from(traced.is_helped);
+        self.allocations = 0;
         self.next = self.next_after(kind);
     }
 
-    /// A full collection follows one of young objects that has left little room.
+    /// A full collection follows one of young objects that has left little room. Under stress, all kinds come by turns.
     #[expect(clippy::cast_precision_loss, reason = "a share of bytes")]
     fn next_after(&self, kind: Collection) -> Collection {
         let whole = self.space.pools.pages() as f64 * f64::from(PAGE);
         let is_tight = (self.space.free_bytes() as f64) < whole * self.settings.full_below;
         let is_full = !self.settings.is_generational || kind == Collection::Nursery && is_tight;
-        if is_full { Collection::Full } else { Collection::Nursery }
+        match self.settings.stress.kind(self.counts.nursery + self.counts.full) {
+            None | Some(Collection::Nursery) if is_full => Collection::Full,
+            chosen => chosen.unwrap_or(Collection::Nursery),
+        }
     }
 }

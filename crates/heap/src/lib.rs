@@ -19,6 +19,7 @@
 //! | `snapshot` | what each line is used for: [`ManagedHeap::snapshot`] |
 //! | [`Canaries`] | whether something is written to failed lines |
 //! | `verify` | whether a heap is sound: [`ManagedHeap::verify`] |
+//! | [`CollectionStress`] | collections where there is still room, to find errors of a runtime |
 //! | `native` | objects for runtimes without a model of their own |
 //! | [`wasmtime`] | what a host hands to a heap that wasmtime makes |
 //!
@@ -72,6 +73,7 @@ mod region;
 mod shared;
 mod snapshot;
 mod space;
+mod stress;
 mod sync;
 mod verify;
 pub mod wasmtime;
@@ -98,4 +100,5 @@ pub use space::allocator::LocalAllocator;
 pub use space::blocks::HeapBlockState;
 pub use space::lost::LostObject;
 pub use space::ranges::BumpRange;
+pub use stress::CollectionStress;
 pub use verify::{LiveObjects, Violation};

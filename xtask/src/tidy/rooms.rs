@@ -102,6 +102,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "snapshot",
             "canaries",
             "heap",
+            "stress",
             "collector",
             "native",
             "space",
