@@ -96,7 +96,7 @@ pub struct ManagedHeap<M> {
     model: M,
     settings: HeapSettings,
     /// Larger objects, under stress all, are not just taken from a hole.
-    from_holes: u32,
+    hole_limit: u32,
     /// How many allocations under stress there were since the last collection.
     allocations: u32,
     next: Collection,
@@ -153,8 +153,8 @@ impl<M: ObjectModel> ManagedHeap<M> {
         attach(&mut *memory, &region, end);
         let space = ImmixSpace::new(memory, settings.line, settings.grain, headroom, end);
         let next = if settings.is_generational { Collection::Nursery } else { Collection::Full };
-        let from_holes = if settings.stress == CollectionStress::Off { settings.large_above } else { 0 };
-        Ok(Self { space, region, model, settings, from_holes, allocations: 0, next, counts: HeapCounts::default() })
+        let hole_limit = if settings.stress == CollectionStress::Off { settings.large_above } else { 0 };
+        Ok(Self { space, region, model, settings, hole_limit, allocations: 0, next, counts: HeapCounts::default() })
     }
 
     /// The memory.
@@ -187,8 +187,8 @@ impl<M: ObjectModel> ManagedHeap<M> {
     }
 
     /// Objects of so many bytes and less may be taken from a hole that is at hand, without asking the heap.
-    pub(crate) const fn from_holes(&self) -> u32 {
-        self.from_holes
+    pub(crate) const fn hole_limit(&self) -> u32 {
+        self.hole_limit
     }
 
     /// Memory for an object of `bytes`, a multiple of [`ALIGN`]; `None` if there is room only after a collection, or if
@@ -197,7 +197,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
     #[inline]
     pub fn allocate(&mut self, local: &mut LocalAllocator, bytes: u32) -> Option<u32> {
         debug_assert!(bytes.is_multiple_of(ALIGN));
-        if bytes > self.from_holes {
+        if bytes > self.hole_limit {
             return self.allocate_large_or_under_stress(local, bytes);
         }
         local.allocate(&mut self.space, bytes, Source::Mutator)

@@ -47,6 +47,9 @@
 //! # Ok::<(), rampart_heap::Error>(())
 //! ```
 //!
+//! The example `lisp` is a runtime: it has its own model of objects, roots, a write barrier, and collects when there is
+//! no room.
+//!
 //! With `--cfg rampart_no_failures`, the state *failed* is compiled out, to measure what it costs (`cargo xtask bench
 //! heap`): the tables of failed lines, perfect pages for objects that fit no hole, pages that are borrowed, and the
 //! search for lost objects. What stays: pages are put together to blocks and large objects one by one, and holes are

@@ -50,8 +50,8 @@ impl<M> CollectionObserver<M> for () {}
 #[derive(Debug)]
 pub struct SharedHeap<M, O = ()> {
     region: HeapRegion,
-    /// What `ManagedHeap::from_holes` says.
-    from_holes: u32,
+    /// What `ManagedHeap::hole_limit` says.
+    hole_limit: u32,
     markers: usize,
     safepoint: Safepoint,
     heap: Mutex<ManagedHeap<M>>,
@@ -89,7 +89,7 @@ impl<M: ObjectModel + Sync, O: CollectionObserver<M>> SharedHeap<M, O> {
         let heap = ManagedHeap::new(model, settings, failed)?;
         Ok(Self {
             region: heap.region().share().expect("it is the heap's own"),
-            from_holes: heap.from_holes(),
+            hole_limit: heap.hole_limit(),
             markers: markers.get(),
             safepoint: Safepoint::default(),
             heap: Mutex::new(heap),
