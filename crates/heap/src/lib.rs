@@ -21,6 +21,7 @@
 //! | `verify` | whether a heap is sound: [`ManagedHeap::verify`] |
 //! | [`CollectionStress`] | collections where there is still room, to find errors of a runtime |
 //! | `native` | objects for runtimes without a model of their own |
+//! | [`LeafArray`] | large arrays that need no perfect page |
 //! | [`wasmtime`] | what a host hands to a heap that wasmtime makes |
 //!
 //! ```
@@ -68,6 +69,7 @@ mod collector;
 mod error;
 mod geometry;
 mod heap;
+mod leaf_array;
 mod memory;
 mod native;
 mod object;
@@ -88,6 +90,7 @@ pub use collector::Survivors;
 pub use error::Error;
 pub use geometry::{ALIGN, BLOCK_BYTES, FailureGrain, HeapBlock, LineSize, ObjectRef};
 pub use heap::{HeapCounts, HeapSettings, MOST, ManagedHeap};
+pub use leaf_array::{LeafArray, LeafSize};
 pub use memory::{
     FrameMemory, HeapFrameCounts, HeapMemory, HeapPageChange, LinesOfFrame, NotMapped, PageFrame, SimulatedMemory,
 };

@@ -104,6 +104,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "heap",
             "stress",
             "collector",
+            "leaf_array",
             "native",
             "space",
             "memory",
