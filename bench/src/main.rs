@@ -6,6 +6,7 @@
 //! `plotters` (drawings), `rand` and `rand_chacha` (inputs from a seed), `rusqlite` (the database load of `soak`),
 //! `serde_json` (reports), `tempfile`.
 
+mod arrays;
 mod banks;
 mod codes;
 mod diagnostic;
@@ -31,7 +32,8 @@ use std::process::ExitCode;
 /// A bench: its name, its purpose, and its function.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 21] = [
+const BENCHES: [Bench; 22] = [
+    ("arrays", "what the heap's arrays in leaves cost beside contiguous ones, by size of leaves", arrays::run),
     (
         "banks",
         "[tables|LLFREE [ORDER]] page allocators beside tables 4.2 and 6.1 of Panwar15, and, unless `tables`, LLFree, if the folder of its source is given, with an order only that; or `guests`: what pools take offline on guests; or `figures [draw|NAME...]`: simulations and figures of its chapters 2 and 5, in docs/figures/banks",

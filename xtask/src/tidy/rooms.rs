@@ -29,6 +29,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "redmpi",
             "turns",
             "soak",
+            "arrays",
             "heap",
             "peers",
             "median",
