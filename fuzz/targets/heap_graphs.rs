@@ -16,8 +16,8 @@ const STEPS: usize = 200;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(setup) = drawn(&setup(), bytes).next() else { return };
-    let steps = drawn(&step(), bytes).skip(1).take(STEPS);
+    let steps: Vec<Step> = drawn(&step(), bytes).skip(1).take(STEPS).collect();
     let mut pair = Pair::new(setup);
-    steps.for_each(|step| pair.run(step));
+    steps.into_iter().for_each(|step| pair.run(step));
     [Collection::Nursery, Collection::Full, Collection::Full].map(Step::Collect).map(|step| pair.run(step));
 });

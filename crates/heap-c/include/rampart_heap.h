@@ -43,7 +43,7 @@ typedef enum {
     RAMPART_KNOWN = 1,      /* the line was left out already */
     RAMPART_FREE = 2,       /* nothing was in it */
     RAMPART_REPLACED = 3,   /* a large object got another page */
-    RAMPART_IN_USE = 4,     /* keep it readable and writable until the next full collection, which moves what is in it */
+    RAMPART_IN_USE = 4,     /* keep it readable and writable until the next full collection moves what is in it */
     RAMPART_LOST = 5        /* not returned by rampart_heap_fail_line */
 } rampart_failure;
 

@@ -2,8 +2,8 @@
 //!
 //! **Problem.** A large array wants pages without failed lines; with failures everywhere, there are few. **Idea.** A
 //! spine refers to leaves of a fixed size, and each leaf lies in a hole. **Why this way.** Leaves are ordinary objects:
-//! the collector moves them from lines that fail, and needs to know nothing of arrays. What it costs is another load for
-//! each access (`cargo xtask bench arrays`).
+//! the collector moves them from lines that fail, and needs to know nothing of arrays. It costs another load for each
+//! access (`cargo xtask bench arrays`).
 //!
 //! Elements have 8 bytes and are no references. Spine and leaves are objects of [`NativeModel`].
 
