@@ -16,6 +16,7 @@ mod guard_figures;
 mod guard_flips;
 mod guard_suites;
 mod heap;
+mod heap_soak;
 mod hostile;
 mod march;
 mod median;
@@ -32,7 +33,7 @@ use std::process::ExitCode;
 /// A bench: its name, its purpose, and its function.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 22] = [
+const BENCHES: [Bench; 23] = [
     ("arrays", "what the heap's arrays in leaves cost beside contiguous ones, by size of leaves", arrays::run),
     (
         "banks",
@@ -68,6 +69,7 @@ const BENCHES: [Bench; 22] = [
         "[cost|peers] [PROGRAM...] [runs=N] the heap beside MMTk's collectors at twice the minimum and at equal bytes, and beside itself without the state `failed`: 20 runs",
         heap::run,
     ),
+    ("heap-soak", "[TIME] the heap under random load: its memory stays flat: 10m", heap_soak::run),
     (
         "hostile",
         "[PART OF A NAME] what becomes of a program that checks its own data, in a hundred hostile settings and by engine",

@@ -49,8 +49,19 @@ const QUICK_EXPERIMENTS: &[&str] = &[
 ];
 
 /// What compares the heap with a model of it, and the tests of what that leaves out.
-const HEAP: &[&str] =
-    &["--lib", "--test", "against_a_model", "--test", "lost_data", "--test", "out_of_memory", "--example", "lisp"];
+const HEAP: &[&str] = &[
+    "--lib",
+    "--test",
+    "against_a_model",
+    "--test",
+    "due_collections",
+    "--test",
+    "lost_data",
+    "--test",
+    "out_of_memory",
+    "--test",
+    "leaf_arrays",
+];
 
 /// What decides about memory.
 const ROOMS: [Room; 11] = [

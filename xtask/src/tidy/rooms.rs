@@ -30,6 +30,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "turns",
             "soak",
             "arrays",
+            "heap_soak",
             "heap",
             "peers",
             "median",
