@@ -1,7 +1,7 @@
 //! `heap-soak`: the heap under random load, whose memory must stay flat.
 //!
-//! Objects of all sizes come, refer to others and go, lines fail all the while, and the heap is verified. After a quarter
-//! of the time, the process and the heap's tables must hardly grow.
+//! Objects of all sizes come, refer to others and go, lines fail all the while, and the heap is verified. The first
+//! quarter of the time warms it up; after that, the process and the heap's tables must hardly grow.
 
 use std::time::{Duration, Instant};
 
