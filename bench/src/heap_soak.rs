@@ -161,19 +161,17 @@ fn report(load: &Load, samples: &[Sizes], warm: usize) -> Result<(), String> {
         counts.moved
     );
     let (before, after) = samples.split_at(warm.clamp(1, samples.len()));
-    let most = |samples: &[Sizes], of: fn(&Sizes) -> u64| samples.iter().map(of).max().unwrap_or(0) as f64;
-    let sizes: [(&str, fn(&Sizes) -> u64); 2] =
-        [("resident", |sizes| sizes.resident), ("tables", |sizes| sizes.tables)];
-    for (name, of) in sizes {
-        let (at_first, later) = (most(before, of), most(after, of));
-        println!(
-            "{name:<10} {:>9.2} MiB at most in the first quarter, {:>9.2} MiB later",
-            at_first / 1_048_576.0,
-            later / 1_048_576.0
-        );
-        if later > at_first * GROWTH {
-            return Err(format!("{name} memory grew by more than {:.0} %", (GROWTH - 1.0) * 100.0));
-        }
+    flat("resident", before, after, |sizes| sizes.resident)?;
+    flat("tables", before, after, |sizes| sizes.tables)
+}
+
+/// Prints a size before and after, and fails if it grew.
+fn flat(name: &str, before: &[Sizes], after: &[Sizes], of: fn(&Sizes) -> u64) -> Result<(), String> {
+    let most = |samples: &[Sizes]| samples.iter().map(of).max().unwrap_or(0) as f64 / 1_048_576.0;
+    let (at_first, later) = (most(before), most(after));
+    println!("{name:<10} {at_first:>9.2} MiB at most in the first quarter, {later:>9.2} MiB later");
+    if later > at_first * GROWTH {
+        return Err(format!("{name} memory grew by more than {:.0} %", (GROWTH - 1.0) * 100.0));
     }
     Ok(())
 }

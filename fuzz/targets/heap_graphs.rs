@@ -19,5 +19,7 @@ fuzz_target!(|bytes: &[u8]| {
     let steps: Vec<Step> = drawn(&step(), bytes).skip(1).take(STEPS).collect();
     let mut pair = Pair::new(setup);
     steps.into_iter().for_each(|step| pair.run(step));
-    [Collection::Nursery, Collection::Full, Collection::Full].map(Step::Collect).map(|step| pair.run(step));
+    for kind in [Collection::Nursery, Collection::Full, Collection::Full] {
+        pair.collect(kind);
+    }
 });

@@ -42,11 +42,11 @@ impl Program {
     }
 }
 
-/// What is due after a collection of young objects with this share of the heap in use.
-fn due_after(share: f64, settings: HeapSettings) -> Collection {
+/// What is due after a collection of young objects with so many percent of the heap in use.
+fn due_after(percent: usize, settings: HeapSettings) -> Collection {
     let mut program = Program::new(settings);
     // Whole pages, so that hardly a line is left between objects.
-    for _ in 0..(PAGES as f64 * share) as usize {
+    for _ in 0..PAGES * percent / 100 {
         program.add(4096 - 8);
     }
     program.collect(Collection::Nursery);
@@ -56,15 +56,15 @@ fn due_after(share: f64, settings: HeapSettings) -> Collection {
 #[test]
 fn a_full_collection_is_due_once_one_of_young_objects_leaves_less_than_a_fifth() {
     let settings = HeapSettings::default();
-    for (share, due) in [(0.1, Collection::Nursery), (0.7, Collection::Nursery), (0.87, Collection::Full)] {
-        assert_eq!(due_after(share, settings), due, "{share}");
+    for (percent, due) in [(10, Collection::Nursery), (70, Collection::Nursery), (87, Collection::Full)] {
+        assert_eq!(due_after(percent, settings), due, "{percent}");
     }
     let half = HeapSettings { full_below: 0.5, ..settings };
-    assert_eq!([0.4, 0.6].map(|share| due_after(share, half)), [Collection::Nursery, Collection::Full]);
+    assert_eq!([40, 60].map(|percent| due_after(percent, half)), [Collection::Nursery, Collection::Full]);
     let immix = HeapSettings { is_generational: false, ..settings };
-    assert_eq!([0.1, 0.87].map(|share| due_after(share, immix)), [Collection::Full; 2]);
+    assert_eq!([10, 87].map(|percent| due_after(percent, immix)), [Collection::Full; 2]);
     let stressed = HeapSettings { stress: CollectionStress::Every(1000.try_into().unwrap()), ..settings };
-    assert_eq!([0.1, 0.87].map(|share| due_after(share, stressed)), [Collection::Full; 2], "the second of four");
+    assert_eq!([10, 87].map(|percent| due_after(percent, stressed)), [Collection::Full; 2], "the second of four");
 }
 
 #[test]
