@@ -117,3 +117,19 @@ fn an_object_of_more_than_half_a_block_is_large_whatever_the_settings_say() {
     assert_eq!(program.heap.demand().requested, 4 + 1 + 8 + 1 + 24 + 1, "pages, with a header of 8 bytes each");
     assert_eq!(program.heap.verify(program.roots.0.clone()).unwrap().objects, 4);
 }
+
+#[test]
+fn under_stress_there_is_no_room_before_a_collection_and_else_there_is() {
+    let every = |most: u32| CollectionStress::Every(most.try_into().unwrap());
+    for (stress, most) in [(CollectionStress::EACH, 1), (every(3), 3), (CollectionStress::Off, 20)] {
+        let mut program = Program::new(HeapSettings { stress, ..HeapSettings::default() });
+        for _ in 0..3 {
+            // Large ones count, too.
+            (1..=most).map(|number| 20_000 * (number % 2) + 16).for_each(|bytes| _ = program.add(bytes));
+            let next = program.heap.allocate(&mut program.local, 32);
+            assert_eq!(next.is_none(), stress != CollectionStress::Off);
+            program.roots.0.clear();
+            program.collect(Collection::Full);
+        }
+    }
+}
