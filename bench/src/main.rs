@@ -6,6 +6,7 @@
 //! `plotters` (drawings), `rand` and `rand_chacha` (inputs from a seed), `rusqlite` (the database load of `soak`),
 //! `serde_json` (reports), `tempfile`.
 
+mod arrays;
 mod banks;
 mod codes;
 mod diagnostic;
@@ -15,6 +16,7 @@ mod guard_figures;
 mod guard_flips;
 mod guard_suites;
 mod heap;
+mod heap_soak;
 mod hostile;
 mod march;
 mod median;
@@ -31,7 +33,8 @@ use std::process::ExitCode;
 /// A bench: its name, its purpose, and its function.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 21] = [
+const BENCHES: [Bench; 23] = [
+    ("arrays", "what the heap's arrays in leaves cost beside contiguous ones, by size of leaves", arrays::run),
     (
         "banks",
         "[tables|LLFREE [ORDER]] page allocators beside tables 4.2 and 6.1 of Panwar15, and, unless `tables`, LLFree, if the folder of its source is given, with an order only that; or `guests`: what pools take offline on guests; or `figures [draw|NAME...]`: simulations and figures of its chapters 2 and 5, in docs/figures/banks",
@@ -66,6 +69,7 @@ const BENCHES: [Bench; 21] = [
         "[cost|peers] [PROGRAM...] [runs=N] the heap beside MMTk's collectors at twice the minimum and at equal bytes, and beside itself without the state `failed`: 20 runs",
         heap::run,
     ),
+    ("heap-soak", "[TIME] the heap under random load: its memory stays flat: 10m", heap_soak::run),
     (
         "hostile",
         "[PART OF A NAME] what becomes of a program that checks its own data, in a hundred hostile settings and by engine",

@@ -48,8 +48,23 @@ const QUICK_EXPERIMENTS: &[&str] = &[
     "each_call",
 ];
 
+/// What compares the heap with a model of it, and the tests of what that leaves out.
+const HEAP: &[&str] = &[
+    "--lib",
+    "--test",
+    "against_a_model",
+    "--test",
+    "due_collections",
+    "--test",
+    "lost_data",
+    "--test",
+    "out_of_memory",
+    "--test",
+    "leaf_arrays",
+];
+
 /// What decides about memory.
-const ROOMS: [Room; 9] = [
+const ROOMS: [Room; 11] = [
     room("session", "rampart-diagnostic", &["crates/diagnostic/src/testing/**", "crates/diagnostic/src/once/**"]),
     room("watch", "rampart-diagnostic", &["crates/diagnostic/src/daemon/**", "crates/diagnostic/src/control/**"]),
     room("guard", "rampart-guard", &["crates/guard/src/**"]),
@@ -59,6 +74,8 @@ const ROOMS: [Room; 9] = [
     room("codes", "rampart-codes", &["crates/codes/src/**"]).held_by(&["--lib", "--test", "promises"]),
     room("march", "rampart-march", &["crates/march/src/**"]),
     room("store", "rampart-store", &["crates/store/src/**"]),
+    room("heap", "rampart-heap", &["crates/heap/src/space/**", "crates/heap/src/collector/**"]).held_by(HEAP),
+    room("wear", "rampart-heap", &["crates/heap/src/wear/**"]),
 ];
 
 /// Files that are compiled for other processors only: no test here notices a change of them.

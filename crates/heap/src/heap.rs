@@ -11,6 +11,7 @@ use crate::region::{HeapRegion, LOST};
 use crate::space::allocator::LocalAllocator;
 use crate::space::lost::LostObject;
 use crate::space::{ImmixSpace, LineFailure, Source};
+use crate::stress::CollectionStress;
 use crate::wear::FailedLines;
 
 /// The largest heap, 2 GiB: large objects must find contiguous addresses beside it.
@@ -56,6 +57,8 @@ pub struct HeapSettings {
     /// If a collection of young objects leaves a smaller share of what works of the heap free, the next collection is a
     /// full one.
     pub full_below: f64,
+    /// Whether collections come although there is room, to find errors of the runtime.
+    pub stress: CollectionStress,
 }
 
 impl Default for HeapSettings {
@@ -67,6 +70,7 @@ impl Default for HeapSettings {
             headroom: 0.025,
             is_generational: true,
             full_below: 0.2,
+            stress: CollectionStress::Off,
         }
     }
 }
@@ -104,6 +108,10 @@ pub struct ManagedHeap<M> {
     region: HeapRegion,
     model: M,
     settings: HeapSettings,
+    /// Larger objects, under stress all, are not just taken from a hole.
+    hole_limit: u32,
+    /// How many allocations under stress there were since the last collection.
+    allocations: u32,
     next: Collection,
     counts: HeapCounts,
 }
@@ -158,7 +166,8 @@ impl<M: ObjectModel> ManagedHeap<M> {
         attach(&mut *memory, &region, end);
         let space = ImmixSpace::new(memory, settings.line, settings.grain, headroom, end);
         let next = if settings.is_generational { Collection::Nursery } else { Collection::Full };
-        Ok(Self { space, region, model, settings, next, counts: HeapCounts::default() })
+        let hole_limit = if settings.stress == CollectionStress::Off { settings.large_above } else { 0 };
+        Ok(Self { space, region, model, settings, hole_limit, allocations: 0, next, counts: HeapCounts::default() })
     }
 
     /// The memory.
@@ -190,11 +199,30 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.space.metadata_bytes()
     }
 
-    /// Memory for an object of `bytes`, a multiple of [`ALIGN`]; `None` if there is room only after a collection. What
-    /// is in it is left over from others; the bits of the collector's word must be made 0.
+    /// Objects of so many bytes and less may be taken from a hole that is at hand, without asking the heap.
+    pub(crate) const fn hole_limit(&self) -> u32 {
+        self.hole_limit
+    }
+
+    /// Memory for an object of `bytes`, a multiple of [`ALIGN`]; `None` if there is room only after a collection, or if
+    /// [`HeapSettings::stress`] wants one first. What is in it is left over from others; the bits of the collector's
+    /// word must be made 0.
     #[inline]
     pub fn allocate(&mut self, local: &mut LocalAllocator, bytes: u32) -> Option<u32> {
         debug_assert!(bytes.is_multiple_of(ALIGN));
+        if bytes > self.hole_limit {
+            return self.allocate_large_or_under_stress(local, bytes);
+        }
+        local.allocate(&mut self.space, bytes, Source::Mutator)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn allocate_large_or_under_stress(&mut self, local: &mut LocalAllocator, bytes: u32) -> Option<u32> {
+        if self.settings.stress.is_due(self.allocations) {
+            return None;
+        }
+        self.allocations += 1;
         if bytes > self.settings.large_above {
             return self.space.take_large(bytes, Source::Mutator);
         }
@@ -364,7 +392,11 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.counts.moved_bytes += traced.moved_bytes;
         self.counts.replaced += traced.replaced;
         self.counts.helped += u64::from(traced.is_helped);
-        self.next = self.next_after(kind, traced.live_bytes);
+        self.allocations = 0;
+        let chosen = self.settings.stress.kind(self.counts.nursery + self.counts.full);
+        let next = self.next_after(kind, traced.live_bytes);
+        // Under stress, all kinds come by turns.
+        self.next = chosen.filter(|chosen| *chosen != Collection::Nursery).unwrap_or(next);
     }
 
     /// What is due after a collection that has left so many bytes of objects in blocks.

@@ -19,7 +19,9 @@
 //! | `snapshot` | what each line is used for: [`ManagedHeap::snapshot`] |
 //! | [`Canaries`] | whether something is written to failed lines |
 //! | `verify` | whether a heap is sound: [`ManagedHeap::verify`] |
+//! | [`CollectionStress`] | collections where there is still room, to find errors of a runtime |
 //! | `native` | objects for runtimes without a model of their own |
+//! | [`LeafArray`] | large arrays that need no perfect page |
 //! | [`wasmtime`] | what a host hands to a heap that wasmtime makes |
 //!
 //! ```
@@ -46,6 +48,9 @@
 //! # Ok::<(), rampart_heap::Error>(())
 //! ```
 //!
+//! The example `lisp` is a runtime: it has its own model of objects, roots, a write barrier, and collects when there is
+//! no room.
+//!
 //! With `--cfg rampart_no_failures`, the state *failed* is compiled out, to measure what it costs (`cargo xtask bench
 //! heap`): the tables of failed lines, perfect pages for objects that fit no hole, pages that are borrowed, and the
 //! search for lost objects. What stays: pages are put together to blocks and large objects one by one, and holes are
@@ -64,6 +69,7 @@ mod collector;
 mod error;
 mod geometry;
 mod heap;
+mod leaf_array;
 mod memory;
 mod native;
 mod object;
@@ -72,6 +78,7 @@ mod region;
 mod shared;
 mod snapshot;
 mod space;
+mod stress;
 mod sync;
 mod verify;
 pub mod wasmtime;
@@ -83,6 +90,7 @@ pub use collector::Survivors;
 pub use error::Error;
 pub use geometry::{ALIGN, BLOCK_BYTES, FailureGrain, HeapBlock, LineSize, ObjectRef};
 pub use heap::{HeapCounts, HeapSettings, MOST, ManagedHeap};
+pub use leaf_array::{LeafArray, LeafSize};
 pub use memory::{
     FrameMemory, HeapFrameCounts, HeapMemory, HeapPageChange, LinesOfFrame, NotMapped, PageFrame, RefusalCounts,
     SimulatedMemory,
@@ -99,4 +107,5 @@ pub use space::allocator::LocalAllocator;
 pub use space::blocks::HeapBlockState;
 pub use space::lost::LostObject;
 pub use space::ranges::BumpRange;
+pub use stress::CollectionStress;
 pub use verify::{LiveObjects, Violation};

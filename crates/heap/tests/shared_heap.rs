@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use rampart_heap::wear::{ClusterBytes, FailureShare, draw_failures};
 use rampart_heap::{
-    ALIGN, Canaries, Collection, CollectionObserver, HeapSettings, LineFailure, LineSize, ManagedHeap, Mutator,
-    NativeModel, ObjectRef, Shape, SharedHeap,
+    ALIGN, Canaries, Collection, CollectionObserver, CollectionStress, HeapSettings, LineFailure, LineSize,
+    ManagedHeap, Mutator, NativeModel, ObjectRef, Shape, SharedHeap,
 };
 
 const MUTATORS: usize = 4;
@@ -339,8 +339,14 @@ fn raise(heap: &Heap, doing: &[Doing; MUTATORS], end: u32, failures: usize) -> R
 
 /// Runs the program on all threads, again and again until so many lines have failed beside the share that has failed
 /// before; what each thread has seen.
-fn run(pages: usize, share: f64, failures: usize, steps: usize) -> (Heap, Raised, Vec<HashSet<u64>>) {
-    let settings = HeapSettings { line: LineSize::L64, ..HeapSettings::default() };
+fn run(
+    pages: usize,
+    share: f64,
+    failures: usize,
+    steps: usize,
+    stress: CollectionStress,
+) -> (Heap, Raised, Vec<HashSet<u64>>) {
+    let settings = HeapSettings { line: LineSize::L64, stress, ..HeapSettings::default() };
     let failed = draw_failures(pages, FailureShare::new(share).unwrap(), ClusterBytes::LINE, 7);
     let markers = NonZeroUsize::new(MARKERS).unwrap();
     let heap = SharedHeap::new(NativeModel, settings, failed, markers, Watcher::default()).unwrap();
@@ -382,8 +388,8 @@ fn run(pages: usize, share: f64, failures: usize, steps: usize) -> (Heap, Raised
 fn objects_keep_what_they_hold_while_lines_fail_at_any_time() {
     let failures = std::env::var("RAMPART_HEAP_FAILURES").map_or(2000, |text| text.parse().expect("a number"));
     let steps = 4000;
-    let (_, _, undisturbed) = run(1536, 0.0, 0, steps);
-    let (heap, raised, seen) = run(1536, 0.1, failures, steps);
+    let (_, _, undisturbed) = run(1536, 0.0, 0, steps, CollectionStress::Off);
+    let (heap, raised, seen) = run(1536, 0.1, failures, steps, CollectionStress::Off);
     assert_eq!(seen, undisturbed, "each thread has seen the same in each round");
     let mut last = heap.mutator();
     last.poll();
@@ -405,4 +411,14 @@ fn objects_keep_what_they_hold_while_lines_fail_at_any_time() {
     let counts = heap.into_inner().counts();
     eprintln!("{counts:?}");
     assert!(counts.moved > 0 && counts.helped > 0, "{counts:?}");
+}
+
+#[test]
+fn objects_keep_what_they_hold_if_a_collection_comes_before_each_allocation() {
+    let steps = 300;
+    let (_, _, undisturbed) = run(1536, 0.0, 0, steps, CollectionStress::Off);
+    let (heap, _, seen) = run(1536, 0.1, 0, steps, CollectionStress::EACH);
+    assert_eq!(seen, undisturbed, "each thread has seen the same");
+    let counts = heap.into_inner().counts();
+    assert!(counts.nursery > 50 && counts.full > 50 && counts.moved > 0, "{counts:?}");
 }

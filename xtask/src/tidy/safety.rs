@@ -4,11 +4,12 @@ use super::Violation;
 use crate::tree::Tree;
 
 /// Crates that may contain `unsafe`, and the reason.
-pub const MAY: [(&str, &str); 9] = [
+pub const MAY: [(&str, &str); 10] = [
     ("crates/linux", "system calls, and memory that the kernel maps or moves"),
     ("crates/march", "the loops over memory under test"),
     ("crates/codes", "the loops over pages, by instructions that not every processor has"),
     ("crates/heap", "the words of its objects, at offsets that no check could afford to look at"),
+    ("crates/heap-c", "the functions that C calls, with the pointers that it passes"),
     ("crates/preload", "the functions that it has in place of the C library's"),
     ("bench", "the loops that others are compared with"),
     ("bench/heap", "the objects of MMTk's heaps, which are addresses"),

@@ -22,7 +22,6 @@ use safepoint::{Safepoint, Stop, StopReason};
 use crate::collection::{Collection, RootSet};
 use crate::collector::Survivors;
 use crate::error::Error;
-use crate::geometry::BLOCK_BYTES;
 use crate::heap::{HeapSettings, ManagedHeap};
 use crate::object::ObjectModel;
 use crate::region::HeapRegion;
@@ -51,7 +50,8 @@ impl<M> CollectionObserver<M> for () {}
 #[derive(Debug)]
 pub struct SharedHeap<M, O = ()> {
     region: HeapRegion,
-    large_above: u32,
+    /// What `ManagedHeap::hole_limit` says.
+    hole_limit: u32,
     markers: usize,
     safepoint: Safepoint,
     heap: Mutex<ManagedHeap<M>>,
@@ -89,7 +89,7 @@ impl<M: ObjectModel + Sync, O: CollectionObserver<M>> SharedHeap<M, O> {
         let heap = ManagedHeap::new(model, settings, failed)?;
         Ok(Self {
             region: heap.region().share().expect("it is the heap's own"),
-            large_above: settings.large_above.min(BLOCK_BYTES / 2),
+            hole_limit: heap.hole_limit(),
             markers: markers.get(),
             safepoint: Safepoint::default(),
             heap: Mutex::new(heap),

@@ -71,7 +71,7 @@ impl<'a, M: ObjectModel + Sync, O: CollectionObserver<M>> Mutator<'a, M, O> {
     #[inline]
     pub fn allocate(&mut self, bytes: u32) -> Option<u32> {
         self.poll();
-        if bytes <= self.heap.large_above
+        if bytes <= self.heap.hole_limit
             && let Some(at) = self.own.local.bump.take(bytes)
         {
             return Some(at);
