@@ -8,6 +8,8 @@ use rampart_heap::wasmtime::{CollectionLog, FailureLog, HeapShare};
 use rampart_heap::{Collection, HeapFrameCounts};
 use serde_json::{Value, json};
 
+use crate::peak::peak_bytes;
+
 /// Writes the report to a file.
 ///
 /// # Errors
@@ -67,13 +69,6 @@ fn frames(counts: HeapFrameCounts) -> Value {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// The most memory that this process had (proc_pid_status(5)); `None` if the kernel does not say.
-fn peak_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 const fn name(kind: Collection) -> &'static str {

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use rampart_heap::wasmtime::{HeapShare, WeakNumber};
+use wasmtime::{AnyRef, Result, Rooted, format_err};
+
+use crate::state::HostCaller;
 
 /// A weak reference, until it is dropped itself.
 #[derive(Debug)]
@@ -12,15 +15,22 @@ pub struct WeakHandle {
 }
 
 impl WeakHandle {
-    /// A reference to the object at an offset.
-    pub fn new(share: Arc<HeapShare>, offset: u32) -> Option<Self> {
-        let number = share.weaken(offset)?;
-        Some(Self { share, number })
+    /// A reference to an object.
+    pub fn new(caller: &mut HostCaller<'_>, object: Rooted<AnyRef>) -> Result<Self> {
+        let offset = object.to_raw(&mut *caller)?;
+        let share = Arc::clone(&caller.data().share);
+        let number = share.weaken(offset).ok_or_else(|| format_err!("a weak reference to nothing"))?;
+        Ok(Self { share, number })
     }
 
-    /// The offset of the object; `None` if it is gone.
-    pub fn object(&self) -> Option<u32> {
-        self.share.object(self.number)
+    /// The object; `None` if it is gone.
+    pub fn object(&self, caller: &mut HostCaller<'_>) -> Option<Rooted<AnyRef>> {
+        self.share.object(self.number).and_then(|offset| AnyRef::from_raw(caller, offset))
+    }
+
+    /// Whether the object is gone.
+    pub fn is_cleared(&self) -> bool {
+        self.share.object(self.number).is_none()
     }
 }
 

@@ -11,8 +11,8 @@ pub struct MeasuredFigure {
     /// Its number in [Gao13, 6], with a letter if there are two; `None` if it is not there.
     pub number: Option<&'static str>,
     pub title: &'static str,
-    /// What [Gao13, 6] found.
-    pub paper: &'static str,
+    /// What [Gao13, 6] found; `None` if it has nothing like it.
+    pub paper: Option<&'static str>,
     /// What the horizontal axis has.
     pub over: &'static str,
     /// What the values are.
@@ -60,7 +60,9 @@ impl MeasuredFigure {
     pub fn text(&self) -> String {
         let mut table = String::new();
         let _ = writeln!(table, "{} ({})", self.heading(), self.measure);
-        let _ = writeln!(table, "Gao13: {}", self.paper);
+        if let Some(paper) = self.paper {
+            let _ = writeln!(table, "Gao13: {paper}");
+        }
         let heads: Vec<&str> = self.series.iter().map(|series| series.name.as_str()).collect();
         let width = |head: &str| head.chars().count().max(13);
         let _ = write!(table, "{:<16}", self.over.split(',').next().unwrap_or_default());

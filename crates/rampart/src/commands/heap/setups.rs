@@ -56,7 +56,7 @@ pub enum LineLoss {
     Heap,
 }
 
-/// A figure of [Gao13, 6] that is measured.
+/// What is measured: figures of [Gao13, 6], and one more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum HeapFigure {
     /// Immix and Sticky Immix, by size of the heap
@@ -83,6 +83,8 @@ pub enum HeapFigure {
     /// Clustering in one and two pages, for each program
     #[value(name = "10")]
     ClusteredPrograms,
+    /// Each program beside wasmtime's copying collector, by bytes (needs `java/build copying`; only on request)
+    Copying,
 }
 
 /// The sizes of heaps, in per cent of the least.
@@ -151,7 +153,12 @@ impl HeapSetup {
 }
 
 impl HeapFigure {
-    /// The runs that it needs, without those that only serve for comparison.
+    /// Those of [Gao13, 6].
+    pub fn of_paper() -> Vec<Self> {
+        Self::value_variants().iter().copied().filter(|figure| *figure != Self::Copying).collect()
+    }
+
+    /// The runs that it needs, without those that only serve for comparison, and without those of other collectors.
     pub fn setups(self) -> Vec<HeapSetup> {
         let failing = |failed, places| HeapSetup::with_failures(failed, places);
         let at_heaps = |setups: &[HeapSetup]| -> Vec<HeapSetup> {
@@ -192,6 +199,7 @@ impl HeapFigure {
                 let of = |pages| SHARES.map(|failed| failing(failed, FailurePlaces::Pages(pages)));
                 [of(1), of(2)].concat()
             }
+            Self::Copying => Vec::new(),
         }
     }
 }
@@ -242,6 +250,7 @@ mod tests {
         assert_eq!(runs_of(&[HeapFigure::Collectors]).len(), 2 * HEAPS.len());
         let all = runs_of(HeapFigure::value_variants());
         assert!(all.iter().all(|setup| all.contains(&setup.base())), "each has what it is compared with");
+        assert!(runs_of(&[HeapFigure::Copying]).is_empty() && !HeapFigure::of_paper().contains(&HeapFigure::Copying));
     }
 
     #[test]
