@@ -10,8 +10,6 @@ use wasmtime::{
     Val, ensure,
 };
 
-use crate::state::HostState;
-
 /// The memory of the heap comes in pages of so many bytes.
 const PAGE_BYTES: u64 = 1 << 16;
 
@@ -24,27 +22,22 @@ pub const fn whole_pages(kib: u32) -> u64 {
     if pages == 0 { PAGE_BYTES } else { pages * PAGE_BYTES }
 }
 
-impl ResourceLimiter for HostState {
-    /// A memory gets its first size, and nothing more.
-    fn memory_growing(&mut self, current: usize, _desired: usize, _maximum: Option<usize>) -> Result<bool> {
-        Ok(current == 0)
-    }
-
-    fn table_growing(&mut self, _current: usize, _desired: usize, _maximum: Option<usize>) -> Result<bool> {
-        Ok(true)
-    }
+/// Whether a memory of so many bytes may grow: it gets its first size, and nothing more.
+pub const fn may_grow(bytes: usize) -> bool {
+    bytes == 0
 }
 
 /// Gives the heap of a store `bytes` of memory, both halves together.
 ///
 /// # Errors
 /// If there is not so much memory.
-pub fn fill(store: &mut Store<HostState>, bytes: u64) -> Result<()> {
+pub fn fill<T: ResourceLimiter + Send + 'static>(store: &mut Store<T>, bytes: u64) -> Result<()> {
     store.limiter(|state| state);
     let length = u32::try_from(bytes / 2 - SPARE_BYTES)?;
     {
         let mut scope = wasmtime::RootScope::new(&mut *store);
-        let of_bytes = ArrayType::new(scope.as_context_mut().engine(), FieldType::new(Mutability::Var, StorageType::I8));
+        let of_bytes =
+            ArrayType::new(scope.as_context_mut().engine(), FieldType::new(Mutability::Var, StorageType::I8));
         let allocator = ArrayRefPre::new(&mut scope, of_bytes);
         ArrayRef::new(&mut scope, &allocator, &Val::I32(0), length)?;
     }

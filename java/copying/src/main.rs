@@ -1,8 +1,8 @@
-//! Runs a Java program as `java/host` does, on wasmtime as published: on its copying collector, without failed lines.
+//! Runs a Java program as `java/host` does, on wasmtime's own copying collector, without failed lines.
 //!
 //! **Problem.** A heap of ours is worth something only beside theirs, under the same programs. **Idea.** The modules of
-//! `java/host` once more, in a workspace that does not patch wasmtime. **Why this way.** What a program asks of its host
-//! costs the same on both.
+//! `java/host` once more, in a workspace that leaves wasmtime its collector. **Why this way.** What a program asks of
+//! its host costs the same on both.
 //!
 //! Libraries: `log` (hears when a collection begins and ends); the others are those of `java/host`.
 
@@ -16,12 +16,12 @@ mod imports;
 #[path = "../../host/src/js.rs"]
 mod js;
 mod pauses;
-#[path = "../../host/src/peak.rs"]
-mod peak;
 #[path = "../../host/src/program.rs"]
 mod program;
 #[path = "../../host/src/state.rs"]
 mod state;
+#[path = "../../host/src/usage.rs"]
+mod usage;
 mod weak;
 
 use std::path::{Path, PathBuf};
@@ -33,9 +33,9 @@ use std::time::Duration;
 use clap::Parser;
 use rampart_heap::wasmtime::HeapShare;
 use serde_json::json;
-use wasmtime::{Engine, Result, Store};
+use wasmtime::{Engine, ResourceLimiter, Result, Store};
 
-use crate::program::THREAD_STACK;
+use crate::program::{MainTime, THREAD_STACK};
 use crate::state::HostState;
 
 /// Run a Java program, compiled to WebAssembly, on wasmtime's copying collector
@@ -81,20 +81,31 @@ fn main() -> ExitCode {
     code
 }
 
-fn run(arguments: &Arguments, heap: u64) -> Result<(ExitCode, Duration)> {
+fn run(arguments: &Arguments, heap: u64) -> Result<(ExitCode, MainTime)> {
     let config = program::settings(arguments.cache.as_deref())?;
     let mut store = Store::new(&Engine::new(&config)?, HostState::new(Arc::new(HeapShare::default())));
     full_heap::fill(&mut store, heap)?;
     program::run(store, (&arguments.module, &arguments.arguments), pauses::listen)
 }
 
-fn write_report(path: &Path, heap: u64, ran: Option<Duration>) {
+impl ResourceLimiter for HostState {
+    fn memory_growing(&mut self, current: usize, _desired: usize, _maximum: Option<usize>) -> Result<bool> {
+        Ok(full_heap::may_grow(current))
+    }
+
+    fn table_growing(&mut self, _current: usize, _desired: usize, _maximum: Option<usize>) -> Result<bool> {
+        Ok(true)
+    }
+}
+
+fn write_report(path: &Path, heap: u64, ran: Option<MainTime>) {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let pauses: Vec<u64> = pauses::pauses().into_iter().map(nanoseconds).collect();
     let document = json!({
         "schema": "rampart.java-copying/1",
-        "program_ns": ran.map(nanoseconds),
-        "peak_bytes": peak::peak_bytes(),
+        "program_ns": ran.map(|ran| nanoseconds(ran.elapsed)),
+        "program_processor_ns": ran.and_then(|ran| ran.processor).map(nanoseconds),
+        "peak_bytes": usage::peak_bytes(),
         "heap_bytes": heap,
         "pauses_ns": pauses,
     });

@@ -126,7 +126,7 @@ fn core_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Resu
 
 fn create_weak(caller: &mut HostCaller<'_>, given: &[Val]) -> Result<Val> {
     let (Val::AnyRef(Some(object)), reference) = (given[0], given[1]) else { bail!("a weak reference to nothing") };
-    let weak = Arc::new(WeakHandle::new(caller, object)?);
+    let weak = Arc::new(WeakHandle::new(Arc::clone(&caller.data().share), &mut *caller, object)?);
     if let (Val::AnyRef(Some(reference)), Val::AnyRef(Some(queue))) = (reference, given[2]) {
         let reference = reference.to_owned_rooted(&mut *caller)?;
         let queue = queue.to_owned_rooted(&mut *caller)?;
@@ -207,7 +207,8 @@ fn wrap(caller: &mut HostCaller<'_>, value: Val) -> Result<Val> {
         return Ok(Val::AnyRef(None));
     }
     let create = caller.get_export("teavm.jso.createWrapper").and_then(|export| export.into_func());
-    let create = create.ok_or_else(|| format_err!("the program wraps values of JavaScript and cannot make wrappers"))?;
+    let create =
+        create.ok_or_else(|| format_err!("the program wraps values of JavaScript and cannot make wrappers"))?;
     let mut results = [Val::AnyRef(None)];
     create.call(&mut *caller, &[value], &mut results)?;
     Ok(results[0])

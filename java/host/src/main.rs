@@ -13,10 +13,10 @@ mod arguments;
 mod errors;
 mod imports;
 mod js;
-mod peak;
 mod program;
 mod report;
 mod state;
+mod usage;
 mod weak;
 
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ use signal_hook::low_level::emulate_default_handler;
 use wasmtime::{Engine, Result, Store};
 
 use crate::arguments::Arguments;
-use crate::program::THREAD_STACK;
+use crate::program::{MainTime, THREAD_STACK};
 use crate::state::HostState;
 
 fn main() -> ExitCode {
@@ -91,7 +91,7 @@ fn report_when_stopped(path: PathBuf, shared: Arc<HeapShare>) -> std::io::Result
     Ok(())
 }
 
-fn write_report(path: &Path, shared: &HeapShare, ran: Option<Duration>) {
+fn write_report(path: &Path, shared: &HeapShare, ran: Option<MainTime>) {
     if let Err(error) = report::write(path, &shared, ran) {
         eprintln!("rampart-java: the report cannot be written to {} ({error})", path.display());
     }
@@ -115,7 +115,7 @@ fn fail_lines(times: FailureTimes, shared: Arc<HeapShare>, is_test: bool) {
 }
 
 /// Runs the program; returns how it ended, and how long its main method took.
-fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<(ExitCode, Duration)> {
+fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<(ExitCode, MainTime)> {
     let mut config = program::settings(arguments.cache.as_deref())?;
     config.gc_heap_initial_size(1 << 32);
     throw_losses(arguments.throw_losses);

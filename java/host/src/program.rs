@@ -10,6 +10,7 @@ use crate::errors::end;
 use crate::imports::link;
 use crate::js::JsValue;
 use crate::state::HostState;
+use crate::usage::processor_time;
 
 /// The stack, for deep recursion: HotSpot's default is 1 MiB, but its frames are smaller.
 const STACK: usize = 64 << 20;
@@ -31,12 +32,20 @@ pub fn settings(cache: Option<&Path>) -> Result<Config> {
     Ok(config)
 }
 
+/// How long the main method of a program took.
+#[derive(Clone, Copy, Debug)]
+pub struct MainTime {
+    pub elapsed: Duration,
+    /// What its thread had of a processor, if the kernel says so.
+    pub processor: Option<Duration>,
+}
+
 /// Runs the program; returns how it ended, and how long its main method took. `begin` is called just before.
 pub fn run(
     mut store: Store<HostState>,
     (path, arguments): (&Path, &[String]),
     begin: impl FnOnce(),
-) -> Result<(ExitCode, Duration)> {
+) -> Result<(ExitCode, MainTime)> {
     let module = Module::from_file(store.engine(), path)?;
     let mut linker = Linker::new(store.engine());
     link(&mut linker, &module)?;
@@ -52,9 +61,10 @@ pub fn run(
     let parameters = vec![texts; ty.params().len()];
     let mut results = vec![Val::I32(0); ty.results().len()];
     begin();
-    let began = Instant::now();
+    let (began, had) = (Instant::now(), processor_time());
     let ended = main.call(&mut store, &parameters, &mut results);
     store.data_mut().flush();
-    let ran = began.elapsed();
+    let processor = processor_time().zip(had).map(|(has, had)| has.saturating_sub(had));
+    let ran = MainTime { elapsed: began.elapsed(), processor };
     Ok((end(ended, &store.data().exceptions)?, ran))
 }

@@ -8,22 +8,24 @@ use rampart_heap::wasmtime::{CollectionLog, FailureLog, HeapShare};
 use rampart_heap::{Collection, HeapFrameCounts};
 use serde_json::{Value, json};
 
-use crate::peak::peak_bytes;
+use crate::program::MainTime;
+use crate::usage::peak_bytes;
 
 /// Writes the report to a file.
 ///
 /// # Errors
 /// As the system has it.
-pub fn write(path: &Path, shared: &HeapShare, ran: Option<Duration>) -> io::Result<()> {
+pub fn write(path: &Path, shared: &HeapShare, ran: Option<MainTime>) -> io::Result<()> {
     std::fs::write(path, format!("{:#}\n", document(&shared.log(), &shared.failures.log(), ran)))
 }
 
-fn document(log: &CollectionLog, failures: &FailureLog, ran: Option<Duration>) -> Value {
+fn document(log: &CollectionLog, failures: &FailureLog, ran: Option<MainTime>) -> Value {
     let collections: Vec<Value> =
         log.pauses.iter().map(|(kind, pause)| json!({"kind": name(*kind), "pause_ns": nanoseconds(*pause)})).collect();
     json!({
         "schema": "rampart.java/1",
-        "program_ns": ran.map(nanoseconds),
+        "program_ns": ran.map(|ran| nanoseconds(ran.elapsed)),
+        "program_processor_ns": ran.and_then(|ran| ran.processor).map(nanoseconds),
         "peak_bytes": peak_bytes(),
         "collections": collections,
         "frames": log.frames.map(frames),

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use rampart_heap::wasmtime::{HeapShare, WeakNumber};
-use wasmtime::{AnyRef, Result, Rooted, format_err};
-
-use crate::state::HostCaller;
+use wasmtime::{AnyRef, AsContextMut, Result, Rooted, format_err};
 
 /// A weak reference, until it is dropped itself.
 #[derive(Debug)]
@@ -16,16 +14,15 @@ pub struct WeakHandle {
 
 impl WeakHandle {
     /// A reference to an object.
-    pub fn new(caller: &mut HostCaller<'_>, object: Rooted<AnyRef>) -> Result<Self> {
-        let offset = object.to_raw(&mut *caller)?;
-        let share = Arc::clone(&caller.data().share);
+    pub fn new(share: Arc<HeapShare>, store: impl AsContextMut, object: Rooted<AnyRef>) -> Result<Self> {
+        let offset = object.to_raw(store)?;
         let number = share.weaken(offset).ok_or_else(|| format_err!("a weak reference to nothing"))?;
         Ok(Self { share, number })
     }
 
     /// The object; `None` if it is gone.
-    pub fn object(&self, caller: &mut HostCaller<'_>) -> Option<Rooted<AnyRef>> {
-        self.share.object(self.number).and_then(|offset| AnyRef::from_raw(caller, offset))
+    pub fn object(&self, store: impl AsContextMut) -> Option<Rooted<AnyRef>> {
+        self.share.object(self.number).and_then(|offset| AnyRef::from_raw(store, offset))
     }
 
     /// Whether the object is gone.

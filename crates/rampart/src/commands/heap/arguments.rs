@@ -26,8 +26,8 @@ pub struct BenchArguments {
     /// The folder of the results: runs that are recorded there are skipped
     #[arg(long, value_name = "FOLDER", default_value = "heap-results")]
     pub results: PathBuf,
-    /// Only the runs for this figure of Gao13, or for `copying`; may be given several times [default: all of Gao13, which
-    /// takes many hours]
+    /// Only the runs for this figure of Gao13, or for `copying`; may be given several times [default: all of Gao13,
+    /// which takes many hours]
     #[arg(long = "figure", value_name = "FIGURE", value_enum)]
     pub chosen: Vec<HeapFigure>,
     /// Only this program; may be given several times

@@ -8,12 +8,12 @@ use std::time::Duration;
 use rampart_native_build::JavaKit;
 
 use super::arguments::BenchArguments;
-use super::copying::{CopyingRunner, HeapRival};
+use super::copying::CopyingRunner;
 use super::copying_results::CopyingResults;
 use super::measure::ProgramRunner;
 use super::programs::{BenchProgram, CompiledProgram, programs_of};
 use super::results::{BenchResults, RunKey};
-use super::setups::{HeapFigure, HeapSetup, runs_of};
+use super::setups::{HeapFigure, HeapRival, HeapSetup, runs_of};
 use crate::error::Error;
 use crate::output::progress::StepProgress;
 use crate::output::text;

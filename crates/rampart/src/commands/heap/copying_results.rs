@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::copying::HeapRival;
 use super::results::{LeastRow, append, rows};
+use super::setups::HeapRival;
 use crate::error::Error;
 
 /// One run: a program, whose heap, and the number of the run.
@@ -26,7 +26,9 @@ pub struct RivalRun {
     pub bytes_beside_pages: u64,
     /// The time of the main method; `None` if the program did not end.
     pub seconds: Option<f64>,
-    /// Of that, in collections.
+    /// What its thread had of a processor; `None`, too, if the kernel does not say.
+    pub processor_seconds: Option<f64>,
+    /// Of the time, in collections.
     pub collecting_seconds: f64,
     /// All collections.
     pub collections: u64,
@@ -46,6 +48,7 @@ struct RivalRow {
     heap_kib: u32,
     bytes_beside_pages: u64,
     seconds: Option<f64>,
+    processor_seconds: Option<f64>,
     collecting_seconds: f64,
     collections: u64,
     full: u64,
@@ -117,6 +120,7 @@ impl RivalRow {
             heap_kib: run.heap_kib,
             bytes_beside_pages: run.bytes_beside_pages,
             seconds: run.seconds,
+            processor_seconds: run.processor_seconds,
             collecting_seconds: run.collecting_seconds,
             collections: run.collections,
             full: run.full,
@@ -130,6 +134,7 @@ impl RivalRow {
             heap_kib: self.heap_kib,
             bytes_beside_pages: self.bytes_beside_pages,
             seconds: self.seconds,
+            processor_seconds: self.processor_seconds,
             collecting_seconds: self.collecting_seconds,
             collections: self.collections,
             full: self.full,

@@ -3,7 +3,7 @@
 //! A point of a figure is the geometric mean over all programs of a ratio of times, for each seed; its interval is
 //! that of the seeds. If a program did not end, the point is not drawn, and the program's name is said [Gao13, 5].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 
 use clap::ValueEnum as _;
@@ -11,14 +11,13 @@ use clap::ValueEnum as _;
 use super::arguments::FiguresArguments;
 use super::copying_figures::copying_figures;
 use super::copying_results::CopyingResults;
-use super::measured::{MeasuredFigure, MeasuredPoint, MeasuredSeries};
+use super::measured::{MeasuredFigure, MeasuredPoint, MeasuredSeries, mean_of};
 use super::page;
 use super::results::{BenchResults, RunEnd, RunFigures, RunKey};
 use super::setups::{
     FailurePlaces, Generations, HEAPS, HeapFigure, HeapSetup, LINES, LineLoss, MANY_SHARES, REGIONS, SHARES,
     UNIFORM_SHARES,
 };
-use super::statistics::{RatioMean, geometric_mean};
 use crate::error::Error;
 use crate::output::text;
 
@@ -313,36 +312,6 @@ impl<'a> Study<'a> {
             by_program: true,
         }
     }
-}
-
-/// The mean over these programs of a ratio of two runs, which is an error if either did not end, and `None` if one was
-/// not made. `None` if nothing of it was measured.
-pub fn mean_of(
-    at: String,
-    programs: &[&str],
-    seeds: &BTreeSet<u64>,
-    ratio: impl Fn(&str, u64) -> Option<Result<f64, ()>>,
-) -> Option<MeasuredPoint> {
-    let (mut unfinished, mut means) = (BTreeSet::new(), Vec::new());
-    for seed in seeds {
-        let mut ratios = BTreeMap::new();
-        for program in programs {
-            match ratio(program, *seed) {
-                Some(Ok(ratio)) => drop(ratios.insert(*program, ratio)),
-                Some(Err(())) => drop(unfinished.insert((*program).to_owned())),
-                None => {}
-            }
-        }
-        if ratios.len() == programs.len() {
-            means.push(geometric_mean(&ratios.into_values().collect::<Vec<_>>()));
-        }
-    }
-    if means.is_empty() && unfinished.is_empty() {
-        return None;
-    }
-    let mean = (unfinished.is_empty() && !means.is_empty()).then(|| RatioMean::of(&means));
-    let within = mean.and_then(|mean| mean.within);
-    Some(MeasuredPoint { at, mean: mean.map(|mean| mean.mean), within, runs: means.len(), unfinished })
 }
 
 /// A size of the heap, as a multiple of the least.

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 
 /// The settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -85,6 +86,41 @@ pub enum HeapFigure {
     ClusteredPrograms,
     /// Each program beside wasmtime's copying collector, by bytes (needs `java/build copying`; only on request)
     Copying,
+}
+
+/// Whose heap, and how many bytes it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeapRival {
+    /// wasmtime's copying collector, with twice the least.
+    Copying,
+    /// Ours, with 60 % of its bytes.
+    OursSmaller,
+    /// Ours, with as many.
+    OursEqual,
+}
+
+impl HeapRival {
+    pub const ALL: [Self; 3] = [Self::Copying, Self::OursSmaller, Self::OursEqual];
+
+    /// The bytes it may have, given the least heap of the copying collector.
+    pub const fn budget(self, least_kib: u32) -> u64 {
+        let percent = match self {
+            Self::Copying | Self::OursEqual => 100,
+            Self::OursSmaller => 60,
+        };
+        2 * least_kib as u64 * 1024 * percent / 100
+    }
+}
+
+impl fmt::Display for HeapRival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Copying => "copying",
+            Self::OursSmaller => "ours with 60 % of the bytes",
+            Self::OursEqual => "ours with equal bytes",
+        })
+    }
 }
 
 /// The sizes of heaps, in per cent of the least.
@@ -273,5 +309,10 @@ mod tests {
             assert_eq!(places.to_string().parse(), Ok(places));
         }
         assert_eq!("pages-x".parse::<FailurePlaces>(), Err(()));
+    }
+
+    #[test]
+    fn the_bytes_of_both_halves_are_compared() {
+        assert_eq!(HeapRival::ALL.map(|rival| rival.budget(1000)), [2_048_000, 1_228_800, 2_048_000]);
     }
 }
