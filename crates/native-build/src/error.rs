@@ -45,6 +45,8 @@ pub enum Error {
     },
     /// {0} has no Java toolchain: build it with java/build in Rampart's source tree, or name its folder by --kit
     NoKit(PathBuf),
+    /// {0} is missing: build it with `java/build copying` in Rampart's source tree
+    NoCopyingHost(PathBuf),
     /// `{name}` is not found, and compiling Java programs needs it: install {package} (Debian, Ubuntu)
     NoJavaTool {
         /// The program.

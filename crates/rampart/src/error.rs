@@ -177,15 +177,12 @@ pub enum Error {
     },
     /// {0} has no results: `rampart heap bench --results {0}` makes some
     NoHeapResults(PathBuf),
-    /// {program} prints something else than on HotSpot (seed {seed}, {options}): this is a bug of Rampart, please
-    /// report it
+    /// {program} prints something else than on HotSpot ({run}): this is a bug of Rampart, please report it
     WrongOutput {
         /// The program.
         program: String,
-        /// The options of the host.
-        options: String,
-        /// The seed.
-        seed: u64,
+        /// The options of the run.
+        run: String,
     },
     /// {0} failed or did not finish within 10 minutes, with ample memory: `rampart java` shows what it says
     BenchUnfinished(String),

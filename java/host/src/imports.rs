@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use wasmtime::{AnyRef, AsContextMut as _, ExternType, Func, Linker, Module, Result, Val, bail, format_err};
+use wasmtime::{AsContextMut as _, ExternType, Func, Linker, Module, Result, Val, bail, format_err};
 
 use crate::errors::{launcher_function, thrown};
 use crate::js::JsValue;
@@ -113,8 +113,7 @@ fn core_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Resu
         "deref" => {
             let JsValue::Weak(weak) = JsValue::held(&*caller, &given[0])? else { bail!("no weak reference") };
             report_cleared(caller)?;
-            let object = weak.object().and_then(|offset| AnyRef::from_raw(&mut *caller, offset));
-            Ok(Some(Val::AnyRef(object)))
+            Ok(Some(Val::AnyRef(weak.object(caller))))
         }
         "createStringWeakRef" => Ok(Some(given[0])),
         "stringDeref" => Ok(Some(given[0])),
@@ -127,9 +126,7 @@ fn core_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Resu
 
 fn create_weak(caller: &mut HostCaller<'_>, given: &[Val]) -> Result<Val> {
     let (Val::AnyRef(Some(object)), reference) = (given[0], given[1]) else { bail!("a weak reference to nothing") };
-    let offset = object.to_raw(&mut *caller)?;
-    let weak = WeakHandle::new(Arc::clone(&caller.data().share), offset);
-    let weak = Arc::new(weak.ok_or_else(|| format_err!("a weak reference to nothing"))?);
+    let weak = Arc::new(WeakHandle::new(Arc::clone(&caller.data().share), &mut *caller, object)?);
     if let (Val::AnyRef(Some(reference)), Val::AnyRef(Some(queue))) = (reference, given[2]) {
         let reference = reference.to_owned_rooted(&mut *caller)?;
         let queue = queue.to_owned_rooted(&mut *caller)?;
@@ -142,7 +139,7 @@ fn create_weak(caller: &mut HostCaller<'_>, given: &[Val]) -> Result<Val> {
 /// Puts weak references whose objects are gone into their queues.
 fn report_cleared(caller: &mut HostCaller<'_>) -> Result<()> {
     let queued = std::mem::take(&mut caller.data_mut().queued);
-    let (cleared, rest): (Vec<_>, Vec<_>) = queued.into_iter().partition(|queued| queued.weak.object().is_none());
+    let (cleared, rest): (Vec<_>, Vec<_>) = queued.into_iter().partition(|queued| queued.weak.is_cleared());
     caller.data_mut().queued = rest;
     let mut cleared = cleared.into_iter();
     while let Some(next) = cleared.next() {

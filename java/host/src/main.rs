@@ -13,8 +13,10 @@ mod arguments;
 mod errors;
 mod imports;
 mod js;
+mod program;
 mod report;
 mod state;
+mod usage;
 mod weak;
 
 use std::path::{Path, PathBuf};
@@ -29,17 +31,11 @@ use rampart_heap::wear::FailureTimes;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
-use wasmtime::{Cache, CacheConfig, Collector, Config, Engine, ExternRef, Linker, Module, Result, Store, Val, bail};
+use wasmtime::{Engine, Result, Store};
 
 use crate::arguments::Arguments;
-use crate::errors::end;
-use crate::imports::link;
-use crate::js::JsValue;
+use crate::program::{MainTime, THREAD_STACK};
 use crate::state::HostState;
-
-/// The stack, for deep recursion: HotSpot's default is 1 MiB, but its frames are smaller. The thread has more: where
-/// this is full, the exception is thrown by functions that need some.
-const STACK: usize = 64 << 20;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -60,7 +56,7 @@ fn main() -> ExitCode {
         shared.failures.watch();
     }
     let of_run = Arc::clone(&shared);
-    let runner = thread::Builder::new().stack_size(4 * STACK).spawn(move || run(&arguments, of_run));
+    let runner = thread::Builder::new().stack_size(THREAD_STACK).spawn(move || run(&arguments, of_run));
     let ended = runner.map(|runner| runner.join().expect("the runner ends with its result"));
     let refused = shared.log().counts.refused;
     if refused.mappings > 0 {
@@ -99,7 +95,7 @@ fn report_when_stopped(path: PathBuf, shared: Arc<HeapShare>) -> std::io::Result
     Ok(())
 }
 
-fn write_report(path: &Path, shared: &HeapShare, ran: Option<Duration>) {
+fn write_report(path: &Path, shared: &HeapShare, ran: Option<MainTime>) {
     if let Err(error) = report::write(path, &shared, ran) {
         eprintln!("rampart-java: the report cannot be written to {} ({error})", path.display());
     }
@@ -123,40 +119,16 @@ fn fail_lines(times: FailureTimes, shared: Arc<HeapShare>, is_test: bool) {
 }
 
 /// Runs the program; returns how it ended, and how long its main method took.
-fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<(ExitCode, Duration)> {
-    let mut config = Config::new();
-    config.wasm_gc(true).wasm_function_references(true).wasm_exceptions(true).wasm_tail_call(true);
-    config.async_stack_size(2 * STACK).max_wasm_stack(STACK);
-    config.collector(Collector::Copying).gc_heap_initial_size(1 << 32);
-    if let Some(folder) = &arguments.cache {
-        let mut of_code = CacheConfig::new();
-        of_code.with_directory(folder);
-        config.cache(Some(Cache::new(of_code)?));
-    }
+fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<(ExitCode, MainTime)> {
+    let mut config = program::settings(arguments.cache.as_deref())?;
+    config.gc_heap_initial_size(1 << 32);
     throw_losses(arguments.throw_losses);
     throw_overflows(true);
-    let engine = Engine::new(&config)?;
-    let module = Module::from_file(&engine, &arguments.module)?;
-    let mut store = Store::new(&engine, HostState::new(Arc::clone(&shared)));
-    let mut linker = Linker::new(&engine);
-    link(&mut linker, &module)?;
-    let instance = linker.instantiate(&mut store, &module)?;
-    let Some(Val::ExternRef(Some(main))) = instance.get_global(&mut store, "main").map(|main| main.get(&mut store))
-    else {
-        bail!("{} has no main method: was it compiled by `rampart java`?", arguments.module.display());
+    let store = Store::new(&Engine::new(&config)?, HostState::new(Arc::clone(&shared)));
+    let begin = || {
+        if let Some(times) = arguments.failure_times() {
+            fail_lines(times, shared, arguments.canaries);
+        }
     };
-    let Some(JsValue::Function(main)) = JsValue::of(&store, &main)? else { bail!("`main` is no method") };
-    let texts = arguments.arguments.iter().map(|text| JsValue::text(text)).collect();
-    let texts = Val::ExternRef(Some(ExternRef::new(&mut store, JsValue::Array(texts))?));
-    let ty = main.ty(&store);
-    let parameters = vec![texts; ty.params().len()];
-    let mut results = vec![Val::I32(0); ty.results().len()];
-    if let Some(times) = arguments.failure_times() {
-        fail_lines(times, shared, arguments.canaries);
-    }
-    let began = Instant::now();
-    let ended = main.call(&mut store, &parameters, &mut results);
-    store.data_mut().flush();
-    let ran = began.elapsed();
-    Ok((end(ended, &store.data().exceptions)?, ran))
+    program::run(store, (&arguments.module, &arguments.arguments), begin)
 }

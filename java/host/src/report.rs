@@ -8,20 +8,24 @@ use rampart_heap::wasmtime::{CollectionLog, FailureLog, HeapShare};
 use rampart_heap::{Collection, HeapFrameCounts};
 use serde_json::{Value, json};
 
+use crate::program::MainTime;
+use crate::usage::peak_bytes;
+
 /// Writes the report to a file.
 ///
 /// # Errors
 /// As the system has it.
-pub fn write(path: &Path, shared: &HeapShare, ran: Option<Duration>) -> io::Result<()> {
+pub fn write(path: &Path, shared: &HeapShare, ran: Option<MainTime>) -> io::Result<()> {
     std::fs::write(path, format!("{:#}\n", document(&shared.log(), &shared.failures.log(), ran)))
 }
 
-fn document(log: &CollectionLog, failures: &FailureLog, ran: Option<Duration>) -> Value {
+fn document(log: &CollectionLog, failures: &FailureLog, ran: Option<MainTime>) -> Value {
     let collections: Vec<Value> =
         log.pauses.iter().map(|(kind, pause)| json!({"kind": name(*kind), "pause_ns": nanoseconds(*pause)})).collect();
     json!({
         "schema": "rampart.java/1",
-        "program_ns": ran.map(nanoseconds),
+        "program_ns": ran.map(|ran| nanoseconds(ran.elapsed)),
+        "program_processor_ns": ran.and_then(|ran| ran.processor).map(nanoseconds),
         "peak_bytes": peak_bytes(),
         "collections": collections,
         "frames": log.frames.map(frames),
@@ -67,13 +71,6 @@ fn frames(counts: HeapFrameCounts) -> Value {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// The most memory that this process had (proc_pid_status(5)); `None` if the kernel does not say.
-fn peak_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 const fn name(kind: Collection) -> &'static str {

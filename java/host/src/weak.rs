@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rampart_heap::wasmtime::{HeapShare, WeakNumber};
+use wasmtime::{AnyRef, AsContextMut, Result, Rooted, format_err};
 
 /// A weak reference, until it is dropped itself.
 #[derive(Debug)]
@@ -12,15 +13,21 @@ pub struct WeakHandle {
 }
 
 impl WeakHandle {
-    /// A reference to the object at an offset.
-    pub fn new(share: Arc<HeapShare>, offset: u32) -> Option<Self> {
-        let number = share.weaken(offset)?;
-        Some(Self { share, number })
+    /// A reference to an object.
+    pub fn new(share: Arc<HeapShare>, store: impl AsContextMut, object: Rooted<AnyRef>) -> Result<Self> {
+        let offset = object.to_raw(store)?;
+        let number = share.weaken(offset).ok_or_else(|| format_err!("a weak reference to nothing"))?;
+        Ok(Self { share, number })
     }
 
-    /// The offset of the object; `None` if it is gone.
-    pub fn object(&self) -> Option<u32> {
-        self.share.object(self.number)
+    /// The object; `None` if it is gone.
+    pub fn object(&self, store: impl AsContextMut) -> Option<Rooted<AnyRef>> {
+        self.share.object(self.number).and_then(|offset| AnyRef::from_raw(store, offset))
+    }
+
+    /// Whether the object is gone.
+    pub fn is_cleared(&self) -> bool {
+        self.share.object(self.number).is_none()
     }
 }
 

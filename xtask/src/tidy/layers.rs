@@ -26,7 +26,7 @@ pub const LAYERS: [(&str, &[&str]); 7] = [
             "xtask",
         ],
     ),
-    ("face", &["crates/heap-c", "crates/rampart", "java/host"]),
+    ("face", &["crates/heap-c", "crates/rampart", "java/copying", "java/host"]),
     ("studies", &["crates/studies"]),
     (
         "systems",

@@ -89,12 +89,26 @@ impl JavaKit {
         self.0.join("build/release/rampart-java")
     }
 
+    /// What runs a compiled program on wasmtime's own collector, for the bench.
+    ///
+    /// # Errors
+    /// [`Error::NoCopyingHost`] if it is not there: only `java/build copying` makes it.
+    pub fn copying_host(&self) -> Result<PathBuf, Error> {
+        let host = self.0.join("build/release/rampart-java-copying");
+        if host.exists() { Ok(host) } else { Err(Error::NoCopyingHost(host)) }
+    }
+
     /// The folder in which the host keeps machine code: one for each host, as another may compile differently; `None`
     /// if there is no place for one.
     #[must_use]
     pub fn code_folder(&self) -> Option<PathBuf> {
-        let key = hash_files(&self.host()).ok()?;
-        Cache::of_user("java-code").and_then(|cache| cache.sole_folder(key).ok())
+        code_folder("java-code", &self.host())
+    }
+
+    /// The same of what runs programs on wasmtime's own collector.
+    #[must_use]
+    pub fn copying_code_folder(&self) -> Option<PathBuf> {
+        code_folder("java-code-copying", &self.copying_host().ok()?)
     }
 
     fn compiler(&self) -> PathBuf {
@@ -162,6 +176,11 @@ impl JavaKit {
         translate.arg(self.translator()).arg(legacy).args(FEATURES).arg("--emit-exnref").arg("-o").arg(module);
         run(translate, main, poll)
     }
+}
+
+fn code_folder(name: &str, host: &Path) -> Option<PathBuf> {
+    let key = hash_files(host).ok()?;
+    Cache::of_user(name).and_then(|cache| cache.sole_folder(key).ok())
 }
 
 /// What is called while a tool runs: shows that the work goes on, or breaks it off.

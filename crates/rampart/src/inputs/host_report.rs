@@ -7,6 +7,8 @@ use serde::Deserialize;
 pub struct HostReport {
     /// The time of the program's main method; `None` if it did not end by itself.
     pub program_ns: Option<u64>,
+    /// What its thread had of a processor, if the kernel says so.
+    pub program_processor_ns: Option<u64>,
     /// The most memory that the process had, if the kernel says so.
     pub peak_bytes: Option<u64>,
     pub collections: Vec<ReportedCollection>,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum as _};
+use clap::{Args, Subcommand};
 
 use super::setups::HeapFigure;
 
@@ -11,7 +11,8 @@ use super::setups::HeapFigure;
 pub enum HeapCommand {
     /// Run Java programs with different shares and places of failed lines, and record their times
     Bench(BenchArguments),
-    /// Show figures 3 to 10 of Gao13 (docs/references.md) from the recorded runs, next to what that paper found
+    /// Show figures 3 to 10 of Gao13 (docs/references.md) from the recorded runs, next to what that paper found, and
+    /// our heap beside a copying collector
     Figures(FiguresArguments),
     /// Draw the blocks and lines of a small heap before and after a collection
     Show(ShowArguments),
@@ -25,8 +26,9 @@ pub struct BenchArguments {
     /// The folder of the results: runs that are recorded there are skipped
     #[arg(long, value_name = "FOLDER", default_value = "heap-results")]
     pub results: PathBuf,
-    /// Only the runs for this figure of Gao13; may be given several times [default: all, which takes many hours]
-    #[arg(long = "figure", value_name = "NUMBER", value_enum)]
+    /// Only the runs for this figure of Gao13, or for `copying`; may be given several times [default: all of Gao13,
+    /// which takes many hours]
+    #[arg(long = "figure", value_name = "FIGURE", value_enum)]
     pub chosen: Vec<HeapFigure>,
     /// Only this program; may be given several times
     #[arg(long = "program", value_name = "NAME")]
@@ -99,6 +101,6 @@ fn parse_percent(text: &str) -> Result<u32, String> {
 impl BenchArguments {
     /// The figures whose runs are made.
     pub fn figures(&self) -> Vec<HeapFigure> {
-        if self.chosen.is_empty() { HeapFigure::value_variants().to_vec() } else { self.chosen.clone() }
+        if self.chosen.is_empty() { HeapFigure::of_paper() } else { self.chosen.clone() }
     }
 }

@@ -3,20 +3,21 @@
 //! A point of a figure is the geometric mean over all programs of a ratio of times, for each seed; its interval is
 //! that of the seeds. If a program did not end, the point is not drawn, and the program's name is said [Gao13, 5].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 
 use clap::ValueEnum as _;
 
 use super::arguments::FiguresArguments;
-use super::measured::{MeasuredFigure, MeasuredPoint, MeasuredSeries};
+use super::copying_figures::copying_figures;
+use super::copying_results::CopyingResults;
+use super::measured::{MeasuredFigure, MeasuredPoint, MeasuredSeries, mean_of};
 use super::page;
 use super::results::{BenchResults, RunEnd, RunFigures, RunKey};
 use super::setups::{
     FailurePlaces, Generations, HEAPS, HeapFigure, HeapSetup, LINES, LineLoss, MANY_SHARES, REGIONS, SHARES,
     UNIFORM_SHARES,
 };
-use super::statistics::{RatioMean, geometric_mean};
 use crate::error::Error;
 use crate::output::text;
 
@@ -26,17 +27,19 @@ type Measured = fn(&RunFigures) -> f64;
 /// Prints the figures, or draws them.
 pub fn run(arguments: &FiguresArguments) -> Result<u8, Error> {
     let results = BenchResults::read(&arguments.results)?;
-    if results.runs.is_empty() {
+    let rivals = CopyingResults::read(&arguments.results)?;
+    if results.runs.is_empty() && rivals.runs.is_empty() {
         return Err(Error::NoHeapResults(arguments.results.clone()));
     }
-    let figures = figures_of(&results);
+    let figures = [figures_of(&results), copying_figures(&rivals)].concat();
     if let Some(path) = &arguments.html {
-        let page = page::figures(&figures, &results);
+        let page = page::figures(&figures, &results, &rivals);
         fs::write(path, page).map_err(|cause| Error::Report { path: path.clone(), cause })?;
     }
     if arguments.json {
         text::print_json(&serde_json::json!({
-            "schema": "rampart.heap-figures/1", "least_heaps_kib": results.least, "figures": figures,
+            "schema": "rampart.heap-figures/1", "least_heaps_kib": results.least,
+            "least_copying_heaps_kib": rivals.least, "figures": figures,
         }))?;
     } else if arguments.html.is_none() {
         text::print(&figures.iter().map(MeasuredFigure::text).collect::<Vec<_>>().join("\n"))?;
@@ -98,26 +101,8 @@ impl<'a> Study<'a> {
         base: HeapSetup,
         measured: Measured,
     ) -> Option<MeasuredPoint> {
-        let (mut unfinished, mut means) = (BTreeSet::new(), Vec::new());
-        for seed in &self.seeds {
-            let mut ratios = BTreeMap::new();
-            for program in programs {
-                match self.ratio(program, setup, base, *seed, measured) {
-                    Some(Ok(ratio)) => drop(ratios.insert(*program, ratio)),
-                    Some(Err(())) => drop(unfinished.insert((*program).to_owned())),
-                    None => {}
-                }
-            }
-            if ratios.len() == programs.len() {
-                means.push(geometric_mean(&ratios.into_values().collect::<Vec<_>>()));
-            }
-        }
-        if means.is_empty() && unfinished.is_empty() {
-            return None;
-        }
-        let mean = (unfinished.is_empty() && !means.is_empty()).then(|| RatioMean::of(&means));
-        let within = mean.and_then(|mean| mean.within);
-        Some(MeasuredPoint { at, mean: mean.map(|mean| mean.mean), within, runs: means.len(), unfinished })
+        let ratio = |program: &str, seed| self.ratio(program, setup, base, seed, measured);
+        mean_of(at, programs, &self.seeds, ratio)
     }
 
     fn series(
@@ -159,6 +144,8 @@ impl<'a> Study<'a> {
             HeapFigure::Regions => vec![self.regions()],
             HeapFigure::Clustering => vec![self.clustering_time(), self.clustering_demand()],
             HeapFigure::ClusteredPrograms => vec![self.clustered_programs()],
+            // `copying_figures` has it.
+            HeapFigure::Copying => Vec::new(),
         }
     }
 
@@ -167,7 +154,7 @@ impl<'a> Study<'a> {
         MeasuredFigure {
             number: Some("3"),
             title: "Immix and Sticky Immix, by size of the heap",
-            paper: "Sticky Immix is the fastest, most of all in small heaps (Gao13 also has mark-sweep)",
+            paper: Some("Sticky Immix is the fastest, most of all in small heaps (Gao13 also has mark-sweep)"),
             over: "heap, in multiples of the minimum",
             measure: "time relative to Sticky Immix in the largest heap",
             series: vec![self.by_heap("Sticky Immix", HeapSetup::BASE), self.by_heap("Immix", immix)],
@@ -182,7 +169,9 @@ impl<'a> Study<'a> {
         MeasuredFigure {
             number: Some("4"),
             title: "Each program, with failed lines clustered in two pages (and uniform, which figure 4 does not have)",
-            paper: "clustered, the mean is 1.039 at 10 % and 1.124 at 50 %, the worst 1.074 and 1.40; uniform, the mean is 1.17 and 1.33",
+            paper: Some(
+                "clustered, the mean is 1.039 at 10 % and 1.124 at 50 %, the worst 1.074 and 1.40; uniform, the mean is 1.17 and 1.33",
+            ),
             over: "program",
             measure: "time relative to no failures",
             series: clustered.into_iter().chain(uniform).collect(),
@@ -195,7 +184,7 @@ impl<'a> Study<'a> {
         MeasuredFigure {
             number: Some("5"),
             title: "Compensation for failed lines, by size of the heap, at 10 %",
-            paper: "uniform failures cost over 25 % in small to moderate heaps, and over 10 % in large ones",
+            paper: Some("uniform failures cost over 25 % in small to moderate heaps, and over 10 % in large ones"),
             over: "heap, in multiples of the minimum",
             measure: "time relative to no failures in the largest heap",
             series: vec![
@@ -216,7 +205,7 @@ impl<'a> Study<'a> {
         MeasuredFigure {
             number: Some("6"),
             title: "Sizes of lines, by size of the heap, with whole lines lost",
-            paper: "larger lines are better without failures, and worse with 10 % of uniform ones",
+            paper: Some("larger lines are better without failures, and worse with 10 % of uniform ones"),
             over: "heap, in multiples of the minimum",
             measure: "time relative to 256 B without failures in the largest heap",
             series: [of(0), of(10)].concat(),
@@ -235,7 +224,7 @@ impl<'a> Study<'a> {
         MeasuredFigure {
             number: Some("7"),
             title: "Sizes of lines, by share of uniform failures, with whole lines lost",
-            paper: "with lines of 256 B, programs do not finish at 25 %; those of 64 and 128 B cross near 15 %",
+            paper: Some("with lines of 256 B, programs do not finish at 25 %; those of 64 and 128 B cross near 15 %"),
             over: "failed lines",
             measure: "time relative to no failures",
             series: LINES.map(of).to_vec(),
@@ -254,7 +243,9 @@ impl<'a> Study<'a> {
         MeasuredFigure {
             number: Some("8"),
             title: "Regions that fail as a whole",
-            paper: "regions of 256 B at 50 % cost 20 %; at 25 and 50 %, with regions of 64 B, programs do not finish",
+            paper: Some(
+                "regions of 256 B at 50 % cost 20 %; at 25 and 50 %, with regions of 64 B, programs do not finish",
+            ),
             over: "region",
             measure: "time relative to no failures",
             series: SHARES.map(of).to_vec(),
@@ -282,7 +273,7 @@ impl<'a> Study<'a> {
         MeasuredFigure {
             number: Some("9a"),
             title: "Clustering in one and two pages",
-            paper: "clustering is better at each share, and lines of 256 B are best with it",
+            paper: Some("clustering is better at each share, and lines of 256 B are best with it"),
             over: "failed lines",
             measure: "time relative to no failures",
             series: self.clustering(seconds, HeapSetup::base),
@@ -294,7 +285,9 @@ impl<'a> Study<'a> {
         MeasuredFigure {
             number: Some("9b"),
             title: "Demand for perfect pages",
-            paper: "two-page clusters need a third of the perfect pages that are needed without clusters, up to 50 %",
+            paper: Some(
+                "two-page clusters need a third of the perfect pages that are needed without clusters, up to 50 %",
+            ),
             over: "failed lines",
             measure: "requested pages relative to no failures",
             series: self.clustering(perfect_pages, HeapSetup::base),
@@ -312,7 +305,7 @@ impl<'a> Study<'a> {
         MeasuredFigure {
             number: Some("10"),
             title: "Clustering in one and two pages, for each program",
-            paper: "two pages are better for each program, unless half of the lines have failed",
+            paper: Some("two pages are better for each program, unless half of the lines have failed"),
             over: "program",
             measure: "time relative to no failures",
             series: [of(1), of(2)].concat(),

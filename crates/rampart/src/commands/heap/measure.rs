@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rampart_native_build::JavaKit;
+use serde::de::DeserializeOwned;
 
 use super::programs::{BenchProgram, CompiledProgram};
 use super::results::{RunEnd, RunFigures};
@@ -28,7 +29,7 @@ pub struct ProgramRunner<'a> {
 const PATIENCE: f64 = 20.0;
 
 /// The same in the least heap: in a smaller one, a program collects nearly all the time.
-const PATIENCE_IN_LEAST: f64 = 4.0;
+pub const PATIENCE_IN_LEAST: f64 = 4.0;
 
 /// The time between two looks at a running program.
 const LOOK: Duration = Duration::from_millis(5);
@@ -46,17 +47,35 @@ impl ProgramRunner<'_> {
         heap_kib: u32,
         limit: Duration,
     ) -> Result<RunEnd, Error> {
-        let report = self.folder.join("report.json");
-        // A report of the run before must not be taken for one of this run.
-        let _ = fs::remove_file(&report);
         let mut host = Command::new(self.kit.host());
         host.arg(format!("--heap={heap_kib}")).arg(format!("--seed={seed}")).args(setup.options());
-        host.arg("--report").arg(&report);
         if let Some(code) = &self.code {
             host.arg("--cache").arg(code);
         }
+        let said = || format!("seed {seed}, {}", setup.options().join(" "));
+        let report = self.run_on(host, (program, compiled), limit, said)?;
+        report.map_or(Ok(RunEnd::Unfinished), |report| figures(&report).map(RunEnd::Finished))
+    }
+
+    /// Runs a program on a host that has its options already, and stops it after `limit`. Returns where the host's
+    /// report is; `None` if the program did not end by itself, or failed. `said` is what an error says of the run.
+    ///
+    /// # Errors
+    /// As for [`Self::run`].
+    pub fn run_on(
+        &self,
+        mut host: Command,
+        (program, compiled): (&BenchProgram, &CompiledProgram),
+        limit: Duration,
+        said: impl FnOnce() -> String,
+    ) -> Result<Option<PathBuf>, Error> {
+        let report = self.folder.join("report.json");
+        // A report of the run before must not be taken for one of this run.
+        let _ = fs::remove_file(&report);
+        let name = host.get_program().display().to_string();
+        let failed = |cause| Error::Program { name: name.clone(), cause };
+        host.arg("--report").arg(&report);
         host.arg("--").arg(&compiled.module).arg(&program.rounds).stdin(Stdio::null()).stderr(Stdio::null());
-        let failed = |cause| Error::Program { name: self.kit.host().display().to_string(), cause };
         let mut printed = tempfile::tempfile().map_err(failed)?;
         host.stdout(printed.try_clone().map_err(failed)?);
         let (mut child, began) = (host.spawn().map_err(failed)?, Instant::now());
@@ -69,20 +88,20 @@ impl ProgramRunner<'_> {
                 // It may have ended by itself.
                 let _ = child.kill();
                 child.wait().map_err(failed)?;
-                return if is_stopped { Err(Error::BenchStopped) } else { Ok(RunEnd::Unfinished) };
+                return if is_stopped { Err(Error::BenchStopped) } else { Ok(None) };
             }
             thread::sleep(LOOK);
         };
         if !status.success() {
-            return Ok(RunEnd::Unfinished);
+            return Ok(None);
         }
         let mut text = String::new();
         // What is no text is not what was expected.
         let _ = printed.rewind().and_then(|()| printed.read_to_string(&mut text));
         if text != compiled.expected {
-            return Err(Error::WrongOutput { program: program.name.clone(), options: setup.options().join(" "), seed });
+            return Err(Error::WrongOutput { program: program.name.clone(), run: said() });
         }
-        figures(&report).map(RunEnd::Finished)
+        Ok(Some(report))
     }
 
     /// The limit of time of a program, given its time with ample memory.
@@ -115,7 +134,7 @@ impl ProgramRunner<'_> {
 }
 
 /// The smallest size for which `does` holds, to within 1/32 of it or 64 KiB. It must hold for `enough`.
-fn bisect<E>(too_little: u32, enough: u32, mut does: impl FnMut(u32) -> Result<bool, E>) -> Result<u32, E> {
+pub fn bisect<E>(too_little: u32, enough: u32, mut does: impl FnMut(u32) -> Result<bool, E>) -> Result<u32, E> {
     let (mut low, mut high) = (too_little, enough);
     while high - low > (high / 32).max(64) {
         let middle = low + (high - low) / 2;
@@ -128,10 +147,19 @@ fn bisect<E>(too_little: u32, enough: u32, mut does: impl FnMut(u32) -> Result<b
     Ok(high)
 }
 
-fn figures(report: &Path) -> Result<RunFigures, Error> {
+/// Reads a report of a host.
+///
+/// # Errors
+/// If it is not there, or is none.
+pub fn read_report<T: DeserializeOwned>(report: &Path) -> Result<T, Error> {
     let refused = |why: String| Error::HeapResults { path: report.to_owned(), why };
     let text = fs::read_to_string(report).map_err(|cause| refused(cause.to_string()))?;
-    let report: HostReport = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| refused(error.to_string()))
+}
+
+fn figures(report: &Path) -> Result<RunFigures, Error> {
+    let refused = |why: String| Error::HeapResults { path: report.to_owned(), why };
+    let report: HostReport = read_report(report)?;
     let seconds = |nanoseconds: u64| Duration::from_nanos(nanoseconds).as_secs_f64();
     let pauses = || report.collections.iter().map(|collection| collection.pause_ns);
     let nursery = report.collections.iter().filter(|collection| collection.kind == "nursery").count() as u64;

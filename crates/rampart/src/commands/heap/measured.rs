@@ -1,9 +1,11 @@
 //! Figures, as far as they were measured.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::Serialize;
+
+use super::statistics::{RatioMean, geometric_mean};
 
 /// A figure, as far as it was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -11,8 +13,8 @@ pub struct MeasuredFigure {
     /// Its number in [Gao13, 6], with a letter if there are two; `None` if it is not there.
     pub number: Option<&'static str>,
     pub title: &'static str,
-    /// What [Gao13, 6] found.
-    pub paper: &'static str,
+    /// What [Gao13, 6] found; `None` if it has nothing like it.
+    pub paper: Option<&'static str>,
     /// What the horizontal axis has.
     pub over: &'static str,
     /// What the values are.
@@ -60,7 +62,9 @@ impl MeasuredFigure {
     pub fn text(&self) -> String {
         let mut table = String::new();
         let _ = writeln!(table, "{} ({})", self.heading(), self.measure);
-        let _ = writeln!(table, "Gao13: {}", self.paper);
+        if let Some(paper) = self.paper {
+            let _ = writeln!(table, "Gao13: {paper}");
+        }
         let heads: Vec<&str> = self.series.iter().map(|series| series.name.as_str()).collect();
         let width = |head: &str| head.chars().count().max(13);
         let _ = write!(table, "{:<16}", self.over.split(',').next().unwrap_or_default());
@@ -90,4 +94,34 @@ impl MeasuredPoint {
             (None, _) => "did not finish".to_owned(),
         }
     }
+}
+
+/// The mean over these programs of a ratio of two runs, which is an error if either did not end, and `None` if one was
+/// not made. `None` if nothing of it was measured.
+pub fn mean_of(
+    at: String,
+    programs: &[&str],
+    seeds: &BTreeSet<u64>,
+    ratio: impl Fn(&str, u64) -> Option<Result<f64, ()>>,
+) -> Option<MeasuredPoint> {
+    let (mut unfinished, mut means) = (BTreeSet::new(), Vec::new());
+    for seed in seeds {
+        let mut ratios = BTreeMap::new();
+        for program in programs {
+            match ratio(program, *seed) {
+                Some(Ok(ratio)) => drop(ratios.insert(*program, ratio)),
+                Some(Err(())) => drop(unfinished.insert((*program).to_owned())),
+                None => {}
+            }
+        }
+        if ratios.len() == programs.len() {
+            means.push(geometric_mean(&ratios.into_values().collect::<Vec<_>>()));
+        }
+    }
+    if means.is_empty() && unfinished.is_empty() {
+        return None;
+    }
+    let mean = (unfinished.is_empty() && !means.is_empty()).then(|| RatioMean::of(&means));
+    let within = mean.and_then(|mean| mean.within);
+    Some(MeasuredPoint { at, mean: mean.map(|mean| mean.mean), within, runs: means.len(), unfinished })
 }

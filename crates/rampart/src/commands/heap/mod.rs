@@ -2,6 +2,9 @@
 
 pub mod arguments;
 mod bench;
+mod copying;
+mod copying_figures;
+mod copying_results;
 mod figures;
 mod measure;
 mod measured;

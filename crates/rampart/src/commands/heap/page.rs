@@ -1,8 +1,11 @@
 //! The figures as one page.
 
+use std::collections::BTreeSet;
+
 use maud::{Markup, html};
 use plotters::prelude::*;
 
+use super::copying_results::CopyingResults;
 use super::measured::{MeasuredFigure, MeasuredPoint, MeasuredSeries};
 use super::results::BenchResults;
 use crate::output::html as pages;
@@ -15,18 +18,22 @@ const SIZE: (u32, u32) = (920, 320);
 const LEAST_TOP: f64 = 1.2;
 
 /// A page with all figures, and the least heaps.
-pub fn figures(figures: &[MeasuredFigure], results: &BenchResults) -> String {
-    let least =
-        results.least.iter().map(|(program, kib)| vec![program.clone(), format!("{:.1}", f64::from(*kib) / 1024.0)]);
+pub fn figures(figures: &[MeasuredFigure], results: &BenchResults, rivals: &CopyingResults) -> String {
+    let programs: BTreeSet<&String> = results.least.keys().chain(rivals.least.keys()).collect();
+    let mib = |kib: Option<&u32>| kib.map_or_else(String::new, |kib| format!("{:.1}", f64::from(*kib) / 1024.0));
+    let least = programs
+        .into_iter()
+        .map(|program| vec![program.clone(), mib(results.least.get(program)), mib(rivals.least.get(program))]);
     let body = html! {
         h1 { "Java programs on a heap with failed lines" }
         p {
-            "Figures 3 to 10 of Gao13, measured with `rampart heap bench`: " (results.runs.len()) " runs. Each value is a
+            "Figures 3 to 10 of Gao13, and our heap beside wasmtime's copying collector, measured with `rampart heap
+            bench`: " (results.runs.len() + rivals.runs.len()) " runs. Each value is a
             ratio; ± is the 95 % confidence interval. A point at which a program did not finish is not drawn."
         }
         @for figure in figures { (section(figure)) }
         h2 { "The minimum heap of each program, where nothing has failed" }
-        (pages::table(&["program", "#MiB"], least))
+        (pages::table(&["program", "#ours, MiB", "#copying, both halves, MiB"], least))
     };
     pages::document("heap figures", &body)
 }
@@ -58,7 +65,7 @@ fn section(figure: &MeasuredFigure) -> Markup {
     });
     html! {
         h2 { (figure.heading()) }
-        p { "Gao13: " (figure.paper) "." }
+        @if let Some(paper) = figure.paper { p { "Gao13: " (paper) "." } }
         figure { (pages::drawing(svg(figure))) }
         (pages::table(&heads, rows))
     }

@@ -76,10 +76,11 @@ struct Row {
     peak_bytes: Option<u64>,
 }
 
+/// The least heap of a program.
 #[derive(Serialize, Deserialize)]
-struct LeastRow {
-    program: String,
-    least_kib: u32,
+pub struct LeastRow {
+    pub program: String,
+    pub least_kib: u32,
 }
 
 /// All that was measured.
@@ -116,7 +117,7 @@ impl BenchResults {
     /// # Errors
     /// If the file cannot be written.
     pub fn add_least(&mut self, program: &str, least_kib: u32) -> Result<(), Error> {
-        self.append(LEAST, &LeastRow { program: program.to_owned(), least_kib })?;
+        append(&self.folder.join(LEAST), &LeastRow { program: program.to_owned(), least_kib })?;
         self.least.insert(program.to_owned(), least_kib);
         Ok(())
     }
@@ -126,26 +127,33 @@ impl BenchResults {
     /// # Errors
     /// If the file cannot be written.
     pub fn add_run(&mut self, key: RunKey, end: RunEnd) -> Result<(), Error> {
-        self.append(RUNS, &Row::of(&key, end))?;
+        append(&self.folder.join(RUNS), &Row::of(&key, end))?;
         self.runs.insert(key, end);
         Ok(())
-    }
-
-    fn append(&self, name: &str, row: &impl Serialize) -> Result<(), Error> {
-        let path = self.folder.join(name);
-        let unwritten = |cause| Error::Report { path: path.clone(), cause };
-        fs::create_dir_all(&self.folder).map_err(unwritten)?;
-        let file = OpenOptions::new().create(true).append(true).open(&path).map_err(unwritten)?;
-        let is_new = file.metadata().map_err(unwritten)?.len() == 0;
-        let mut writer = csv::WriterBuilder::new().has_headers(is_new).from_writer(file);
-        writer.serialize(row).map_err(io::Error::from).and_then(|()| writer.flush()).map_err(unwritten)
     }
 }
 
 const LEAST: &str = "least-heaps.csv";
 const RUNS: &str = "runs.csv";
 
-fn rows<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Vec<T>, Error> {
+/// Adds a row to a file.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn append(path: &Path, row: &impl Serialize) -> Result<(), Error> {
+    let unwritten = |cause| Error::Report { path: path.to_owned(), cause };
+    fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).map_err(unwritten)?;
+    let file = OpenOptions::new().create(true).append(true).open(path).map_err(unwritten)?;
+    let is_new = file.metadata().map_err(unwritten)?.len() == 0;
+    let mut writer = csv::WriterBuilder::new().has_headers(is_new).from_writer(file);
+    writer.serialize(row).map_err(io::Error::from).and_then(|()| writer.flush()).map_err(unwritten)
+}
+
+/// The rows of a file; none if it is not there.
+///
+/// # Errors
+/// If it is not ours.
+pub fn rows<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Vec<T>, Error> {
     let file = match File::open(path) {
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.map_err(|cause| Error::HeapResults { path: path.to_owned(), why: cause.to_string() })?,

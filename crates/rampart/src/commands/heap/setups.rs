@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 
 /// The settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,7 +57,7 @@ pub enum LineLoss {
     Heap,
 }
 
-/// A figure of [Gao13, 6] that is measured.
+/// What is measured: figures of [Gao13, 6], and one more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum HeapFigure {
     /// Immix and Sticky Immix, by size of the heap
@@ -83,6 +84,43 @@ pub enum HeapFigure {
     /// Clustering in one and two pages, for each program
     #[value(name = "10")]
     ClusteredPrograms,
+    /// Each program beside wasmtime's copying collector, by bytes (needs `java/build copying`; only on request)
+    Copying,
+}
+
+/// Whose heap, and how many bytes it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeapRival {
+    /// wasmtime's copying collector, with twice the least.
+    Copying,
+    /// Ours, with 60 % of its bytes.
+    OursSmaller,
+    /// Ours, with as many.
+    OursEqual,
+}
+
+impl HeapRival {
+    pub const ALL: [Self; 3] = [Self::Copying, Self::OursSmaller, Self::OursEqual];
+
+    /// The bytes it may have, given the least heap of the copying collector.
+    pub const fn budget(self, least_kib: u32) -> u64 {
+        let percent = match self {
+            Self::Copying | Self::OursEqual => 100,
+            Self::OursSmaller => 60,
+        };
+        2 * least_kib as u64 * 1024 * percent / 100
+    }
+}
+
+impl fmt::Display for HeapRival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Copying => "copying",
+            Self::OursSmaller => "ours with 60 % of the bytes",
+            Self::OursEqual => "ours with equal bytes",
+        })
+    }
 }
 
 /// The sizes of heaps, in per cent of the least.
@@ -151,7 +189,12 @@ impl HeapSetup {
 }
 
 impl HeapFigure {
-    /// The runs that it needs, without those that only serve for comparison.
+    /// Those of [Gao13, 6].
+    pub fn of_paper() -> Vec<Self> {
+        Self::value_variants().iter().copied().filter(|figure| *figure != Self::Copying).collect()
+    }
+
+    /// The runs that it needs, without those that only serve for comparison, and without those of other collectors.
     pub fn setups(self) -> Vec<HeapSetup> {
         let failing = |failed, places| HeapSetup::with_failures(failed, places);
         let at_heaps = |setups: &[HeapSetup]| -> Vec<HeapSetup> {
@@ -192,6 +235,7 @@ impl HeapFigure {
                 let of = |pages| SHARES.map(|failed| failing(failed, FailurePlaces::Pages(pages)));
                 [of(1), of(2)].concat()
             }
+            Self::Copying => Vec::new(),
         }
     }
 }
@@ -242,6 +286,7 @@ mod tests {
         assert_eq!(runs_of(&[HeapFigure::Collectors]).len(), 2 * HEAPS.len());
         let all = runs_of(HeapFigure::value_variants());
         assert!(all.iter().all(|setup| all.contains(&setup.base())), "each has what it is compared with");
+        assert!(runs_of(&[HeapFigure::Copying]).is_empty() && !HeapFigure::of_paper().contains(&HeapFigure::Copying));
     }
 
     #[test]
@@ -264,5 +309,10 @@ mod tests {
             assert_eq!(places.to_string().parse(), Ok(places));
         }
         assert_eq!("pages-x".parse::<FailurePlaces>(), Err(()));
+    }
+
+    #[test]
+    fn the_bytes_of_both_halves_are_compared() {
+        assert_eq!(HeapRival::ALL.map(|rival| rival.budget(1000)), [2_048_000, 1_228_800, 2_048_000]);
     }
 }

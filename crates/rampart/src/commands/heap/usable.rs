@@ -69,8 +69,10 @@ fn figure(spread: WriteSpread, title: &'static str, seed: u64) -> MeasuredFigure
     MeasuredFigure {
         number: None,
         title,
-        paper: "a page lasts until its first failure unless its other lines are used; wear that is not levelled leaves more \
-                pages whole (1, 7.2)",
+        paper: Some(
+            "a page lasts until its first failure unless its other lines are used; wear that is not levelled leaves more \
+             pages whole (1, 7.2)",
+        ),
         over: "failed lines, %",
         measure: "share of the memory; of the writes that it endures",
         series: ways.chain([writes]).collect(),
