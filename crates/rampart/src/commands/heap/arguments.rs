@@ -9,14 +9,14 @@ use super::setups::HeapFigure;
 /// Commands of `rampart heap`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum HeapCommand {
-    /// Run Java programs with different shares and places of failed lines, and record their times
+    /// Run Java programs with different rates and distributions of failed lines, and record their times
     Bench(BenchArguments),
     /// Show figures 3 to 10 of Gao13 (docs/references.md) from the recorded runs, next to what that paper found, and
     /// our heap beside a copying collector
     Figures(FiguresArguments),
     /// Draw the blocks and lines of a small heap before and after a collection
     Show(ShowArguments),
-    /// Show how much memory is left when lines have failed: by whole pages, by lines, and clustered
+    /// Simulate wear, and show how much memory is left when lines have failed: by whole pages, by lines, and clustered
     Usable(UsableArguments),
 }
 
@@ -84,7 +84,7 @@ pub struct UsableArguments {
     /// Write the drawings to this HTML file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// The seed of what each line endures
+    /// The seed of the simulated endurance of each line
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Print one JSON document instead of text

@@ -27,10 +27,10 @@ type Usable = (&'static str, fn(&[FailedLines]) -> f64);
 /// The ways, from what operating systems do to what the heap does.
 const WAYS: [Usable; 5] = [
     ("whole pages", |failed| usable_share(failed, GivenUp::Page)),
-    ("lines of 256 B", |failed| usable_share(failed, GivenUp::Lines(4))),
+    ("runs of 256 B", |failed| usable_share(failed, GivenUp::Lines(4))),
     ("lines of 64 B", |failed| usable_share(failed, GivenUp::Lines(1))),
-    ("clusters, whole pages", |failed| usable_share(&clustered(failed), GivenUp::Page)),
-    ("clusters, lines", |failed| usable_share(&clustered(failed), GivenUp::Lines(1))),
+    ("clustered, pages", |failed| usable_share(&clustered(failed), GivenUp::Page)),
+    ("clustered, lines", |failed| usable_share(&clustered(failed), GivenUp::Lines(1))),
 ];
 
 fn clustered(failed: &[FailedLines]) -> Vec<FailedLines> {
@@ -40,8 +40,8 @@ fn clustered(failed: &[FailedLines]) -> Vec<FailedLines> {
 /// Prints how much is left, or draws it.
 pub fn run(arguments: &UsableArguments) -> Result<u8, Error> {
     let figures = [
-        figure(WriteSpread::Levelled, "usable memory where wear is levelled", arguments.seed),
-        figure(WriteSpread::Skewed, "usable memory where few pages get most writes", arguments.seed),
+        figure(WriteSpread::Levelled, "Usable memory, even wear", arguments.seed),
+        figure(WriteSpread::Skewed, "Usable memory, few pages get most writes", arguments.seed),
     ];
     if let Some(path) = &arguments.html {
         fs::write(path, page::usable(&figures)).map_err(|cause| Error::Report { path: path.clone(), cause })?;
@@ -65,7 +65,7 @@ fn figure(spread: WriteSpread, title: &'static str, seed: u64) -> MeasuredFigure
         points: (0..worn.len()).map(|index| point(worn[index].0, value(index))).collect(),
     };
     let ways = WAYS.iter().map(|(name, usable)| series(name, &|index| usable(&worn[index].1.failed)));
-    let writes = series("writes until then", &|index| worn[index].1.writes);
+    let writes = series("of all writes", &|index| worn[index].1.writes);
     MeasuredFigure {
         number: None,
         title,
@@ -74,7 +74,7 @@ fn figure(spread: WriteSpread, title: &'static str, seed: u64) -> MeasuredFigure
              pages whole (1, 7.2)",
         ),
         over: "failed lines, %",
-        measure: "share of the memory; of the writes that it endures",
+        measure: "share of the memory; last, of all writes that it endures",
         series: ways.chain([writes]).collect(),
         by_program: false,
     }
@@ -101,9 +101,9 @@ mod tests {
         assert!((levelled("whole pages", "0") - 1.0).abs() < 1e-9);
         assert!(levelled("whole pages", "10") < 0.01, "0.9^64 of the pages");
         assert!((levelled("lines of 64 B", "10") - 0.9).abs() < 1e-3);
-        assert!((levelled("lines of 256 B", "10") - 0.9_f64.powi(4)).abs() < 0.01);
-        assert!(levelled("clusters, whole pages", "10") > 0.49);
+        assert!((levelled("runs of 256 B", "10") - 0.9_f64.powi(4)).abs() < 0.01);
+        assert!(levelled("clustered, pages", "10") > 0.49);
         assert!(skewed("whole pages", "10") > 0.8);
-        assert!(skewed("writes until then", "10") < levelled("writes until then", "10"));
+        assert!(skewed("of all writes", "10") < levelled("of all writes", "10"));
     }
 }

@@ -11,7 +11,7 @@ use rampart_memory::Bytes;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  rampart java --holes 25% --cluster 2 -- -jar app.jar input.txt\n  \
                         sudo rampart java --map --gc-log -- -jar app.jar\n  \
-                        rampart java --gc-log -- -Xmx64m -cp classes:lib/* org.example.Main")]
+                        rampart java --gc-log -- -Xmx64m -cp 'classes:lib/*' org.example.Main")]
 pub struct JavaArguments {
     /// The share of memory lines (64 B) that have failed, at random: 0% to 90%
     #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = parse_share)]
@@ -26,7 +26,7 @@ pub struct JavaArguments {
     /// Simulate hardware that collects the failed lines of each region at one end: pages per region, or 0 for none
     #[arg(long, value_name = "PAGES", default_value = "0", value_parser = ["0", "1", "2", "4"])]
     pub cluster: String,
-    /// So many more lines fail in each second while the program runs, at random times: the heap moves what is on them
+    /// Make so many further lines fail in each second, at random times: the heap moves what is on them; not with --map
     #[arg(long, value_name = "NUMBER", value_parser = parse_rate, conflicts_with = "map")]
     pub failures_per_second: Option<f64>,
     /// For tests: end the program if something is written to a failed line, and make nearly all failures come while the
