@@ -133,3 +133,14 @@ fn under_stress_there_is_no_room_before_a_collection_and_else_there_is() {
         }
     }
 }
+
+#[test]
+fn the_largest_object_for_blocks_is_none_of_the_large_ones_under_stress_either() {
+    for stress in [CollectionStress::Off, CollectionStress::Every(100.try_into().unwrap())] {
+        let mut program = Program::new(HeapSettings { stress, ..HeapSettings::default() });
+        program.add(HeapSettings::default().large_above - 8);
+        assert_eq!(program.heap.demand().requested, 0, "{stress:?}");
+        program.add(HeapSettings::default().large_above);
+        assert_eq!(program.heap.demand().requested, 3, "{stress:?}");
+    }
+}
