@@ -9,7 +9,7 @@ use shuttle::thread;
 
 use super::safepoint::{Safepoint, StopReason};
 use super::*;
-use crate::geometry::{MEMORY_LINE, ObjectRef};
+use crate::geometry::{BLOCK_BYTES, MEMORY_LINE, ObjectRef};
 use crate::native::{NativeModel, Shape};
 
 /// Runs a test in random schedules, and in those of three preemptions at most.
