@@ -146,7 +146,7 @@ impl<'a, M: ObjectModel + Sync, O: CollectionObserver<M>> Mutator<'a, M, O> {
     }
 
     /// Stops the others and calls `work`, if nobody else does. In any case, lines that have failed are dealt with. What
-    /// is lost while `work` runs is dealt with at the next stop, which every mutator is told to want.
+    /// is lost while `work` runs waits for the next stop, which the next poll of any mutator begins.
     fn stop<R>(
         &mut self,
         reason: StopReason,

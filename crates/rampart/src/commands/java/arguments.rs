@@ -5,6 +5,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::Args;
+use rampart_heap::wear::FailureTimes;
 use rampart_memory::Bytes;
 
 /// Options of `rampart java`.
@@ -74,7 +75,7 @@ fn parse_share(text: &str) -> Result<FailedPercent, String> {
 
 fn parse_rate(text: &str) -> Result<f64, String> {
     let rate: Option<f64> = text.parse().ok();
-    let rate = rate.filter(|rate| rate.is_finite() && *rate > 0.0);
+    let rate = rate.filter(|rate| FailureTimes::new(*rate, 0).is_some());
     rate.ok_or_else(|| "give a number above 0".to_owned())
 }
 

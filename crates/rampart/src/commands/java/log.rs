@@ -20,12 +20,8 @@ impl HostReport {
         );
         for (kind, what) in KINDS {
             let of_kind = self.collections.iter().filter(|collection| collection.kind == kind);
-            let mut pauses: Vec<u64> = of_kind.map(|collection| collection.pause_ns).collect();
-            if pauses.is_empty() {
-                continue;
-            }
-            pauses.sort_unstable();
-            let [median, late, longest] = [50, 99, 100].map(|percent| milliseconds(percentile(&pauses, percent)));
+            let pauses: Vec<u64> = of_kind.map(|collection| collection.pause_ns).collect();
+            let Some([median, late, longest]) = quantiles(pauses.clone()) else { continue };
             let sum = milliseconds(pauses.iter().sum());
             let of = pauses.len();
             let _ =
@@ -67,12 +63,7 @@ impl ReportedFailures {
         ];
         let _ = writeln!(text, "rampart: {:<29} {:>7} {:>9} {:>9} {:>9}", "times", "", "p50 ms", "p99 ms", "max ms");
         for (what, times) in times {
-            let mut times = times.clone();
-            if times.is_empty() {
-                continue;
-            }
-            times.sort_unstable();
-            let [median, late, longest] = [50, 99, 100].map(|percent| milliseconds(percentile(&times, percent)));
+            let Some([median, late, longest]) = quantiles(times.clone()) else { continue };
             let _ = writeln!(text, "rampart: {what:<29} {:>7} {median:>9} {late:>9} {longest:>9}", times.len());
         }
         text
@@ -89,6 +80,12 @@ impl ReportedFrames {
         };
         format!("rampart: {pages} pages, {imperfect} of them on frames with failed lines ({lines} lines); {pinned}\n")
     }
+}
+
+/// The median, the 99th percentile and the longest of some times, in milliseconds; `None` if there are none.
+fn quantiles(mut times: Vec<u64>) -> Option<[String; 3]> {
+    times.sort_unstable();
+    (!times.is_empty()).then(|| [50, 99, 100].map(|percent| milliseconds(percentile(&times, percent))))
 }
 
 /// The value that so many per cent of the sorted ones do not exceed (nearest rank).
