@@ -6,9 +6,7 @@
 use std::time::{Duration, Instant};
 
 use rampart_heap::wear::{ClusterBytes, FailureShare, draw_failures};
-use rampart_heap::{
-    Collection, HeapSettings, LOST, LocalAllocator, ManagedHeap, NativeModel, ObjectRef, RootSet, Shape,
-};
+use rampart_heap::{Collection, HeapSettings, LOST, LocalAllocator, ManagedHeap, NativeModel, ObjectRef, Shape};
 use rampart_linux::{ProcessUsage, Roots as SystemRoots};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -27,18 +25,10 @@ const STEPS: usize = 1_000_000;
 /// What the process and the tables may grow after the first quarter of the time.
 const GROWTH: f64 = 1.02;
 
-struct Roots(Vec<u32>);
-
-impl RootSet for Roots {
-    fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
-        self.0.iter_mut().for_each(|root| *root = visit(*root));
-    }
-}
-
 struct Load {
     heap: ManagedHeap<NativeModel>,
     local: LocalAllocator,
-    roots: Roots,
+    roots: Vec<u32>,
     random: ChaCha8Rng,
     allocated: u64,
     failed: u64,
@@ -49,7 +39,7 @@ impl Load {
         let share = FailureShare::new(0.1).ok_or("a share")?;
         let failed = draw_failures(PAGES, share, ClusterBytes::LINE, 1);
         let heap = ManagedHeap::new(NativeModel, HeapSettings::default(), failed).map_err(|error| error.to_string())?;
-        let (local, roots) = (LocalAllocator::default(), Roots(vec![0; ROOTS]));
+        let (local, roots) = (LocalAllocator::default(), vec![0; ROOTS]);
         Ok(Self { heap, local, roots, random: ChaCha8Rng::seed_from_u64(1), allocated: 0, failed: 0 })
     }
 
@@ -86,13 +76,13 @@ impl Load {
         let references = if root % 2 == 0 { 0 } else { REFERENCES };
         let shape = Shape::new(references, self.bytes()).ok_or("a shape")?;
         let object = self.allocate(shape)?;
-        self.roots.0[root] = object.offset();
+        self.roots[root] = object.offset();
         let region = self.heap.region();
         for number in 0..references {
             let to = self.random.random_range(0..ROOTS / 2) * 2;
-            region.write(NativeModel::slot(object, number), self.roots.0[to]);
+            region.write(NativeModel::slot(object, number), self.roots[to]);
         }
-        let old = self.roots.0[self.random.random_range(0..ROOTS / 2) * 2 + 1];
+        let old = self.roots[self.random.random_range(0..ROOTS / 2) * 2 + 1];
         if let Some(old) = ObjectRef::new(old).filter(|old| old.offset() < LOST && references == 0) {
             let slot = NativeModel::slot(old, self.random.random_range(0..REFERENCES));
             region.mark_card(slot);
@@ -103,7 +93,7 @@ impl Load {
 
     /// A line of an object fails, until one in fifty has.
     fn fail(&mut self) {
-        let object = self.roots.0[self.random.random_range(0..ROOTS)];
+        let object = self.roots[self.random.random_range(0..ROOTS)];
         if object != 0 && self.failed < (PAGES as u64) * 64 / 50 {
             self.heap.fail_line(object, &mut [&mut self.local]);
             self.failed += 1;
@@ -119,7 +109,7 @@ impl Load {
         }
         // What is there between two collections depends on when they come.
         self.collect(Collection::Full);
-        let live = self.heap.verify(self.roots.0.iter().copied()).map_err(|violation| violation.to_string())?;
+        let live = self.heap.verify(self.roots.iter().copied()).map_err(|violation| violation.to_string())?;
         if live.objects < ROOTS as u64 { Err(format!("only {} objects are left", live.objects)) } else { Ok(()) }
     }
 }

@@ -35,3 +35,15 @@ pub trait RootSet {
     /// Calls `visit` with the value of each, and replaces it by what comes back.
     fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32);
 }
+
+impl RootSet for Vec<u32> {
+    fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
+        self.iter_mut().for_each(|root| *root = visit(*root));
+    }
+}
+
+impl<const COUNT: usize> RootSet for [u32; COUNT] {
+    fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
+        self.iter_mut().for_each(|root| *root = visit(*root));
+    }
+}

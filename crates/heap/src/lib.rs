@@ -25,15 +25,8 @@
 //! | [`wasmtime`] | what a host hands to a heap that wasmtime makes |
 //!
 //! ```
-//! use rampart_heap::{Collection, ManagedHeap, HeapSettings, LocalAllocator, NativeModel, RootSet, Shape};
+//! use rampart_heap::{Collection, ManagedHeap, HeapSettings, LocalAllocator, NativeModel, Shape};
 //! use rampart_heap::wear::{ClusterBytes, FailureShare, RegionPages, cluster_failures, draw_failures};
-//!
-//! struct Root(u32);
-//! impl RootSet for Root {
-//!     fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
-//!         self.0 = visit(self.0);
-//!     }
-//! }
 //!
 //! let quarter = FailureShare::new(0.25).unwrap();
 //! let pages = draw_failures(256, quarter, ClusterBytes::LINE, 1);
@@ -42,9 +35,9 @@
 //! let mut local = LocalAllocator::default();
 //! let shape = Shape::new(2, 40).unwrap();
 //! let at = heap.allocate(&mut local, shape.size()).expect("there is room");
-//! let mut root = Root(NativeModel::initialize(heap.region(), at, shape).offset());
-//! heap.collect(Collection::Nursery, &mut [&mut local], &mut root, &mut |_| {});
-//! assert_eq!(heap.verify([root.0]).unwrap().objects, 1);
+//! let mut roots = [NativeModel::initialize(heap.region(), at, shape).offset()];
+//! heap.collect(Collection::Nursery, &mut [&mut local], &mut roots, &mut |_| {});
+//! assert_eq!(heap.verify(roots).unwrap().objects, 1);
 //! # Ok::<(), rampart_heap::Error>(())
 //! ```
 //!

@@ -2,16 +2,7 @@
 //! while half of what works is free.
 
 use rampart_heap::wear::{ClusterBytes, FailureShare, RegionPages, cluster_failures, draw_failures};
-use rampart_heap::{HeapCounts, HeapSettings, LocalAllocator, ManagedHeap, NativeModel, RootSet, Shape};
-
-/// What the program keeps: half of what works of the heap.
-struct Kept(Vec<u32>);
-
-impl RootSet for Kept {
-    fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
-        self.0.iter_mut().for_each(|root| *root = visit(*root));
-    }
-}
+use rampart_heap::{HeapCounts, HeapSettings, LocalAllocator, ManagedHeap, NativeModel, Shape};
 
 const WORKING_PAGES: usize = 1024;
 const OBJECT: u32 = 64;
@@ -32,7 +23,7 @@ fn run(share: f64, is_clustered: bool, replaced: Replaced) -> HeapCounts {
     let failed = if is_clustered { cluster_failures(&drawn, RegionPages::Two) } else { drawn };
     let mut heap = ManagedHeap::new(NativeModel, HeapSettings::default(), failed).unwrap();
     let kept = WORKING_PAGES * 4096 / 2 / OBJECT as usize;
-    let (mut local, mut roots) = (LocalAllocator::default(), Kept(vec![0; kept]));
+    let (mut local, mut roots) = (LocalAllocator::default(), vec![0; kept]);
     let shape = Shape::new(0, OBJECT - 8).unwrap();
     let mut draw = 1_u64;
     for number in 0..400_000 {
@@ -53,7 +44,7 @@ fn run(share: f64, is_clustered: bool, replaced: Replaced) -> HeapCounts {
         };
         // Most objects die at once.
         if number < kept || number % 8 == 0 {
-            roots.0[place] = NativeModel::initialize(heap.region(), at, shape).offset();
+            roots[place] = NativeModel::initialize(heap.region(), at, shape).offset();
         } else {
             NativeModel::initialize(heap.region(), at, shape);
         }

@@ -3,21 +3,13 @@
 use rampart_heap::wear::FailedLines;
 use rampart_heap::{
     BLOCK_BYTES, Collection, CollectionStress, HeapSettings, LineFailure, LocalAllocator, ManagedHeap, NativeModel,
-    ObjectRef, RootSet, Shape,
+    ObjectRef, Shape,
 };
-
-struct Roots(Vec<u32>);
-
-impl RootSet for Roots {
-    fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
-        self.0.iter_mut().for_each(|root| *root = visit(*root));
-    }
-}
 
 struct Program {
     heap: ManagedHeap<NativeModel>,
     local: LocalAllocator,
-    roots: Roots,
+    roots: Vec<u32>,
 }
 
 const PAGES: usize = 256;
@@ -25,7 +17,7 @@ const PAGES: usize = 256;
 impl Program {
     fn new(settings: HeapSettings) -> Self {
         let heap = ManagedHeap::new(NativeModel, settings, vec![FailedLines::NONE; PAGES]).unwrap();
-        Self { heap, local: LocalAllocator::default(), roots: Roots(Vec::new()) }
+        Self { heap, local: LocalAllocator::default(), roots: Vec::new() }
     }
 
     /// An object that stays.
@@ -33,7 +25,7 @@ impl Program {
         let shape = Shape::new(0, bytes).unwrap();
         let at = self.heap.allocate(&mut self.local, shape.size()).expect("there is room");
         let object = NativeModel::initialize(self.heap.region(), at, shape);
-        self.roots.0.push(object.offset());
+        self.roots.push(object.offset());
         object
     }
 
@@ -87,8 +79,8 @@ fn a_full_collection_is_due_once_data_is_lost_or_an_old_object_lies_on_a_failed_
     assert_eq!(program.heap.due(), Collection::Full);
     program.collect(Collection::Full);
     assert_eq!(program.heap.due(), Collection::Nursery);
-    assert!(program.roots.0[1] >= rampart_heap::LOST, "the large one is lost");
-    let old = program.roots.0[0];
+    assert!(program.roots[1] >= rampart_heap::LOST, "the large one is lost");
+    let old = program.roots[0];
     assert_ne!(old, 0, "the first one, at {} before, is there", first.offset());
     let failure = program.heap.fail_line(old, &mut [&mut program.local]);
     assert!(matches!(failure, LineFailure::InUse(_, Collection::Full)), "{failure:?}");
@@ -103,7 +95,7 @@ fn a_line_with_a_young_object_waits_for_a_collection_of_young_objects_only() {
     assert!(matches!(failure, LineFailure::InUse(_, Collection::Nursery)), "{failure:?}");
     assert_eq!((program.heap.due(), program.heap.vacating()), (Collection::Nursery, Some(Collection::Nursery)));
     program.collect(Collection::Nursery);
-    assert_eq!((program.heap.vacating(), program.heap.verify(program.roots.0.clone()).unwrap().objects), (None, 1));
+    assert_eq!((program.heap.vacating(), program.heap.verify(program.roots.clone()).unwrap().objects), (None, 1));
 }
 
 #[test]
@@ -112,10 +104,10 @@ fn an_object_of_more_than_half_a_block_is_large_whatever_the_settings_say() {
     let small = program.add(BLOCK_BYTES / 2 - 8);
     let large = [BLOCK_BYTES / 2, BLOCK_BYTES, 3 * BLOCK_BYTES].map(|bytes| program.add(bytes));
     program.collect(Collection::Full);
-    assert!(large.iter().all(|object| program.roots.0.contains(&object.offset())), "large objects do not move");
+    assert!(large.iter().all(|object| program.roots.contains(&object.offset())), "large objects do not move");
     assert!(large.iter().all(|object| object.offset() % 4096 == 0 && object.offset() > small.offset()));
     assert_eq!(program.heap.demand().requested, 4 + 1 + 8 + 1 + 24 + 1, "pages, with a header of 8 bytes each");
-    assert_eq!(program.heap.verify(program.roots.0.clone()).unwrap().objects, 4);
+    assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, 4);
 }
 
 #[test]
@@ -128,7 +120,7 @@ fn under_stress_there_is_no_room_before_a_collection_and_else_there_is() {
             (1..=most).map(|number| 20_000 * (number % 2) + 16).for_each(|bytes| _ = program.add(bytes));
             let next = program.heap.allocate(&mut program.local, 32);
             assert_eq!(next.is_none(), stress != CollectionStress::Off);
-            program.roots.0.clear();
+            program.roots.clear();
             program.collect(Collection::Full);
         }
     }

@@ -3,21 +3,13 @@
 use rampart_heap::wear::{ClusterBytes, FailureShare, draw_failures};
 use rampart_heap::{
     Collection, CollectionStress, HeapSettings, LeafArray, LeafSize, LocalAllocator, ManagedHeap, NativeModel,
-    ObjectRef, RootSet, Shape,
+    ObjectRef, Shape,
 };
-
-struct Roots(Vec<u32>);
-
-impl RootSet for Roots {
-    fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
-        self.0.iter_mut().for_each(|root| *root = visit(*root));
-    }
-}
 
 struct Program {
     heap: ManagedHeap<NativeModel>,
     local: LocalAllocator,
-    roots: Roots,
+    roots: Vec<u32>,
 }
 
 impl Program {
@@ -26,7 +18,7 @@ impl Program {
         let failed = draw_failures(1024, FailureShare::new(share).unwrap(), ClusterBytes::LINE, 3);
         let settings = HeapSettings { stress, ..HeapSettings::default() };
         let heap = ManagedHeap::new(NativeModel, settings, failed).unwrap();
-        Self { heap, local: LocalAllocator::default(), roots: Roots(Vec::new()) }
+        Self { heap, local: LocalAllocator::default(), roots: Vec::new() }
     }
 
     fn allocate(&mut self, shape: Shape) -> Option<u32> {
@@ -45,8 +37,8 @@ impl Program {
     fn array(&mut self, array: LeafArray) -> Option<usize> {
         let at = self.allocate(array.spine())?;
         let spine = NativeModel::initialize(self.heap.region(), at, array.spine());
-        self.roots.0.push(spine.offset());
-        let root = self.roots.0.len() - 1;
+        self.roots.push(spine.offset());
+        let root = self.roots.len() - 1;
         for number in 0..array.leaves() {
             let at = self.allocate(array.leaf(number))?;
             array.attach(self.heap.region(), self.spine(root), number, at);
@@ -55,7 +47,7 @@ impl Program {
     }
 
     fn spine(&self, root: usize) -> ObjectRef {
-        ObjectRef::new(self.roots.0[root]).unwrap()
+        ObjectRef::new(self.roots[root]).unwrap()
     }
 }
 
@@ -97,10 +89,7 @@ fn leaves_are_built_while_collections_move_them_and_lines_fail_below_them() {
             program.heap.fail_line(leaf, &mut [&mut program.local]);
         }
         program.heap.collect(Collection::Full, &mut [&mut program.local], &mut program.roots, &mut |_| {});
-        assert_eq!(
-            program.heap.verify(program.roots.0.iter().copied()).unwrap().objects,
-            u64::from(array.leaves()) + 1
-        );
+        assert_eq!(program.heap.verify(program.roots.iter().copied()).unwrap().objects, u64::from(array.leaves()) + 1);
         for index in 0..elements {
             assert_eq!(array.read(program.heap.region(), program.spine(root), index), Some(u64::from(!index)));
         }

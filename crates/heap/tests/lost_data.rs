@@ -2,36 +2,27 @@
 
 use rampart_heap::wear::FailedLines;
 use rampart_heap::{
-    Collection, HeapSettings, LOST, LineFailure, LineSize, LocalAllocator, ManagedHeap, NativeModel, ObjectRef,
-    RootSet, Shape,
+    Collection, HeapSettings, LOST, LineFailure, LineSize, LocalAllocator, ManagedHeap, NativeModel, ObjectRef, Shape,
 };
-
-struct Roots(Vec<u32>);
-
-impl RootSet for Roots {
-    fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
-        self.0.iter_mut().for_each(|root| *root = visit(*root));
-    }
-}
 
 struct Program {
     heap: ManagedHeap<NativeModel>,
     local: LocalAllocator,
-    roots: Roots,
+    roots: Vec<u32>,
 }
 
 impl Program {
     fn new(failed: FailedLines) -> Self {
         let settings = HeapSettings { line: LineSize::L64, ..HeapSettings::default() };
         let heap = ManagedHeap::new(NativeModel, settings, vec![failed; 256]).unwrap();
-        Self { heap, local: LocalAllocator::default(), roots: Roots(Vec::new()) }
+        Self { heap, local: LocalAllocator::default(), roots: Vec::new() }
     }
 
     fn root(&mut self, bytes: u32) -> usize {
         let shape = Shape::new(1, bytes).unwrap();
         let at = self.heap.allocate(&mut self.local, shape.size()).unwrap();
-        self.roots.0.push(NativeModel::initialize(self.heap.region(), at, shape).offset());
-        self.roots.0.len() - 1
+        self.roots.push(NativeModel::initialize(self.heap.region(), at, shape).offset());
+        self.roots.len() - 1
     }
 
     fn collect(&mut self, kind: Collection) {
@@ -53,16 +44,16 @@ fn what_is_free_or_dead_is_lost_silently() {
     let mut program = Program::new(FailedLines::NONE);
     let dead = program.root(100);
     program.collect(Collection::Full);
-    let at = program.roots.0[dead];
-    program.roots.0[dead] = 0;
+    let at = program.roots[dead];
+    program.roots[dead] = 0;
     program.collect(Collection::Full);
     assert_eq!(program.lose(at), LineFailure::Free);
     assert_eq!(program.lose(at), LineFailure::Known);
     assert_eq!(program.lose(3 << 30), LineFailure::NotThere);
     // This one dies, and no collection has seen it.
     let dead = program.root(100);
-    let at = program.roots.0[dead];
-    program.roots.0[dead] = 0;
+    let at = program.roots[dead];
+    program.roots[dead] = 0;
     assert_eq!(program.lose(at), LineFailure::Lost);
     program.spoil(at);
     program.collect(Collection::Nursery);
@@ -76,7 +67,7 @@ fn only_objects_in_the_line_are_lost_and_what_is_known_of_them_is_told() {
         let [before, first, second, behind] = [1000, 100, 8, 1000].map(|bytes| program.root(bytes));
         age.into_iter().for_each(|kind| program.collect(kind));
         // The last bytes of one, and all of another that lies behind it.
-        let at = program.roots.0.clone();
+        let at = program.roots.clone();
         let line = at[second] / 64 * 64;
         let lost: Vec<usize> = [before, first, second, behind]
             .into_iter()
@@ -91,19 +82,19 @@ fn only_objects_in_the_line_are_lost_and_what_is_known_of_them_is_told() {
         program.collect(Collection::Nursery);
         for root in [before, first, second, behind] {
             let is_lost = lost.contains(&root);
-            assert_eq!(program.roots.0[root] >= LOST, is_lost, "{root}, {age:?}");
+            assert_eq!(program.roots[root] >= LOST, is_lost, "{root}, {age:?}");
             let told = program.heap.lost_objects().iter().find(|lost| lost.was_at == at[root]);
-            assert_eq!(told.map(|told| told.reference), ObjectRef::new(program.roots.0[root]).filter(|_| is_lost));
+            assert_eq!(told.map(|told| told.reference), ObjectRef::new(program.roots[root]).filter(|_| is_lost));
             let has_header = at[root] / 64 * 64 != line;
             assert_eq!(told.is_some_and(|told| told.header.is_some()), is_lost && has_header);
         }
-        assert_eq!(program.heap.verify(program.roots.0.clone()).unwrap().objects, 4 - lost.len() as u64);
+        assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, 4 - lost.len() as u64);
         // References stay what they are, in all later collections.
-        let now = program.roots.0[second];
+        let now = program.roots[second];
         for kind in [Collection::Nursery, Collection::Full, Collection::Compacting] {
             program.collect(kind);
         }
-        assert_eq!(program.roots.0[second], now);
+        assert_eq!(program.roots[second], now);
     }
 }
 
@@ -115,14 +106,14 @@ fn a_large_object_and_one_on_borrowed_pages_are_lost_too() {
         let [large, medium] = [20_000, 5_000].map(|bytes| program.root(bytes));
         program.collect(Collection::Full);
         for root in [large, medium] {
-            let line = program.roots.0[root] + 4096;
+            let line = program.roots[root] + 4096;
             assert_eq!(program.lose(line), LineFailure::Lost);
             program.spoil(line);
             program.collect(Collection::Nursery);
-            assert!(program.roots.0[root] >= LOST);
+            assert!(program.roots[root] >= LOST);
         }
         assert_eq!(program.heap.lost_objects().len(), 2);
         assert!(program.heap.lost_objects().iter().all(|lost| lost.header.is_some()));
-        assert_eq!(program.heap.verify(program.roots.0.clone()).unwrap().objects, 0);
+        assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, 0);
     }
 }

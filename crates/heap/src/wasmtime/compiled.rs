@@ -165,23 +165,14 @@ mod tests {
 
     use super::*;
     use crate::wear::{ClusterBytes, FailureShare, RegionPages, cluster_failures, draw_failures};
-    use crate::{Collection, HeapSettings, LineSize, ManagedHeap, NativeModel, RootSet, Shape};
-
-    #[derive(Default)]
-    struct Roots(Vec<u32>);
-
-    impl RootSet for Roots {
-        fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
-            self.0.iter_mut().for_each(|root| *root = visit(*root));
-        }
-    }
+    use crate::{Collection, HeapSettings, LineSize, ManagedHeap, NativeModel, Shape};
 
     /// A heap, and what fills it: the runtime alone, or compiled code before it.
     struct Program {
         heap: ManagedHeap<NativeModel>,
         local: LocalAllocator,
         compiled: Option<CompiledAllocator>,
-        roots: Roots,
+        roots: Vec<u32>,
         calls: usize,
     }
 
@@ -190,7 +181,7 @@ mod tests {
             let settings = HeapSettings { line, ..HeapSettings::default() };
             let heap = ManagedHeap::new(NativeModel, settings, failed.to_vec()).unwrap();
             let compiled = is_compiled.then(CompiledAllocator::default);
-            Self { heap, local: LocalAllocator::default(), compiled, roots: Roots::default(), calls: 0 }
+            Self { heap, local: LocalAllocator::default(), compiled, roots: Vec::new(), calls: 0 }
         }
 
         fn allocate(&mut self, bytes: u32) -> Option<u32> {
@@ -220,8 +211,8 @@ mod tests {
             let object = NativeModel::initialize(self.heap.region(), at, shape);
             if number.is_multiple_of(4) {
                 let (place, kept) = (number / 4 % 500, object.offset());
-                self.roots.0.resize(500, 0);
-                self.roots.0[place] = kept;
+                self.roots.resize(500, 0);
+                self.roots[place] = kept;
             }
             at
         }
@@ -251,7 +242,7 @@ mod tests {
                 prop_assert_eq!(alone.step(bytes, number), compiled.step(bytes, number));
             }
             prop_assert_eq!(alone.heap.counts(), compiled.heap.counts());
-            compiled.heap.verify(compiled.roots.0.iter().copied().filter(|root| *root > 0)).unwrap();
+            compiled.heap.verify(compiled.roots.iter().copied().filter(|root| *root > 0)).unwrap();
             prop_assert!(compiled.calls < 9000, "{} calls", compiled.calls);
         }
     }

@@ -209,20 +209,12 @@ const fn scramble(number: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::wear::{FailedLines, FailureTimes};
-    use crate::{HeapSettings, NativeModel, RootSet, Shape};
-
-    struct Roots(Vec<u32>);
-
-    impl RootSet for Roots {
-        fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
-            self.0.iter_mut().for_each(|root| *root = visit(*root));
-        }
-    }
+    use crate::{HeapSettings, NativeModel, Shape};
 
     fn new_object(
         heap: &mut ManagedHeap<NativeModel>,
         local: &mut LocalAllocator,
-        roots: &mut Roots,
+        roots: &mut Vec<u32>,
         failures: &LineFailures,
         bytes: u32,
     ) -> u32 {
@@ -246,19 +238,19 @@ mod tests {
         let mut heap = ManagedHeap::new(NativeModel, HeapSettings::default(), vec![FailedLines::NONE; 2048]).unwrap();
         let (mut local, failures) = (LocalAllocator::default(), LineFailures::default());
         failures.watch();
-        let mut roots = Roots(vec![0; 400]);
+        let mut roots = vec![0; 400];
         for (step, (_, place)) in FailureTimes::new(1.0, 5).unwrap().take(3000).enumerate() {
             for more in 0..8 {
-                let slot = (step * 7 + more * 31) % roots.0.len();
+                let slot = (step * 7 + more * 31) % roots.len();
                 let bytes = if slot == 0 { 20_000 } else { 40 + 8 * u32::try_from(slot).unwrap() };
                 let at = new_object(&mut heap, &mut local, &mut roots, &failures, bytes);
-                roots.0[slot] = at;
+                roots[slot] = at;
                 heap.region().write(at + 8, u32::try_from(slot).unwrap());
             }
             failures.set_inside(step % 2 == 0);
             failures.raise(place, Instant::now());
         }
-        for (slot, at) in roots.0.iter().enumerate() {
+        for (slot, at) in roots.iter().enumerate() {
             assert_eq!(heap.region().read(at + 8) as usize, slot);
         }
         let log = failures.log();
@@ -268,6 +260,6 @@ mod tests {
         assert!(log.free > 100 && log.young > 10 && log.old > 10 && log.large > 0, "{log:?}");
         assert_eq!(log.vacated.len() as u64, log.young + log.old + log.large);
         assert!(log.canaries_checked > 10_000 && log.evacuating.len() > 10, "{}", log.canaries_checked);
-        heap.verify(roots.0.iter().copied().filter(|root| *root != 0)).unwrap();
+        heap.verify(roots.iter().copied().filter(|root| *root != 0)).unwrap();
     }
 }

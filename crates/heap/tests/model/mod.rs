@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 use proptest::prelude::*;
 use rampart_heap::wear::{ClusterBytes, FailureShare, RegionPages, cluster_failures, draw_failures};
 use rampart_heap::{
-    Collection, CollectionStress, FailureGrain, HeapSettings, LOST, LineFailure, LineSize, LocalAllocator, ManagedHeap,
-    NativeModel, ObjectRef, RootSet, Shape, Violation,
+    Canaries, Collection, CollectionStress, FailureGrain, HeapSettings, LOST, LineFailure, LineSize, LocalAllocator,
+    ManagedHeap, NativeModel, ObjectRef, Shape, Violation,
 };
 
 const ROOTS: usize = 12;
@@ -120,30 +120,19 @@ struct Node {
     references: Vec<Option<u64>>,
 }
 
-struct RootSlots([u32; ROOTS]);
-
-impl RootSet for RootSlots {
-    fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
-        self.0.iter_mut().for_each(|root| *root = visit(*root));
-    }
-}
-
 /// The heap and its model.
 pub struct Pair {
     heap: ManagedHeap<NativeModel>,
     local: LocalAllocator,
-    roots: RootSlots,
+    roots: [u32; ROOTS],
     /// The objects' identities.
     of_roots: [Option<u64>; ROOTS],
     nodes: HashMap<u64, Node>,
     next: u64,
-    /// Failed lines with canaries: offsets, and the page that was there.
-    failed: HashSet<(u32, u32)>,
+    canaries: Canaries,
     /// What references to lost objects are; `None` until the collection that tells.
     lost: HashMap<u64, Option<u32>>,
 }
-
-const CANARY: u8 = 0xa5;
 
 impl Pair {
     /// Both, with nothing in them.
@@ -155,18 +144,18 @@ impl Pair {
         Self {
             heap: ManagedHeap::new(NativeModel, settings, failed).unwrap(),
             local: LocalAllocator::default(),
-            roots: RootSlots([0; ROOTS]),
+            roots: [0; ROOTS],
             of_roots: [None; ROOTS],
             nodes: HashMap::new(),
             next: 1,
-            failed: HashSet::new(),
+            canaries: Canaries::default(),
             lost: HashMap::new(),
         }
     }
 
     /// An object that a program may read.
     fn object(&self, root: usize) -> Option<ObjectRef> {
-        ObjectRef::new(self.roots.0[root]).filter(|object| object.offset() < LOST)
+        ObjectRef::new(self.roots[root]).filter(|object| object.offset() < LOST)
     }
 
     /// Those that lie in a line, and can be reached.
@@ -179,7 +168,7 @@ impl Pair {
     /// All that can be reached, and is not lost.
     fn reached(&self) -> HashMap<u64, u32> {
         let mut at = HashMap::new();
-        let mut pending: Vec<(u32, Option<u64>)> = self.roots.0.into_iter().zip(self.of_roots).collect();
+        let mut pending: Vec<(u32, Option<u64>)> = self.roots.into_iter().zip(self.of_roots).collect();
         while let Some((offset, identity)) = pending.pop() {
             let Some(identity) = identity.filter(|identity| !self.lost.contains_key(identity)) else { continue };
             let object = ObjectRef::new(offset).unwrap();
@@ -200,7 +189,7 @@ impl Pair {
             assert!(lost.is_empty(), "objects {lost:?} at {line:#x}");
             return;
         }
-        self.failed.retain(|(at, _)| *at != line);
+        self.canaries.forget(line);
         (0..8).for_each(|word| self.heap.region().write_double(line + 8 * word, 0x0bad_0bad_0bad_0bad));
         let before = self.heap.lost_objects().len();
         let count = lost.len();
@@ -217,27 +206,7 @@ impl Pair {
     pub fn collect(&mut self, kind: Collection) {
         self.heap.collect(kind, &mut [&mut self.local], &mut self.roots, &mut |_| {});
         self.check();
-        // Objects may lie on failed lines until they are moved.
-        match self.heap.vacating() {
-            None => self.watch_failed_lines(),
-            Some(_) => self.failed.clear(),
-        }
-    }
-
-    /// Nothing was written to lines that had failed before, and still have.
-    fn watch_failed_lines(&mut self) {
-        let failed: HashSet<(u32, u32)> = self.heap.failed_lines().collect();
-        let region = self.heap.region();
-        for line in &failed {
-            let watched = self.failed.contains(line);
-            let canary = u64::from_ne_bytes([CANARY; 8]);
-            for word in 0..8 {
-                let kept = region.read_double(line.0 + 8 * word) == canary;
-                assert!(!watched || kept, "the line at {:#x} was written", line.0);
-            }
-            region.fill(line.0, 64, CANARY);
-        }
-        self.failed = failed;
+        self.canaries.check(&self.heap).unwrap();
     }
 
     fn allocate(&mut self, bytes: u32) -> Option<u32> {
@@ -269,7 +238,7 @@ impl Pair {
                 let end = object.offset() + shape.size();
                 (first..end).step_by(8).for_each(|at| self.heap.region().write_double(at, identity));
                 self.nodes.insert(identity, Node { bytes: shape.size(), references: vec![None; references as usize] });
-                (self.roots.0[root], self.of_roots[root]) = (object.offset(), Some(identity));
+                (self.roots[root], self.of_roots[root]) = (object.offset(), Some(identity));
             }
             Step::Link { from, slot, to } => {
                 let (Some(object), Some(identity)) = (self.object(from), self.of_roots[from]) else { return };
@@ -279,15 +248,15 @@ impl Pair {
                 *reference = self.of_roots[to];
                 let slot = NativeModel::slot(object, slot);
                 self.heap.region().mark_card(slot);
-                self.heap.region().write(slot, self.roots.0[to]);
+                self.heap.region().write(slot, self.roots[to]);
             }
             Step::Load { root, from, slot } => {
                 let (Some(object), Some(identity)) = (self.object(from), self.of_roots[from]) else { return };
                 let Some(reference) = self.nodes[&identity].references.get(slot as usize).copied() else { return };
                 self.of_roots[root] = reference;
-                self.roots.0[root] = self.heap.region().read(NativeModel::slot(object, slot));
+                self.roots[root] = self.heap.region().read(NativeModel::slot(object, slot));
             }
-            Step::Drop { root } => (self.roots.0[root], self.of_roots[root]) = (0, None),
+            Step::Drop { root } => (self.roots[root], self.of_roots[root]) = (0, None),
             Step::Pin { root } => {
                 if let Some(object) = self.object(root) {
                     self.heap.pin(object);
@@ -314,12 +283,12 @@ impl Pair {
 
     /// The heap is sound, and all that can be reached is what the model has.
     fn check(&mut self) {
-        let live = match self.heap.verify(self.roots.0) {
+        let live = match self.heap.verify(self.roots) {
             Err(Violation::OnFailedLine(_)) if self.heap.vacating().is_some() => return,
             sound => sound.unwrap(),
         };
         let mut at: HashMap<u64, u32> = HashMap::new();
-        let mut pending: Vec<(u32, Option<u64>)> = self.roots.0.into_iter().zip(self.of_roots).collect();
+        let mut pending: Vec<(u32, Option<u64>)> = self.roots.into_iter().zip(self.of_roots).collect();
         while let Some((offset, identity)) = pending.pop() {
             let (Some(object), Some(identity)) = (ObjectRef::new(offset), identity) else {
                 assert_eq!((offset, identity), (0, None));

@@ -8,7 +8,7 @@ use std::fs;
 use maud::{Markup, PreEscaped, html};
 use rampart_heap::wear::{ClusterBytes, FailureShare, RegionPages, cluster_failures, draw_failures};
 use rampart_heap::{
-    BlockSnapshot, Collection, HeapSettings, LineState, LocalAllocator, ManagedHeap, NativeModel, RootSet, Shape,
+    BlockSnapshot, Collection, HeapSettings, LineState, LocalAllocator, ManagedHeap, NativeModel, Shape,
 };
 use serde::Serialize;
 
@@ -78,17 +78,9 @@ pub fn run(arguments: &ShowArguments) -> Result<u8, Error> {
 struct Program {
     heap: ManagedHeap<NativeModel>,
     local: LocalAllocator,
-    kept: Kept,
+    kept: Vec<u32>,
     made: Vec<(u32, u32)>,
     state: u64,
-}
-
-struct Kept(Vec<u32>);
-
-impl RootSet for Kept {
-    fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
-        self.0.iter_mut().filter(|object| **object != 0).for_each(|object| *object = visit(*object));
-    }
 }
 
 fn moments(arguments: &ShowArguments) -> Result<Vec<Moment>, Error> {
@@ -102,8 +94,8 @@ fn moments(arguments: &ShowArguments) -> Result<Vec<Moment>, Error> {
         _ => drawn,
     };
     let heap = ManagedHeap::new(NativeModel, HeapSettings::default(), failed)?;
-    let kept = Kept(vec![0; 600]);
-    let mut program = Program { heap, local: LocalAllocator::default(), kept, made: Vec::new(), state: arguments.seed };
+    let mut program =
+        Program { heap, local: LocalAllocator::default(), kept: vec![0; 600], made: Vec::new(), state: arguments.seed };
     program.fill();
     program.collect(Collection::Full);
     program.fill();
@@ -133,8 +125,8 @@ impl Program {
             let object = NativeModel::initialize(self.heap.region(), at, shape);
             self.made.push((object.offset(), shape.size()));
             if self.random(8) == 0 {
-                let place = self.random(self.kept.0.len() as u64);
-                self.kept.0[usize::try_from(place).expect("a place of the list")] = object.offset();
+                let place = self.random(self.kept.len() as u64);
+                self.kept[usize::try_from(place).expect("a place of the list")] = object.offset();
             }
         }
     }
