@@ -75,8 +75,6 @@ struct ImmixHeap {
     exhausted: Option<u32>,
     /// A collection must move objects out of failed lines.
     must_vacate: bool,
-    /// The kind of the next collection, if there is one before each allocation.
-    stress: Option<Collection>,
 }
 
 /// Memory that is missing.
@@ -110,7 +108,6 @@ impl Default for ImmixHeap {
             found: None,
             exhausted: None,
             must_vacate: false,
-            stress: None,
         }
     }
 }
@@ -123,9 +120,8 @@ impl ImmixHeap {
         // SAFETY: wasmtime reserves 4 GiB and a guard of more than 64 KiB, and this heap is their only user. Compiled
         // code and `heap_slice` access the memory while the collector does not.
         let region = unsafe { HeapRegion::over(vmmemory.base.as_non_null()) };
-        let HeapPlan { settings, memory, shared, is_stressed } = HeapPlan::take();
+        let HeapPlan { settings, memory, shared } = HeapPlan::take();
         self.shared = shared;
-        self.stress = is_stressed.then_some(Collection::Nursery);
         let heap = ManagedHeap::over(region, LOST.into(), WasmModel::default(), settings, memory);
         self.heap = Some(heap.expect("whoever sets the plan checks it"));
         // SAFETY: the words are atomic and lie in a box, which `detach` and drop end after the bell.
@@ -138,12 +134,8 @@ impl ImmixHeap {
 
     /// Says where compiled code allocates: nowhere, if pages were lost meanwhile.
     fn hand_out(&mut self) {
-        // Then compiled code never allocates by itself.
-        if self.stress.is_some() {
-            return;
-        }
         self.compiled.take_back(&self.local);
-        if self.shared.is_loss_noticed() {
+        if self.heap().is_stressed() || self.shared.is_loss_noticed() {
             self.compiled.close();
         }
     }
@@ -152,9 +144,7 @@ impl ImmixHeap {
         if let Some((at, _)) = self.found.take_if(|(_, found)| *found == bytes) {
             return Some(at);
         }
-        if self.stress.is_none() {
-            self.compiled.hand_over(&mut self.local);
-        }
+        self.compiled.hand_over(&mut self.local);
         let heap = self.heap.as_mut().expect("the heap is open while its memory is attached");
         let at = heap.allocate(&mut self.local, bytes);
         self.hand_out();
@@ -183,9 +173,7 @@ impl ImmixHeap {
             return Err(Shortage { bytes: size, is_final: true });
         }
         // What was lost is found out before the program reads it.
-        let is_stressed = self.stress.is_some() && self.no_gc_count == 0;
-        let is_due = is_stressed || self.shared.is_loss_noticed();
-        let is_collected_first = self.must_vacate() || self.found.is_none() && is_due;
+        let is_collected_first = self.must_vacate() || self.found.is_none() && self.shared.is_loss_noticed();
         let room = if is_collected_first { None } else { self.allocate(size).and_then(VMGcRef::from_raw_u32) };
         room.ok_or_else(|| {
             self.short_of = Some(size);
@@ -237,9 +225,7 @@ impl ImmixHeap {
     fn collect_as_due(&mut self, roots: &mut RootList<'_>, state: &mut GcStoreTraceState<'_>) -> Result<()> {
         (self.found, self.must_vacate) = (None, false);
         let short_of = self.short_of.take();
-        let asked = if short_of.is_some() { self.stress.unwrap_or_else(|| self.heap().due()) } else { Collection::Full };
-        let mut due = Some(asked);
-        self.stress = self.stress.map(|kind| kind.next().unwrap_or(Collection::Nursery));
+        let mut due = Some(if short_of.is_some() { self.heap().due() } else { Collection::Full });
         while let Some(kind) = due {
             self.collect_once(kind, roots, state)?;
             let Some(bytes) = short_of else { break };

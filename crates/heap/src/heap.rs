@@ -204,6 +204,11 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.hole_limit
     }
 
+    /// Whether collections come although there is room: then the runtime asks the heap for each object.
+    pub fn is_stressed(&self) -> bool {
+        self.settings.stress != CollectionStress::Off
+    }
+
     /// Memory for an object of `bytes`, a multiple of [`ALIGN`]; `None` if there is room only after a collection, or if
     /// [`HeapSettings::stress`] wants one first. What is in it is left over from others; the bits of the collector's
     /// word must be made 0.
@@ -355,11 +360,14 @@ impl<M: ObjectModel> ManagedHeap<M> {
         finish: &mut dyn FnMut(&Survivors<'_, M>),
         mark: Mark<'_, M>,
     ) {
+        if kind != Collection::Compacting {
+            return self.pass(kind, locals, roots, finish, mark);
+        }
         for _ in 0..MOST_PASSES {
             let before = self.space.free_bytes();
             self.pass(kind, locals, roots, finish, mark);
             let has_gained = self.space.free_bytes() >= before + LEAST_GAIN;
-            if kind != Collection::Compacting || !has_gained || !self.is_tight() {
+            if !has_gained || !self.is_tight() {
                 break;
             }
         }

@@ -151,7 +151,7 @@ impl Arguments {
             }
             None => Box::new(SimulatedMemory::new(self.draw())),
         };
-        Ok(HeapPlan { settings, memory, shared, is_stressed: false })
+        Ok(HeapPlan { settings, memory, shared })
     }
 
     /// When lines fail while the program runs.

@@ -38,8 +38,6 @@ pub struct HeapPlan {
     pub memory: Box<dyn HeapMemory>,
     /// What the host keeps, too.
     pub shared: Arc<HeapShare>,
-    /// For tests: the heap is collected before each allocation, by each kind of collection in turn.
-    pub is_stressed: bool,
 }
 
 /// Why a program gets no object, or no call. The host makes an exception for each, before the program starts: when
@@ -225,7 +223,6 @@ impl Default for HeapPlan {
             settings: HeapSettings::default(),
             memory: Box::new(SimulatedMemory::new(vec![FailedLines::NONE; Self::PAGES])),
             shared: Arc::default(),
-            is_stressed: false,
         }
     }
 }
@@ -388,15 +385,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LocalAllocator, ManagedHeap, NativeModel, RootSet, Shape};
-
-    struct OneRoot(u32);
-
-    impl RootSet for OneRoot {
-        fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
-            self.0 = visit(self.0);
-        }
-    }
+    use crate::{CollectionStress, LocalAllocator, ManagedHeap, NativeModel, Shape};
 
     #[test]
     fn weak_references_follow_their_objects_and_are_cleared_with_them() {
@@ -408,13 +397,13 @@ mod tests {
             NativeModel::initialize(heap.region(), at, shape).offset()
         };
         let (kept, lost) = (new(), new());
-        let mut root = OneRoot(kept);
+        let mut root = [kept];
         let [to_kept, to_lost] = [kept, lost].map(|object| share.weaken(object).unwrap());
         heap.collect(Collection::Nursery, &mut [&mut local], &mut root, &mut |survivors| share.follow(survivors));
-        assert_ne!(root.0, kept, "it has moved");
-        assert_eq!((share.object(to_kept), share.object(to_lost)), (Some(root.0), None));
+        assert_ne!(root[0], kept, "it has moved");
+        assert_eq!((share.object(to_kept), share.object(to_lost)), (Some(root[0]), None));
         share.forget(to_lost);
-        assert_eq!(share.weaken(root.0), Some(to_lost), "its number is used again");
+        assert_eq!(share.weaken(root[0]), Some(to_lost), "its number is used again");
         assert_eq!(share.weaken(0), None);
     }
 
@@ -424,12 +413,12 @@ mod tests {
         let mut heap = ManagedHeap::new(NativeModel, HeapSettings::default(), failed).unwrap();
         let (mut local, share, shape) = (LocalAllocator::default(), HeapShare::default(), Shape::new(0, 40).unwrap());
         let at = heap.allocate(&mut local, shape.size()).unwrap();
-        let mut root = OneRoot(NativeModel::initialize(heap.region(), at, shape).offset());
+        let mut root = [NativeModel::initialize(heap.region(), at, shape).offset()];
         assert_eq!(share.exception(HeapError::OutOfMemory), None);
-        share.set_exception(HeapError::OutOfMemory, root.0);
+        share.set_exception(HeapError::OutOfMemory, root[0]);
         heap.collect(Collection::Nursery, &mut [&mut local], &mut root, &mut |survivors| share.follow(survivors));
-        assert_ne!(root.0, at, "it has moved");
-        assert_eq!(share.exception(HeapError::OutOfMemory), Some(root.0));
+        assert_ne!(root[0], at, "it has moved");
+        assert_eq!(share.exception(HeapError::OutOfMemory), Some(root[0]));
         assert_eq!(share.exception(HeapError::NegativeSize), None);
     }
 
@@ -439,15 +428,17 @@ mod tests {
             settings: HeapSettings::default(),
             memory: Box::new(SimulatedMemory::new(vec![FailedLines::ALL; pages])),
             shared: Arc::default(),
-            is_stressed: false,
         };
 
         assert!(matches!(plan(31).leave(), Err(Error::TooSmall { given: 126_976, least: 131_072 })));
         plan(40).leave().unwrap();
         assert_eq!([HeapPlan::take(), HeapPlan::take()].map(|plan| plan.memory.pages()), [40, HeapPlan::PAGES]);
-        HeapPlan::plan_all(|| HeapPlan { is_stressed: true, ..HeapPlan::default() });
+        HeapPlan::plan_all(|| HeapPlan {
+            settings: HeapSettings { stress: CollectionStress::EACH, ..HeapSettings::default() },
+            ..HeapPlan::default()
+        });
         plan(40).leave().unwrap();
-        assert_eq!([(); 3].map(|()| HeapPlan::take().is_stressed), [false, true, true]);
+        assert_eq!([(); 3].map(|()| HeapPlan::take().settings.stress == CollectionStress::EACH), [false, true, true]);
     }
 
     #[test]

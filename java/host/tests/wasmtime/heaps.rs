@@ -4,7 +4,7 @@ use std::sync::{Arc, Once};
 
 use rampart_heap::wasmtime::{HeapPlan, HeapShare};
 use rampart_heap::wear::{ClusterBytes, FailureShare, draw_failures};
-use rampart_heap::{HeapSettings, SimulatedMemory};
+use rampart_heap::{CollectionStress, HeapSettings, SimulatedMemory};
 use wasmtime::{Collector, Config, Engine, Store};
 
 /// 3 MiB: tests of wasmtime's fill it.
@@ -16,12 +16,12 @@ pub fn plan(pages: usize) -> HeapPlan {
     let percent = std::env::var("RAMPART_HOLES").map_or(0.0, |text| text.parse::<f64>().expect("a number"));
     let holes = FailureShare::new(percent / 100.0).expect("a share");
     let pages = holes.compensated(pages).expect("not everything has failed");
+    let stress = if is_stressed() { CollectionStress::EACH } else { CollectionStress::Off };
     let failed = draw_failures(pages, holes, ClusterBytes::new(64).expect("a line"), 1);
     HeapPlan {
-        settings: HeapSettings::default(),
+        settings: HeapSettings { stress, ..HeapSettings::default() },
         memory: Box::new(SimulatedMemory::new(failed)),
         shared: Arc::new(HeapShare::default()),
-        is_stressed: is_stressed(),
     }
 }
 
