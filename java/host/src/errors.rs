@@ -33,6 +33,7 @@ pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val])
         }
         "lostErrors" => return Ok(Some(Val::I32(if are_losses_thrown() { LOST_ERRORS } else { 16 }))),
         "lose" | "offset" | "frame" | "freeFrame" | "collect" | "await" => return loss_function(caller, name, given),
+        "gc" => caller.as_context_mut().gc(None)?,
         "reportOutOfMemory" => {
             let state = caller.data_mut();
             state.print_error("Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space\n");

@@ -11,6 +11,7 @@ import org.teavm.model.ClassHolder;
 import org.teavm.model.ClassHolderTransformer;
 import org.teavm.model.ClassHolderTransformerContext;
 import org.teavm.model.Instruction;
+import org.teavm.model.MethodDescriptor;
 import org.teavm.model.MethodHolder;
 import org.teavm.model.MethodReference;
 import org.teavm.model.ValueType;
@@ -58,6 +59,7 @@ public final class Plugin implements TeaVMPlugin {
         host.add(new AllThrow());
         host.add(new ArraysThrow());
         host.add(new DivisionsThrow());
+        host.add(new SystemCollects());
     }
 
     private static final class AllThrow extends AbstractDependencyListener {
@@ -98,6 +100,19 @@ public final class Plugin implements TeaVMPlugin {
                     instruction.insertPrevious(call);
                     return;
                 }
+            }
+        }
+    }
+
+    /** TeaVM's System.gc() does nothing in WebAssembly. */
+    private static final class SystemCollects implements ClassHolderTransformer {
+        @Override
+        public void transformClass(ClassHolder type, ClassHolderTransformerContext context) {
+            if (type.getName().equals("java.lang.System")) {
+                InvokeInstruction call = new InvokeInstruction();
+                call.setType(InvocationType.SPECIAL);
+                call.setMethod(new MethodReference(Collecting.class, "collect", void.class));
+                type.getMethod(new MethodDescriptor("gc", void.class)).getProgram().basicBlockAt(0).addFirst(call);
             }
         }
     }
