@@ -18,7 +18,7 @@ const ELEMENTS: u32 = ARRAY_LENGTH_OFFSET + 4;
 /// The bits of a header's first word that say where references are.
 pub(super) const RESERVED: u32 = (1 << 26) - 1;
 
-const _: () = assert!(ALIGN == rampart_heap::ALIGN && HEADER_SIZE == 16 && FORWARDING_REF_OFFSET == 16);
+const _: () = assert!(HEADER_SIZE == 16 && FORWARDING_REF_OFFSET == 16);
 
 /// The header of all objects.
 #[repr(C)]
@@ -105,6 +105,7 @@ impl WasmModel {
 }
 
 impl ObjectModel for WasmModel {
+    const ALIGN: u32 = ALIGN;
     const COLLECTOR_WORD: u32 = 12;
     const FORWARD_WORD: u32 = FORWARDING_REF_OFFSET;
 

@@ -23,8 +23,9 @@ pub const BLOCK_PAGES: usize = (BLOCK_BYTES / PAGE) as usize;
 /// Whether lines can fail. A bench compiles the failed state out, to measure what it costs (`cargo xtask bench heap`).
 pub(crate) const CAN_FAIL: bool = !cfg!(rampart_no_failures);
 
-/// All objects begin at multiples of this, and all sizes are multiples of it.
-pub const ALIGN: u32 = 16;
+/// All objects begin at multiples of this, and all sizes are multiples of it; a model can ask for more
+/// ([`ObjectModel::ALIGN`](crate::ObjectModel::ALIGN)).
+pub(crate) const LEAST_ALIGN: u32 = 8;
 
 /// An object, by the offset of its first byte in the region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

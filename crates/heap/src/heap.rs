@@ -3,7 +3,7 @@
 use crate::collection::{Collection, RootSet};
 use crate::collector::{self, Survivors, Trace, TraceCounts};
 use crate::error::Error;
-use crate::geometry::{ALIGN, BLOCK_BYTES, BLOCK_PAGES, FailureGrain, HeapBlock, LineSize, ObjectRef, PAGE};
+use crate::geometry::{BLOCK_BYTES, BLOCK_PAGES, FailureGrain, HeapBlock, LineSize, ObjectRef, PAGE};
 use crate::memory::{HeapMemory, RefusalCounts, SimulatedMemory, attach};
 use crate::object::{CollectorWord, ObjectModel};
 use crate::pools::PerfectDemand;
@@ -164,7 +164,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         let headroom = ((memory.pages() as f64 * settings.headroom) as usize).max(BLOCK_PAGES);
         let settings = HeapSettings { large_above: settings.large_above.min(BLOCK_BYTES / 2), ..settings };
         attach(&mut *memory, &region, end);
-        let space = ImmixSpace::new(memory, settings.line, settings.grain, headroom, end);
+        let space = ImmixSpace::new(memory, settings.line, settings.grain, headroom, end, M::ALIGN);
         let next = if settings.is_generational { Collection::Nursery } else { Collection::Full };
         let hole_limit = if settings.stress == CollectionStress::Off { settings.large_above } else { 0 };
         Ok(Self { space, region, model, settings, hole_limit, allocations: 0, next, counts: HeapCounts::default() })
@@ -209,12 +209,12 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.settings.stress != CollectionStress::Off
     }
 
-    /// Memory for an object of `bytes`, a multiple of [`ALIGN`]; `None` if there is room only after a collection, or if
+    /// Memory for an object of `bytes`, a multiple of [`ObjectModel::ALIGN`]; `None` if there is room only after a collection, or if
     /// [`HeapSettings::stress`] wants one first. What is in it is left over from others; the bits of the collector's
     /// word must be made 0.
     #[inline]
     pub fn allocate(&mut self, local: &mut LocalAllocator, bytes: u32) -> Option<u32> {
-        debug_assert!(bytes.is_multiple_of(ALIGN));
+        debug_assert!(bytes.is_multiple_of(M::ALIGN));
         if bytes > self.hole_limit {
             return self.allocate_large_or_under_stress(local, bytes);
         }

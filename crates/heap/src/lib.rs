@@ -81,7 +81,7 @@ pub use canaries::{Canaries, FailedLineWritten};
 pub use collection::{Collection, RootSet};
 pub use collector::Survivors;
 pub use error::Error;
-pub use geometry::{ALIGN, BLOCK_BYTES, FailureGrain, HeapBlock, LineSize, ObjectRef};
+pub use geometry::{BLOCK_BYTES, FailureGrain, HeapBlock, LineSize, ObjectRef};
 pub use heap::{HeapCounts, HeapSettings, MOST, ManagedHeap};
 pub use leaf_array::{LeafArray, LeafSize};
 pub use memory::{

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::geometry::{ALIGN, ObjectRef};
+use crate::geometry::ObjectRef;
 use crate::object::ObjectModel;
 use crate::region::HeapRegion;
 
@@ -29,7 +29,8 @@ impl Shape {
     #[must_use]
     pub fn new(references: u32, bytes: u32) -> Option<Self> {
         let size = u64::from(HEADER) + 4 * u64::from(references) + u64::from(bytes);
-        let size = u32::try_from(size.next_multiple_of(ALIGN.into())).ok().filter(|size| *size <= 1 << 30)?;
+        let size =
+            u32::try_from(size.next_multiple_of(NativeModel::ALIGN.into())).ok().filter(|size| *size <= 1 << 30)?;
         (references < 1 << 24).then_some(Self { references, size })
     }
 
@@ -74,6 +75,7 @@ impl NativeModel {
 }
 
 impl ObjectModel for NativeModel {
+    const ALIGN: u32 = 8;
     const COLLECTOR_WORD: u32 = 0;
     const FORWARD_WORD: u32 = 4;
 

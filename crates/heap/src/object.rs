@@ -8,6 +8,10 @@ use crate::region::HeapRegion;
 /// The objects of a runtime. All have a word of 32 bits for the collector, and another that the collector may overwrite
 /// in an object that it has moved away.
 pub trait ObjectModel {
+    /// All objects begin at multiples of this, and all sizes are multiples of it: 8 or 16. The words that
+    /// [`ObjectModel::size`] reads are in the first bytes of an object, as many as this.
+    const ALIGN: u32;
+
     /// The offset of the collector's word in an object, a multiple of 4. The collector uses its lowest eight bits,
     /// which are 0 in a new object.
     const COLLECTOR_WORD: u32;
@@ -15,7 +19,7 @@ pub trait ObjectModel {
     /// The offset of the word in which a moved object has its new place, a multiple of 4, below the size of any object.
     const FORWARD_WORD: u32;
 
-    /// The size in bytes, a multiple of [`ALIGN`](crate::ALIGN).
+    /// The size in bytes, a multiple of [`ObjectModel::ALIGN`].
     fn size(&self, region: &HeapRegion, object: ObjectRef) -> u32;
 
     /// Calls `visit` with the offset of each reference slot of an object that lies within a range; `0..u32::MAX` covers

@@ -104,6 +104,11 @@ impl PagePools {
         pools
     }
 
+    /// Whether any page has failed lines.
+    pub const fn has_failed(&self) -> bool {
+        CAN_FAIL && self.has_failed
+    }
+
     /// The failed lines of a page.
     pub fn failed(&self, page: HeapPage) -> FailedLines {
         match page {
@@ -200,6 +205,18 @@ impl PagePools {
 
     /// Takes perfect pages, and borrows what is missing; `None` if the heap cannot pay for that.
     pub fn take_perfect(&mut self, count: usize) -> Option<Vec<HeapPage>> {
+        let mut taken = match self.perfect.len().checked_sub(count) {
+            Some(left) => self.perfect.drain(left..).map(HeapPage::Own).collect(),
+            None => self.take_and_borrow(count)?,
+        };
+        self.demand.requested += count as u64;
+        // Pages that follow each other are put below addresses by one call.
+        taken.sort_unstable_by_key(|page| page.number().unwrap_or(u32::MAX));
+        Some(taken)
+    }
+
+    #[inline(never)]
+    fn take_and_borrow(&mut self, count: usize) -> Option<Vec<HeapPage>> {
         let mut taken = Vec::with_capacity(count);
         for _ in 0..count {
             let Some(page) = self.take_perfect_page() else {
@@ -208,10 +225,7 @@ impl PagePools {
             };
             taken.push(page);
         }
-        self.demand.requested += count as u64;
         self.demand.most_borrowed = self.demand.most_borrowed.max(self.borrowed() as u64);
-        // Pages that follow each other are put below addresses by one call.
-        taken.sort_unstable_by_key(|page| page.number().unwrap_or(u32::MAX));
         Some(taken)
     }
 

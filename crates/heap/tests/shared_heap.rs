@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use rampart_heap::wear::{ClusterBytes, FailureShare, draw_failures};
 use rampart_heap::{
-    ALIGN, Canaries, Collection, CollectionObserver, CollectionStress, HeapSettings, LineFailure, LineSize,
-    ManagedHeap, Mutator, NativeModel, ObjectRef, Shape, SharedHeap,
+    Canaries, Collection, CollectionObserver, CollectionStress, HeapSettings, LineFailure, LineSize, ManagedHeap,
+    Mutator, NativeModel, ObjectModel, ObjectRef, Shape, SharedHeap,
 };
 
 const MUTATORS: usize = 4;
@@ -113,10 +113,10 @@ impl Watcher {
 
 /// Of each line, the live object in it: the last, if there are several.
 fn objects_in(lines: &[u32], heap: &ManagedHeap<NativeModel>, roots: &[u32]) -> Vec<Option<u32>> {
-    let region = heap.region();
+    let (region, align) = (heap.region(), NativeModel::ALIGN);
     let (mut found, mut pending, mut seen) = (vec![None; lines.len()], roots.to_vec(), Vec::new());
     while let Some(at) = pending.pop() {
-        let (word, bit) = ((at / ALIGN / 64) as usize, 1_u64 << (at / ALIGN % 64));
+        let (word, bit) = ((at / align / 64) as usize, 1_u64 << (at / align % 64));
         seen.resize(seen.len().max(word + 1), 0);
         let Some(object) = ObjectRef::new(at).filter(|_| seen[word] & bit == 0) else { continue };
         seen[word] |= bit;

@@ -61,11 +61,12 @@ const PAIR: u32 = 2;
 const FUNCTION: u32 = 3;
 
 impl ObjectModel for LispModel {
+    const ALIGN: u32 = 8;
     const COLLECTOR_WORD: u32 = 0;
     const FORWARD_WORD: u32 = 4;
 
     fn size(&self, region: &HeapRegion, object: ObjectRef) -> u32 {
-        (HEADER + 4 * references(region, object)).next_multiple_of(rampart_heap::ALIGN)
+        (HEADER + 4 * references(region, object)).next_multiple_of(LispModel::ALIGN)
     }
 
     fn visit_slots(&self, region: &HeapRegion, object: ObjectRef, within: Range<u32>, visit: &mut impl FnMut(u32)) {
@@ -128,7 +129,7 @@ impl Lisp {
     /// A new object, whose references are what lies at these places. Collections come here, and only here.
     fn allocate(&mut self, places: &[Place]) -> Result<Value> {
         let count = u32::try_from(places.len()).expect("two or three");
-        let bytes = (HEADER + 4 * count).next_multiple_of(rampart_heap::ALIGN);
+        let bytes = (HEADER + 4 * count).next_multiple_of(LispModel::ALIGN);
         let mut due = Some(self.heap.due());
         let at = loop {
             if let Some(at) = self.heap.allocate(&mut self.local, bytes) {

@@ -6,7 +6,7 @@ use super::TraceCounts;
 use super::access::{Claim, MarkerAccess};
 use super::trace::Trace;
 use crate::collection::Collection;
-use crate::geometry::{ALIGN, CAN_FAIL, ObjectRef, narrow};
+use crate::geometry::{CAN_FAIL, ObjectRef};
 use crate::object::{CollectorWord, ObjectModel};
 use crate::region::{CARD_BYTES, LOST};
 use crate::space::allocator::LocalAllocator;
@@ -134,7 +134,7 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
             if let Some(lost) = lost.number(object) {
                 return Some(lost);
             }
-            if lost.of_header(object) {
+            if lost.any_in(object.offset(), M::ALIGN) {
                 return Some(lost.bury(object, None, None));
             }
             let word = CollectorWord::of::<M>(trace.region, object);
@@ -145,10 +145,11 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
             if !lost.any_in(object.offset(), bytes) {
                 return None;
             }
-            let header = std::array::from_fn(|word| trace.region.read(object.offset() + 4 * narrow(word)));
-            let is_there = bytes > ALIGN && !lost.any_in(object.offset() + ALIGN, 4);
-            let first = is_there.then(|| trace.region.read(object.offset() + ALIGN));
-            Some(lost.bury(object, Some(header), first))
+            let word = |number: u32| trace.region.read(object.offset() + 4 * number);
+            let is_there = |words: u32| bytes >= 4 * words && !lost.any_in(object.offset(), 4 * words);
+            let header = is_there(4).then(|| [0, 1, 2, 3].map(word));
+            let first = is_there(5).then(|| word(4));
+            Some(lost.bury(object, header, first))
         })
     }
 

@@ -66,7 +66,7 @@ impl<'a, M: ObjectModel + Sync, O: CollectionObserver<M>> Mutator<'a, M, O> {
         self.stop(StopReason::Failures, |_, _| {});
     }
 
-    /// Memory for an object of `bytes`, a multiple of [`ALIGN`](crate::ALIGN), after collections if need be; `None` if
+    /// Memory for an object of `bytes`, a multiple of [`ObjectModel::ALIGN`], after collections if need be; `None` if
     /// there is no room. As from [`ManagedHeap::allocate`](crate::ManagedHeap::allocate), it has what others left.
     #[inline]
     pub fn allocate(&mut self, bytes: u32) -> Option<u32> {

@@ -76,15 +76,22 @@ pub(crate) struct ImmixSpace {
 }
 
 impl ImmixSpace {
-    /// All pages of a memory.
-    pub fn new(memory: Box<dyn HeapMemory>, line: LineSize, grain: FailureGrain, headroom: usize, end: u64) -> Self {
+    /// All pages of a memory, for objects that are aligned to `align`.
+    pub fn new(
+        memory: Box<dyn HeapMemory>,
+        line: LineSize,
+        grain: FailureGrain,
+        headroom: usize,
+        end: u64,
+        align: u32,
+    ) -> Self {
         let failed = memory.map_failures();
         // The first block is never used, and some have few pages.
         let blocks = failed.len().div_ceil(BLOCK_PAGES) * 5 / 4 + 1;
         let first_large = narrow(blocks) * BLOCK_BYTES;
         Self {
             lines: Arc::new(LineMarks::new(blocks, line, grain)),
-            starts: Arc::new(ObjectStarts::new(blocks)),
+            starts: Arc::new(ObjectStarts::new(blocks, align)),
             blocks: BlockRecords::new(blocks),
             large: LargeObjects::new(first_large, end),
             pools: PagePools::new(failed),
@@ -268,7 +275,12 @@ impl ImmixSpace {
             return None;
         }
         self.lines.clear(block);
-        self.lines.set_pages(block, pages.map(|page| page.map_or(FailedLines::ALL, |page| self.pools.failed(page))));
+        if below.len() == BLOCK_PAGES && !self.pools.has_failed() {
+            self.lines.set_perfect_pages(block);
+        } else {
+            let failed = pages.map(|page| page.map_or(FailedLines::ALL, |page| self.pools.failed(page)));
+            self.lines.set_pages(block, failed);
+        }
         self.in_use.push(block);
         Some(block)
     }

@@ -152,6 +152,13 @@ impl LineMarks {
         self.failed[block.number()].set(page, self.grain.widened(failed, self.size));
     }
 
+    /// All pages of a block are others, and perfect.
+    pub fn set_perfect_pages(&self, block: HeapBlock) {
+        if CAN_FAIL && self.failed[block.number()].any.load(Ordering::Relaxed) {
+            self.failed[block.number()].set_all([FailedLines::NONE; BLOCK_PAGES]);
+        }
+    }
+
     /// All pages of a block are others.
     pub fn set_pages(&self, block: HeapBlock, failed: [FailedLines; BLOCK_PAGES]) {
         if CAN_FAIL {

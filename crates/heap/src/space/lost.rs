@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::geometry::{ALIGN, CAN_FAIL, MEMORY_LINE, ObjectRef, PAGE};
+use crate::geometry::{CAN_FAIL, MEMORY_LINE, ObjectRef, PAGE};
 use crate::region::{CARDS, LOST};
 use crate::wear::FailedLines;
 
@@ -35,8 +35,11 @@ pub(crate) struct LostData {
     objects: Vec<LostObject>,
 }
 
+/// How far apart the references to lost objects are: as far as objects are at least, in every model.
+pub(crate) const APART: u32 = 16;
+
 /// How many lost objects have numbers of their own: later ones share the last.
-const MOST: usize = ((CARDS - LOST) / ALIGN) as usize;
+const MOST: usize = ((CARDS - LOST) / APART) as usize;
 
 impl LostData {
     /// The data of the line at an offset is gone.
@@ -55,11 +58,6 @@ impl LostData {
         CAN_FAIL && !self.lines.is_empty()
     }
 
-    /// Whether the header of an object is lost.
-    pub fn of_header(&self, object: ObjectRef) -> bool {
-        self.any_in(object.offset(), ALIGN)
-    }
-
     /// Whether something is lost of so many bytes from an offset.
     pub fn any_in(&self, offset: u32, bytes: u32) -> bool {
         self.lines.range(offset / MEMORY_LINE * MEMORY_LINE..offset + bytes).next().is_some()
@@ -73,7 +71,7 @@ impl LostData {
     /// An object is lost: what references to it become.
     pub fn bury(&mut self, object: ObjectRef, header: Option<[u32; 4]>, first: Option<u32>) -> ObjectRef {
         let number = u32::try_from(self.objects.len().min(MOST - 1)).expect("few numbers");
-        let reference = ObjectRef::new(LOST + number * ALIGN).expect("it is not 0");
+        let reference = ObjectRef::new(LOST + number * APART).expect("it is not 0");
         self.numbers.insert(object.offset(), reference);
         if self.objects.len() < MOST {
             self.objects.push(LostObject { reference, was_at: object.offset(), header, first });

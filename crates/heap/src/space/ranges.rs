@@ -1,6 +1,6 @@
 //! Memory that an allocator has at hand.
 
-use crate::geometry::{ALIGN, HeapBlock};
+use crate::geometry::{HeapBlock, LEAST_ALIGN};
 
 /// Memory in which objects are allocated one behind the other: offsets in the region. Compiled code may do that itself.
 #[repr(C)]
@@ -26,10 +26,10 @@ impl BumpRange {
         self.limit - self.cursor
     }
 
-    /// Takes `bytes`, a multiple of [`ALIGN`], if there are as many.
+    /// Takes `bytes`, a multiple of [`LEAST_ALIGN`], if there are as many.
     #[inline]
     pub fn take(&mut self, bytes: u32) -> Option<u32> {
-        debug_assert!(bytes.is_multiple_of(ALIGN));
+        debug_assert!(bytes.is_multiple_of(LEAST_ALIGN));
         // No overflow: both are offsets, and the difference is what is left.
         if self.limit - self.cursor < bytes {
             return None;

@@ -1,11 +1,11 @@
-//! Where old objects begin: a bit for each 16 B of the blocks.
+//! Where old objects begin: a bit for each place in the blocks where one can.
 //!
 //! A nursery collection must find the old objects that overlap a dirty card. It cannot walk from object to object, as
 //! dead ones lie between them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::geometry::{ALIGN, BLOCK_BYTES, ObjectRef};
+use crate::geometry::{BLOCK_BYTES, ObjectRef};
 
 const BITS: u32 = u64::BITS;
 
@@ -13,13 +13,15 @@ const BITS: u32 = u64::BITS;
 #[derive(Debug)]
 pub(crate) struct ObjectStarts {
     words: Vec<AtomicU64>,
+    /// The binary logarithm of what objects are aligned to.
+    shift: u32,
 }
 
 impl ObjectStarts {
-    /// No object begins in so many blocks.
-    pub fn new(blocks: usize) -> Self {
-        let words = blocks * (BLOCK_BYTES / ALIGN / BITS) as usize;
-        Self { words: (0..words).map(|_| AtomicU64::new(0)).collect() }
+    /// No object begins in so many blocks. Those that will are aligned to `align`, a power of two.
+    pub fn new(blocks: usize, align: u32) -> Self {
+        let words = blocks * (BLOCK_BYTES / align / BITS) as usize;
+        Self { words: (0..words).map(|_| AtomicU64::new(0)).collect(), shift: align.trailing_zeros() }
     }
 
     /// An old object is here. No other thread inserts at the same time.
@@ -37,8 +39,13 @@ impl ObjectStarts {
 
     #[inline]
     fn place(&self, object: ObjectRef) -> (&AtomicU64, u64) {
-        let granule = object.offset() / ALIGN;
+        let granule = object.offset() >> self.shift;
         (&self.words[(granule / BITS) as usize], 1 << (granule % BITS))
+    }
+
+    /// How many places for objects begin before an offset.
+    const fn granules_below(&self, offset: u32) -> u32 {
+        offset.div_ceil(1 << self.shift)
     }
 
     #[inline]
@@ -53,7 +60,7 @@ impl ObjectStarts {
 
     /// The objects that begin from an offset on, before another.
     pub fn within(&self, from: u32, end: u32) -> impl Iterator<Item = ObjectRef> {
-        let granules = from.div_ceil(ALIGN)..end.div_ceil(ALIGN);
+        let granules = self.granules_below(from)..self.granules_below(end);
         let words = granules.start / BITS..granules.end.div_ceil(BITS);
         words.flat_map(move |word| {
             let mut bits = self.word(word);
@@ -66,15 +73,15 @@ impl ObjectStarts {
             std::iter::from_fn(move || {
                 let bit = bits.trailing_zeros();
                 bits &= bits.checked_sub(1)?;
-                ObjectRef::new((word * BITS + bit) * ALIGN)
+                ObjectRef::new((word * BITS + bit) << self.shift)
             })
         })
     }
 
     /// The last object that begins before an offset in its block.
     pub fn last_before(&self, offset: u32) -> Option<ObjectRef> {
-        let first = offset / BLOCK_BYTES * BLOCK_BYTES / ALIGN;
-        let end = offset.div_ceil(ALIGN);
+        let first = offset / BLOCK_BYTES * (BLOCK_BYTES >> self.shift);
+        let end = self.granules_below(offset);
         let mut word = end / BITS;
         let mut bits = match end % BITS {
             0 => 0,
@@ -87,7 +94,7 @@ impl ObjectStarts {
             word -= 1;
             bits = self.word(word);
         }
-        ObjectRef::new((word * BITS + BITS - 1 - bits.leading_zeros()) * ALIGN)
+        ObjectRef::new((word * BITS + BITS - 1 - bits.leading_zeros()) << self.shift)
     }
 
     /// The bytes of the table.
@@ -108,11 +115,12 @@ mod tests {
         #[test]
         fn it_is_a_set_of_offsets(
             objects in prop::collection::btree_set(1_u32..3 * 2048, 0..200),
+            align in prop_oneof![Just(8), Just(16)],
             from in 0_u32..3 * BLOCK_BYTES,
             bytes in 0_u32..BLOCK_BYTES,
         ) {
-            let objects: BTreeSet<u32> = objects.into_iter().map(|granule| granule * ALIGN).collect();
-            let starts = ObjectStarts::new(3);
+            let objects: BTreeSet<u32> = objects.into_iter().map(|granule| granule * align).collect();
+            let starts = ObjectStarts::new(3, align);
             objects.iter().for_each(|object| starts.insert(ObjectRef::new(*object).unwrap()));
             let end = (from + bytes).min(3 * BLOCK_BYTES);
             let within: Vec<u32> = starts.within(from, end).map(ObjectRef::offset).collect();

@@ -17,12 +17,13 @@ use rampart_memory::Frame;
 use crate::collection::Collection;
 use crate::collector::Survivors;
 use crate::error::Error;
-use crate::geometry::{ALIGN, ObjectRef, PAGE};
+use crate::geometry::{ObjectRef, PAGE};
 use crate::heap::{HeapCounts, HeapSettings, check_size};
 use crate::memory::{HeapFrameCounts, HeapMemory, PageFrame, SimulatedMemory};
 use crate::object::ObjectModel;
 use crate::pools::PerfectDemand;
 use crate::region::{CARDS, LOST};
+use crate::space::lost::APART;
 use crate::wear::FailedLines;
 
 pub use compiled::{CompiledAllocator, HOLE_BYTES, HOLE_LIMIT, HOLES_AHEAD, MOST_INLINE, NEXT_HOLE};
@@ -69,9 +70,9 @@ pub const NEGATIVE_SIZE: u32 = u32::MAX;
 
 /// What compiled code throws where the stack has no room left: the heap throws the exception for that in its place. It
 /// lies behind the numbers of lost objects.
-pub const STACK_OVERFLOW: u32 = u32::MAX - (ALIGN - 1);
+pub const STACK_OVERFLOW: u32 = u32::MAX - (APART - 1);
 
-const _: () = assert!(STACK_OVERFLOW > CARDS && STACK_OVERFLOW.is_multiple_of(ALIGN));
+const _: () = assert!(STACK_OVERFLOW > CARDS && STACK_OVERFLOW.is_multiple_of(APART));
 
 /// What the host and the heap both use.
 #[derive(Debug, Default)]
@@ -118,7 +119,7 @@ impl DataLost {
     /// # Errors
     /// If its object is lost.
     pub const fn check(reference: u32) -> Result<(), Self> {
-        if reference < LOST { Ok(()) } else { Err(Self((reference - LOST) / ALIGN)) }
+        if reference < LOST { Ok(()) } else { Err(Self((reference - LOST) / APART)) }
     }
 }
 
