@@ -209,9 +209,9 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.settings.stress != CollectionStress::Off
     }
 
-    /// Memory for an object of `bytes`, a multiple of [`ObjectModel::ALIGN`]; `None` if there is room only after a collection, or if
-    /// [`HeapSettings::stress`] wants one first. What is in it is left over from others; the bits of the collector's
-    /// word must be made 0.
+    /// Memory for an object of `bytes`, a multiple of [`ObjectModel::ALIGN`]; `None` if there is room only after a
+    /// collection, or if [`HeapSettings::stress`] wants one first. What is in it is left over from others; the bits of
+    /// the collector's word must be made 0.
     #[inline]
     pub fn allocate(&mut self, local: &mut LocalAllocator, bytes: u32) -> Option<u32> {
         debug_assert!(bytes.is_multiple_of(M::ALIGN));
