@@ -129,15 +129,7 @@ impl Lisp {
     fn allocate(&mut self, places: &[Place]) -> Result<Value> {
         let count = u32::try_from(places.len()).expect("two or three");
         let bytes = (HEADER + 4 * count).next_multiple_of(rampart_heap::ALIGN);
-        let mut due = Some(self.heap.due());
-        let at = loop {
-            if let Some(at) = self.heap.allocate(&mut self.local, bytes) {
-                break at;
-            }
-            let kind = due.ok_or("out of memory")?;
-            self.heap.collect(kind, &mut [&mut self.local], &mut self.roots, &mut |_| {});
-            due = kind.next();
-        };
+        let at = self.heap.allocate_or_collect(&mut self.local, bytes, &mut self.roots).ok_or("out of memory")?;
         let object = ObjectRef::new(at).expect("memory of the heap is not at offset 0");
         self.heap.region().write(at, count << 8);
         // A new object is young: no write barrier.

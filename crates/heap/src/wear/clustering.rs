@@ -24,7 +24,7 @@ pub enum RegionPages {
     Four,
 }
 
-/// Whether the hardware clusters failed lines, and in which regions. Users name it by the pages of a region, 0 for none.
+/// Whether the hardware clusters failed lines, and in which regions. Its name is how many pages a region has, or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clustering {
     /// A line fails where it is.

@@ -19,8 +19,8 @@ use crate::error::Error;
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct FailureShare(f64);
 
-/// A share of lines that fail, as users write it: in per cent, `25%` or `25`, from 0 to 90. It keeps the number that was
-/// written, so that it can be handed to another program without rounding.
+/// A share of lines that fail, as users write it: in per cent, `25%` or `25`, from 0 to 90. It keeps that number, so
+/// that one program can hand it to another without rounding.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct FailurePercent(f64);
 
