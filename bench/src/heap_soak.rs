@@ -48,16 +48,10 @@ impl Load {
     }
 
     fn allocate(&mut self, shape: Shape) -> Result<ObjectRef, String> {
-        let mut due = Some(self.heap.due());
-        loop {
-            if let Some(at) = self.heap.allocate(&mut self.local, shape.size()) {
-                self.allocated += u64::from(shape.size());
-                return Ok(NativeModel::initialize(self.heap.region(), at, shape));
-            }
-            let kind = due.ok_or("the heap is out of memory")?;
-            self.collect(kind);
-            due = kind.next();
-        }
+        let at = self.heap.allocate_or_collect(&mut self.local, shape.size(), &mut self.roots);
+        let at = at.ok_or("the heap is out of memory")?;
+        self.allocated += u64::from(shape.size());
+        Ok(NativeModel::initialize(self.heap.region(), at, shape))
     }
 
     /// Mostly small objects, some medium, few large.

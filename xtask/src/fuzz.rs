@@ -3,11 +3,11 @@
 //! That sanitizer is an unstable option. The pinned compiler has it too, and accepts it when it runs as one of the
 //! compilers that bootstrap Rust. So the fuzzed code is the shipped code, and no second toolchain is needed.
 
+use std::fs;
 use std::path::Path;
-use std::{env, fs};
 
 use crate::error::Error;
-use crate::process::{cargo, run};
+use crate::process::{cargo, clippy_of, run};
 use crate::tree::Tree;
 
 /// The manifest of the fuzz targets' workspace.
@@ -15,10 +15,8 @@ pub const MANIFEST: &str = "fuzz/Cargo.toml";
 
 /// Checks that all targets still compile, without the C++ compiler that linking them needs.
 pub fn check(root: &Path) -> Result<(), Error> {
-    let mut clippy = cargo(root);
-    clippy.args(["clippy", "--manifest-path", MANIFEST, "--bins", "--", "-D", "warnings"]);
-    // In the main workspace's folder, where most of the dependencies are compiled already.
-    clippy.env("CARGO_TARGET_DIR", env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()));
+    let mut clippy = clippy_of(root, MANIFEST);
+    clippy.args(["--bins", "--", "-D", "warnings"]);
     // libfuzzer-sys compiles libFuzzer unless it is given the path of a finished one. Nothing is linked here, so
     // nothing is read.
     clippy.env("CUSTOM_LIBFUZZER_PATH", "/unused/libfuzzer.a");

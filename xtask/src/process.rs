@@ -13,6 +13,15 @@ pub fn cargo(root: &Path) -> Command {
     command
 }
 
+/// Clippy over another workspace, by its manifest, in the main workspace's folder: there, most of the dependencies are
+/// compiled already.
+pub fn clippy_of(root: &Path, manifest: &str) -> Command {
+    let mut clippy = cargo(root);
+    clippy.args(["clippy", "--manifest-path", manifest]);
+    clippy.env("CARGO_TARGET_DIR", std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()));
+    clippy
+}
+
 /// Runs a program to its end, which must be a success.
 pub fn run(command: &mut Command) -> Result<(), Error> {
     eprintln!("$ {}", shown(command));

@@ -11,10 +11,17 @@ use std::time::Instant;
 use rampart_skips::{Feature, VARIABLE, has_program};
 
 use crate::error::Error;
-use crate::process::{cargo, run, run_read};
+use crate::process::{cargo, clippy_of, run, run_read};
 use crate::skips::Skips;
 use crate::tally::Tally;
 use crate::{aarch64, freestanding, fuzz, scenarios, tidy};
+
+/// The manifest of the programs that run on our heap and on MMTk's collectors.
+const HEAP_PROGRAMS: &str = "bench/heap/Cargo.toml";
+
+/// Workspaces of their own, beside the main one.
+const OTHER_WORKSPACES: [&str; 5] =
+    [freestanding::MANIFEST, fuzz::MANIFEST, HEAP_PROGRAMS, "java/copying/Cargo.toml", "java/host/Cargo.toml"];
 
 /// Runs the checks, then the tests. If the tests ran, the last line gives the numbers of those that passed, failed and
 /// were skipped.
@@ -34,12 +41,13 @@ pub fn run_checks(root: &Path) -> Result<(), Error> {
 
 fn checks(root: &Path, skips: &Skips) -> Result<(), Error> {
     type Stage<'a> = (&'static str, &'a dyn Fn(&Path) -> Result<(), Error>);
-    let stages: [Stage<'_>; 8] = [
+    let stages: [Stage<'_>; 9] = [
         ("format", &format),
         ("tidy", &tidy::run),
         ("lints", &lints),
         ("lints for aarch64", &|root| aarch64::check(root, skips)),
         ("fuzz targets compile", &fuzz::check),
+        ("programs for heaps compile", &heap_programs),
         ("libraries", &|root| libraries(root, skips)),
         ("allocators without std", &|root| freestanding::check(root, skips)),
         ("documents", &documents),
@@ -55,12 +63,19 @@ fn checks(root: &Path, skips: &Skips) -> Result<(), Error> {
 
 fn format(root: &Path) -> Result<(), Error> {
     run(cargo(root).args(["fmt", "--all", "--check"]))?;
-    run(cargo(root).args(["fmt", "--manifest-path", freestanding::MANIFEST, "--check"]))?;
-    run(cargo(root).args(["fmt", "--manifest-path", fuzz::MANIFEST, "--check"]))
+    OTHER_WORKSPACES
+        .iter()
+        .try_for_each(|manifest| run(cargo(root).args(["fmt", "--manifest-path", manifest, "--check"])))
 }
 
 fn lints(root: &Path) -> Result<(), Error> {
     run(cargo(root).args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+/// Without MMTk, which takes minutes to compile: `cargo xtask bench heap` does.
+fn heap_programs(root: &Path) -> Result<(), Error> {
+    let clippy = &mut clippy_of(root, HEAP_PROGRAMS);
+    run(clippy.args(["--no-default-features", "--all-targets", "--", "-D", "warnings"]))
 }
 
 /// Licences and sources of the libraries (`deny.toml`).

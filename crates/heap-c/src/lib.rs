@@ -86,15 +86,7 @@ impl CHeap {
     }
 
     fn allocate(&mut self, shape: Shape) -> Option<ObjectRef> {
-        let mut due = Some(self.heap.due());
-        let at = loop {
-            if let Some(at) = self.heap.allocate(&mut self.local, shape.size()) {
-                break at;
-            }
-            let kind = due?;
-            self.collect(kind);
-            due = kind.next();
-        };
+        let at = self.heap.allocate_or_collect(&mut self.local, shape.size(), &mut self.roots)?;
         let region = self.heap.region();
         region.fill(at, shape.size(), 0);
         Some(NativeModel::initialize(region, at, shape))

@@ -23,4 +23,11 @@ pub enum Error {
     NoAddressSpace(io::Error),
     /// the memory of the heap is not to be had ({0})
     NoMemory(io::Error),
+    /// give a share from 0% to {most}%
+    NoShare {
+        /// The largest, in per cent.
+        most: f64,
+    },
+    /// give a number above 0
+    NoRate,
 }

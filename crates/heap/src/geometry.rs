@@ -112,6 +112,22 @@ impl LineSize {
         1 << self.shift()
     }
 
+    /// The size in bytes, as users write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::L64 => "64",
+            Self::L128 => "128",
+            Self::L256 => "256",
+        }
+    }
+
+    /// The size of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|size| size.name() == name)
+    }
+
     /// The binary logarithm of the size.
     pub(crate) const fn shift(self) -> u32 {
         match self {
@@ -163,4 +179,17 @@ impl FailureGrain {
 /// Converts a count: a region has fewer than 2^32 parts.
 pub(crate) fn narrow(count: usize) -> u32 {
     u32::try_from(count).expect("a region has fewer parts than bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_line_is_named_by_its_bytes() {
+        for size in LineSize::ALL {
+            assert_eq!((size.name(), LineSize::named(size.name())), (size.bytes().to_string().as_str(), Some(size)));
+        }
+        assert_eq!(["32", "512", "", "L64"].map(LineSize::named), [None; 4]);
+    }
 }

@@ -234,6 +234,37 @@ impl<M: ObjectModel> ManagedHeap<M> {
         local.allocate(&mut self.space, bytes, Source::Mutator)
     }
 
+    /// Memory as [`ManagedHeap::allocate`] gives it, after collections if need be, each of which frees more than the
+    /// last; `None` if memory is out. For programs with one allocator and no weak references.
+    #[inline]
+    pub fn allocate_or_collect(
+        &mut self,
+        local: &mut LocalAllocator,
+        bytes: u32,
+        roots: &mut dyn RootSet,
+    ) -> Option<u32> {
+        self.allocate(local, bytes).or_else(|| self.allocate_after_collections(local, bytes, roots))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn allocate_after_collections(
+        &mut self,
+        local: &mut LocalAllocator,
+        bytes: u32,
+        roots: &mut dyn RootSet,
+    ) -> Option<u32> {
+        let mut due = Some(self.due());
+        while let Some(kind) = due {
+            self.collect(kind, &mut [local], roots, &mut |_| {});
+            if let Some(at) = self.allocate(local, bytes) {
+                return Some(at);
+            }
+            due = kind.next();
+        }
+        None
+    }
+
     /// Whether an object of `bytes` would fit if nothing else were there. If not, no collection helps.
     pub fn could_hold(&self, bytes: u32) -> bool {
         u64::from(bytes) <= self.space.pools.pages() as u64 * u64::from(PAGE)

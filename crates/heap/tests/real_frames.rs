@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rampart_heap::wear::FailedLines;
 use rampart_heap::{
-    Collection, FrameMemory, HeapMemory, HeapSettings, LOST, LocalAllocator, ManagedHeap, NativeModel, ObjectRef,
-    RootSet, Shape,
+    Collection, FrameMemory, HeapMemory, HeapSettings, LOST, LocalAllocator, ManagedHeap, NativeModel, ObjectRef, Shape,
 };
 use rampart_linux::memory_loss::raise_hardware_notice;
 use rampart_linux::{PageView, PlacedPages, Roots};
@@ -21,26 +20,18 @@ const CANARY: u8 = 0xa5;
 /// Half of the lines, as two-page clusters have them.
 const HALF: FailedLines = FailedLines::from_bits(u64::MAX >> 32);
 
-struct Chains(Vec<u32>);
-
-impl RootSet for Chains {
-    fn visit(&mut self, visit: &mut dyn FnMut(u32) -> u32) {
-        self.0.iter_mut().for_each(|root| *root = visit(*root));
-    }
-}
-
 /// A program: chains of objects, each of which knows its chain and its place in it.
 struct Program {
     heap: ManagedHeap<NativeModel>,
     local: LocalAllocator,
-    chains: Chains,
+    chains: Vec<u32>,
     lengths: Vec<u32>,
 }
 
 impl Program {
     fn new(memory: FrameMemory, chains: usize) -> Self {
         let heap = ManagedHeap::on(NativeModel, HeapSettings::default(), Box::new(memory)).unwrap();
-        Self { heap, local: LocalAllocator::default(), chains: Chains(vec![0; chains]), lengths: vec![0; chains] }
+        Self { heap, local: LocalAllocator::default(), chains: vec![0; chains], lengths: vec![0; chains] }
     }
 
     fn collect(&mut self, kind: Collection) {
@@ -61,20 +52,20 @@ impl Program {
         region.write(content, u32::try_from(chain).unwrap());
         region.write(content + 4, self.lengths[chain]);
         region.write(content + 8, bytes);
-        region.write(NativeModel::slot(object, 0), self.chains.0[chain]);
-        self.chains.0[chain] = object.offset();
+        region.write(NativeModel::slot(object, 0), self.chains[chain]);
+        self.chains[chain] = object.offset();
         self.lengths[chain] += 1;
     }
 
     fn drop_chain(&mut self, chain: usize) {
-        (self.chains.0[chain], self.lengths[chain]) = (0, 0);
+        (self.chains[chain], self.lengths[chain]) = (0, 0);
     }
 
     /// Follows all chains to their ends, or to what is lost; returns how many objects were seen, and how many chains
     /// end early.
     fn check(&self) -> (u32, u32) {
         let (mut seen, mut cut) = (0, 0);
-        for (chain, root) in self.chains.0.iter().enumerate() {
+        for (chain, root) in self.chains.iter().enumerate() {
             let (mut next, mut left) = (*root, self.lengths[chain]);
             while let Some(object) = ObjectRef::new(next) {
                 if object.offset() >= LOST {
@@ -93,13 +84,13 @@ impl Program {
             }
             assert_eq!(left, 0, "no object is missing");
         }
-        self.heap.verify(self.chains.0.iter().copied().filter(|root| *root < LOST)).unwrap();
+        self.heap.verify(self.chains.iter().copied().filter(|root| *root < LOST)).unwrap();
         (seen, cut)
     }
 
     /// Objects of many sizes, of which most die; some are large.
     fn work(&mut self, steps: u32) {
-        let chains = self.chains.0.len();
+        let chains = self.chains.len();
         for step in 0..steps {
             let chain = step as usize * 7 % chains;
             if step % 11 == 0 {
@@ -181,7 +172,7 @@ fn a_line_that_fails_below_a_large_object_changes_its_page_and_not_its_content()
     let Some(memory) = memory(pages, |_| FailedLines::NONE) else { return };
     let mut program = Program::new(memory, 1);
     program.push(0, 40_000);
-    let large = program.chains.0[0];
+    let large = program.chains[0];
     let before = view_of(&program, &view, large);
     program.heap.fail_line(large + 64, &mut [&mut program.local]);
     assert_ne!(view_of(&program, &view, large), before, "another page is there");
@@ -247,8 +238,8 @@ fn objects_on_a_page_that_the_hardware_has_lost_are_lost_and_no_others() {
     let mut program = Program::new(memory, 50);
     program.work(30_000);
     program.push(0, 40_000);
-    let (whole, large) = (program.check(), program.chains.0[0]);
-    let small = program.chains.0[1];
+    let (whole, large) = (program.check(), program.chains[0]);
+    let small = program.chains[1];
     let page = small / 4096 * 4096;
     // The kernel may tell the same page twice.
     for offset in [large + 8192, page, small] {
@@ -263,7 +254,7 @@ fn objects_on_a_page_that_the_hardware_has_lost_are_lost_and_no_others() {
         frames.iter().any(|(frame, is_free)| frame.at == Some(at / 4096 * 4096) && !is_free)
     };
     assert!(
-        program.chains.0.iter().all(|root| *root == 0 || *root >= LOST || is_live(*root)),
+        program.chains.iter().all(|root| *root == 0 || *root >= LOST || is_live(*root)),
         "the frames of objects are known"
     );
     let lost = program.heap.lost_objects();

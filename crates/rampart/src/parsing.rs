@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use rampart_heap::LineSize;
+use rampart_heap::wear::Clustering;
 use rampart_march::execute::{MarchEngine, Method};
 use rampart_march::named::ChoiceError;
 use rampart_march::{AddressSequence, MarchChoice};
@@ -74,6 +77,18 @@ pub fn parse_power_of_two(text: &str) -> Result<Bytes, String> {
         return Err(format!("{bytes} is not a power of two of at least 4KiB: give one such as 256MiB"));
     }
     Ok(bytes)
+}
+
+/// Hardware that clusters failed lines, by the pages of its regions.
+pub fn clustering() -> impl TypedValueParser<Value = Clustering> {
+    let names = PossibleValuesParser::new(Clustering::ALL.map(Clustering::name));
+    names.map(|name| Clustering::named(&name).expect("only names come through"))
+}
+
+/// The size of a line of a managed heap.
+pub fn line_size() -> impl TypedValueParser<Value = LineSize> {
+    let names = PossibleValuesParser::new(LineSize::ALL.map(LineSize::name));
+    names.map(|name| LineSize::named(&name).expect("only names come through"))
 }
 
 /// A march test with at least one read, without which it finds nothing.

@@ -5,10 +5,11 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, ValueEnum};
 use rampart_heap::wasmtime::{HeapPlan, HeapShare};
 use rampart_heap::wear::{
-    ClusterBytes, FailedLines, FailureShare, FailureTimes, RegionPages, cluster_failures, draw_failures,
+    ClusterBytes, Clustering, FailedLines, FailurePercent, FailureRate, FailureTimes, draw_failures,
 };
 use rampart_heap::{FailureGrain, FrameMemory, HeapMemory, HeapSettings, LineSize, LinesOfFrame, SimulatedMemory};
 use rampart_linux::Roots;
@@ -21,14 +22,14 @@ pub struct Arguments {
     #[arg(long, value_name = "KIB", default_value = "65536", value_parser = clap::value_parser!(u32).range(512..=1 << 20))]
     heap: u32,
     /// The share of lines of 64 B that have failed, at random
-    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = share, conflicts_with = "frames")]
-    holes: FailureShare,
+    #[arg(long, value_name = "PERCENT", default_value = "0", conflicts_with = "frames")]
+    holes: FailurePercent,
     /// The pages among which the hardware clusters failed lines
-    #[arg(long, value_enum, default_value = "0")]
-    cluster: Cluster,
+    #[arg(long, value_name = "PAGES", default_value = "0", value_parser = clustering())]
+    cluster: Clustering,
     /// The size of the heap's lines in bytes
-    #[arg(long, value_enum, default_value = "256")]
-    line: Line,
+    #[arg(long, value_name = "BYTES", default_value = "256", value_parser = line_size())]
+    line: LineSize,
     /// What a failed line of the memory takes from the heap
     #[arg(long, value_enum, default_value = "memory-line")]
     grain: Grain,
@@ -43,8 +44,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER", requires = "frames", hide = true)]
     emulate_bad_frames: Option<NonZero<u64>>,
     /// So many lines fail in each second while the program runs, at random times
-    #[arg(long, value_name = "NUMBER", value_parser = rate, conflicts_with = "frames")]
-    failures_per_second: Option<f64>,
+    #[arg(long, value_name = "NUMBER", conflicts_with = "frames")]
+    failures_per_second: Option<FailureRate>,
     /// For tests: end the program if something is written to a failed line, and make nearly all failures come while the
     /// program neither allocates nor collects
     #[arg(long, hide = true)]
@@ -75,32 +76,6 @@ pub struct Arguments {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Cluster {
-    /// It does not cluster
-    #[value(name = "0")]
-    None,
-    /// Each page by itself
-    #[value(name = "1")]
-    One,
-    /// Two pages
-    #[value(name = "2")]
-    Two,
-    /// Four pages
-    #[value(name = "4")]
-    Four,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Line {
-    #[value(name = "64")]
-    L64,
-    #[value(name = "128")]
-    L128,
-    #[value(name = "256")]
-    L256,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
 enum Grain {
     /// Itself
     MemoryLine,
@@ -108,21 +83,19 @@ enum Grain {
     HeapLine,
 }
 
-fn rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse().ok().filter(|rate| FailureTimes::new(*rate, 0).is_some());
-    rate.ok_or_else(|| "give a number above 0".to_owned())
+fn clustering() -> impl TypedValueParser<Value = Clustering> {
+    let names = PossibleValuesParser::new(Clustering::ALL.map(Clustering::name));
+    names.map(|name| Clustering::named(&name).expect("only names come through"))
+}
+
+fn line_size() -> impl TypedValueParser<Value = LineSize> {
+    let names = PossibleValuesParser::new(LineSize::ALL.map(LineSize::name));
+    names.map(|name| LineSize::named(&name).expect("only names come through"))
 }
 
 fn region(text: &str) -> Result<ClusterBytes, String> {
     let bytes = text.parse().ok().and_then(ClusterBytes::new);
     bytes.ok_or_else(|| "give a power of two of at least 64".to_owned())
-}
-
-/// A share as people write it: `25%` or `25`.
-fn share(text: &str) -> Result<FailureShare, String> {
-    let percent: Option<f64> = text.trim_end_matches('%').parse().ok();
-    let share = percent.filter(|percent| *percent <= 90.0).and_then(|percent| FailureShare::new(percent / 100.0));
-    share.ok_or_else(|| "give a share from 0% to 90%".to_owned())
 }
 
 impl Arguments {
@@ -131,16 +104,12 @@ impl Arguments {
     /// # Errors
     /// In one line.
     pub fn plan(&self, shared: Arc<HeapShare>) -> Result<HeapPlan, String> {
-        let line = match self.line {
-            Line::L64 => LineSize::L64,
-            Line::L128 => LineSize::L128,
-            Line::L256 => LineSize::L256,
-        };
         let grain = match self.grain {
             Grain::MemoryLine => FailureGrain::MemoryLine,
             Grain::HeapLine => FailureGrain::HeapLine,
         };
-        let settings = HeapSettings { line, grain, is_generational: !self.only_full, ..HeapSettings::default() };
+        let settings =
+            HeapSettings { line: self.line, grain, is_generational: !self.only_full, ..HeapSettings::default() };
         let memory: Box<dyn HeapMemory> = match &self.frames {
             Some(frames) => {
                 let lines_of = lines_of_frames(frames, self.emulate_bad_frames)?;
@@ -156,21 +125,15 @@ impl Arguments {
 
     /// When lines fail while the program runs.
     pub fn failure_times(&self) -> Option<FailureTimes> {
-        self.failures_per_second.and_then(|rate| FailureTimes::new(rate, self.seed))
+        self.failures_per_second.map(|rate| rate.times(self.seed))
     }
 
     /// The failed lines of each page of a heap on simulated memory.
     fn draw(&self) -> Vec<FailedLines> {
-        let working = self.heap.div_ceil(4) as usize;
-        let compensated = || self.holes.compensated(working).expect("not everything has failed");
+        let (working, share) = (self.heap.div_ceil(4) as usize, self.holes.share());
+        let compensated = || share.compensated(working).expect("not everything has failed");
         let pages = if self.uncompensated { working } else { compensated() };
-        let drawn = draw_failures(pages, self.holes, self.failed_together, self.seed);
-        match self.cluster {
-            Cluster::None => drawn,
-            Cluster::One => cluster_failures(&drawn, RegionPages::One),
-            Cluster::Two => cluster_failures(&drawn, RegionPages::Two),
-            Cluster::Four => cluster_failures(&drawn, RegionPages::Four),
-        }
+        self.cluster.addresses(draw_failures(pages, share, self.failed_together, self.seed))
     }
 }
 

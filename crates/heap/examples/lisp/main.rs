@@ -6,7 +6,7 @@
 //!
 //! ```sh
 //! echo '(define (f n) (if (< n 2) 1 (* n (f (- n 1))))) (print (f 10))' | cargo run -p rampart-heap --example lisp
-//! cargo run -p rampart-heap --example lisp -- 25 stress < program.lisp   # a quarter of the lines has failed
+//! cargo run -p rampart-heap --example lisp -- 25% stress < program.lisp   # a quarter of the lines has failed
 //! ```
 
 #![forbid(unsafe_code)]
@@ -18,7 +18,7 @@ use std::fmt::Write;
 use std::io::Read;
 use std::ops::Range;
 
-use rampart_heap::wear::{ClusterBytes, FailureShare, draw_failures};
+use rampart_heap::wear::{ClusterBytes, FailurePercent, FailureShare, draw_failures};
 use rampart_heap::{
     CollectionStress, HeapCounts, HeapRegion, HeapSettings, LocalAllocator, ManagedHeap, ObjectModel, ObjectRef,
     RootSet,
@@ -130,15 +130,7 @@ impl Lisp {
     fn allocate(&mut self, places: &[Place]) -> Result<Value> {
         let count = u32::try_from(places.len()).expect("two or three");
         let bytes = (HEADER + 4 * count).next_multiple_of(LispModel::ALIGN);
-        let mut due = Some(self.heap.due());
-        let at = loop {
-            if let Some(at) = self.heap.allocate(&mut self.local, bytes) {
-                break at;
-            }
-            let kind = due.ok_or("out of memory")?;
-            self.heap.collect(kind, &mut [&mut self.local], &mut self.roots, &mut |_| {});
-            due = kind.next();
-        };
+        let at = self.heap.allocate_or_collect(&mut self.local, bytes, &mut self.roots).ok_or("out of memory")?;
         let object = ObjectRef::new(at).expect("memory of the heap is not at offset 0");
         self.heap.region().write(at, count << 8);
         // A new object is young: no write barrier.
@@ -390,10 +382,9 @@ impl Lisp {
 /// Runs a program with a share of failed lines; what it prints, and what the collections did.
 fn interpret(
     program: &str,
-    percent: f64,
+    failed: FailureShare,
     stress: CollectionStress,
 ) -> std::result::Result<(String, HeapCounts), Box<dyn Error>> {
-    let failed = FailureShare::new(percent / 100.0).ok_or("give a share of failed lines in percent")?;
     let mut lisp = Lisp::new(HeapSettings { stress, ..HeapSettings::default() }, failed)?;
     let output = lisp.run(program)?;
     Ok((output, lisp.heap.counts()))
@@ -401,12 +392,12 @@ fn interpret(
 
 fn main() -> std::result::Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let percent = arguments.first().map_or(Ok(0.0), |percent| percent.parse())?;
+    let failed: FailurePercent = arguments.first().map_or("0%", String::as_str).parse()?;
     let is_stressed = arguments.get(1).is_some_and(|argument| argument == "stress");
     let mut program = String::new();
     std::io::stdin().read_to_string(&mut program)?;
     let stress = if is_stressed { CollectionStress::EACH } else { CollectionStress::Off };
-    let (output, counts) = interpret(&program, percent, stress)?;
+    let (output, counts) = interpret(&program, failed.share(), stress)?;
     print!("{output}");
     eprintln!("collections: {} of young objects, {} full; {} objects moved", counts.nursery, counts.full, counts.moved);
     Ok(())
@@ -442,23 +433,24 @@ mod tests {
     #[test]
     fn a_program_prints_the_same_whatever_has_failed_and_whenever_collections_come() {
         let few = PROGRAM.replace("ROUNDS", "3");
-        let (expected, _) = interpret(&few, 0.0, CollectionStress::Off).unwrap();
+        let (expected, _) = interpret(&few, FailureShare::NONE, CollectionStress::Off).unwrap();
         assert!(expected.ends_with("(1 . 2)\n") && expected.contains("done\n(3 "), "{expected}");
-        for percent in [0.0, 25.0] {
-            let (output, counts) = interpret(&few, percent, CollectionStress::EACH).unwrap();
-            assert_eq!(output, expected, "{percent} % failed");
+        let quarter = FailureShare::new(0.25).unwrap();
+        for failed in [FailureShare::NONE, quarter] {
+            let (output, counts) = interpret(&few, failed, CollectionStress::EACH).unwrap();
+            assert_eq!(output, expected, "{failed:?}");
             assert!(counts.nursery > 500 && counts.moved > 500 && counts.cards > 0, "{counts:?}");
         }
         let many = PROGRAM.replace("ROUNDS", "400");
-        let (expected, before) = interpret(&many, 0.0, CollectionStress::Off).unwrap();
-        let (output, counts) = interpret(&many, 25.0, CollectionStress::Off).unwrap();
+        let (expected, before) = interpret(&many, FailureShare::NONE, CollectionStress::Off).unwrap();
+        let (output, counts) = interpret(&many, quarter, CollectionStress::Off).unwrap();
         assert_eq!(output, expected);
         assert!(before.nursery > 0 && counts.nursery > before.nursery, "less memory works: {before:?}, {counts:?}");
     }
 
     #[test]
     fn what_is_wrong_is_said() {
-        let message = |program| interpret(program, 0.0, CollectionStress::Off).unwrap_err().to_string();
+        let message = |program| interpret(program, FailureShare::NONE, CollectionStress::Off).unwrap_err().to_string();
         assert_eq!(message("(first 3)"), "no pair: 3");
         assert_eq!(message("(print x)"), "x has no value");
         assert_eq!(message("(print (quote (a b))"), "a list has no end");

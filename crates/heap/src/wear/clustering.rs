@@ -24,6 +24,15 @@ pub enum RegionPages {
     Four,
 }
 
+/// Whether the hardware clusters failed lines, and in which regions. Its name is how many pages a region has, or 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clustering {
+    /// A line fails where it is.
+    Off,
+    /// Failures gather at an end of regions.
+    Regions(RegionPages),
+}
+
 /// A line of a region, by its place from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClusterLine(u16);
@@ -109,6 +118,38 @@ const _: () = {
     assert!(RegionPages::Two.map_bits() as u64 <= RegionPages::Two.map_lines() as u64 * LINE_BYTES * 8);
     assert!(RegionPages::Four.map_bits() as u64 <= RegionPages::Four.map_lines() as u64 * LINE_BYTES * 8);
 };
+
+impl Clustering {
+    /// All.
+    pub const ALL: [Self; 4] =
+        [Self::Off, Self::Regions(RegionPages::One), Self::Regions(RegionPages::Two), Self::Regions(RegionPages::Four)];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "0",
+            Self::Regions(RegionPages::One) => "1",
+            Self::Regions(RegionPages::Two) => "2",
+            Self::Regions(RegionPages::Four) => "4",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|clustering| clustering.name() == name)
+    }
+
+    /// The addresses that fail when these lines of the memory array have failed, page by page.
+    #[must_use]
+    pub fn addresses(self, lines: Vec<FailedLines>) -> Vec<FailedLines> {
+        match self {
+            Self::Off => lines,
+            Self::Regions(size) => cluster_failures(&lines, size),
+        }
+    }
+}
 
 impl ClusterLine {
     /// A line of a region of this size; `None` if it has fewer.
@@ -292,6 +333,20 @@ mod tests {
         // 34 lines have failed, one of them below the map of two.
         assert_eq!((first.count(), first.bits().trailing_ones()), (35, 35));
         assert!(second.is_perfect());
+    }
+
+    #[test]
+    fn hardware_is_named_by_the_pages_of_its_regions_and_without_any_lines_fail_where_they_are() {
+        let lines = vec![FailedLines::NONE.with(30), FailedLines::NONE, FailedLines::NONE, FailedLines::NONE];
+        for clustering in Clustering::ALL {
+            assert_eq!(Clustering::named(clustering.name()), Some(clustering));
+            let (name, addresses) = match clustering {
+                Clustering::Off => ("0".to_owned(), lines.clone()),
+                Clustering::Regions(size) => (size.pages().to_string(), cluster_failures(&lines, size)),
+            };
+            assert_eq!((clustering.name(), clustering.addresses(lines.clone())), (name.as_str(), addresses));
+        }
+        assert_eq!(["3", "8", "", "off"].map(Clustering::named), [None; 4]);
     }
 
     proptest! {

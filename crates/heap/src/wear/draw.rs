@@ -5,15 +5,24 @@
 //! single lines, larger clusters are those of the limit study [Gao13, 5] and 6.4. **Why this way.** The probability
 //! that a line has failed is the same for every size of cluster, so the sizes can be compared.
 
+use std::fmt;
+use std::str::FromStr;
+
 use rampart_memory::{LINE_BYTES, LINES_PER_FRAME};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use super::FailedLines;
+use crate::error::Error;
 
 /// The share of lines that fail: from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct FailureShare(f64);
+
+/// A share of lines that fail, as users write it: in per cent, `25%` or `25`, from 0 to 90. It keeps that number, so
+/// that one program can hand it to another without rounding.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct FailurePercent(f64);
 
 /// The size of what fails together: a power of two, at least a line of 64 B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +50,39 @@ impl FailureShare {
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pages")]
     pub fn compensated(self, pages: usize) -> Option<usize> {
         (self.0 < 1.0).then(|| (pages as f64 / (1.0 - self.0)).ceil() as usize)
+    }
+}
+
+impl FailurePercent {
+    /// Beyond it, a compensated heap has more than ten times its pages.
+    const MOST: f64 = 90.0;
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+
+    /// The share.
+    #[must_use]
+    pub const fn share(self) -> FailureShare {
+        FailureShare(self.0 / 100.0)
+    }
+}
+
+impl FromStr for FailurePercent {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let percent: Option<f64> = text.strip_suffix('%').unwrap_or(text).parse().ok();
+        let percent = percent.filter(|percent| (0.0..=Self::MOST).contains(percent));
+        percent.map(Self).ok_or(Error::NoShare { most: Self::MOST })
+    }
+}
+
+impl fmt::Display for FailurePercent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", self.0)
     }
 }
 
@@ -116,6 +158,18 @@ mod tests {
         assert!(at(1.0, 1).iter().all(|page| *page == FailedLines::ALL));
         assert_eq!(at(0.1, 5), at(0.1, 5));
         assert_ne!(at(0.1, 5), at(0.1, 6));
+    }
+
+    #[test]
+    fn a_share_is_read_as_it_is_written_and_refused_with_the_largest() {
+        let read = |text: &str| text.parse::<FailurePercent>().map(|percent| percent.share().get()).ok();
+        assert_eq!(["0", "0%", "25%", "25", "12.5%", "90%"].map(read), [0.0, 0.0, 0.25, 0.25, 0.125, 0.9].map(Some));
+        assert_eq!(["90.1%", "-1%", "nan", "inf%", "", "%", "25%%", "25 %", "much"].map(read), [None; 9]);
+        let refusal = "100%".parse::<FailurePercent>().unwrap_err();
+        assert_eq!(refusal.to_string(), "give a share from 0% to 90%");
+        for text in ["0%", "7%", "12.5%", "33.3%", "90%"] {
+            assert_eq!(text.parse::<FailurePercent>().unwrap().to_string(), text);
+        }
     }
 
     #[test]

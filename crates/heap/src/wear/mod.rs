@@ -8,10 +8,10 @@ mod schedule;
 mod usable;
 mod wear_out;
 
-pub use clustering::{AccessCost, ClusterLine, ClusteredRegion, RegionPages, cluster_failures};
-pub use draw::{ClusterBytes, FailureShare, draw_failures};
+pub use clustering::{AccessCost, ClusterLine, ClusteredRegion, Clustering, RegionPages, cluster_failures};
+pub use draw::{ClusterBytes, FailurePercent, FailureShare, draw_failures};
 pub use failed_lines::FailedLines;
 pub use failure_buffer::{BufferRefusal, FailedWrite, FailureBuffer, Interrupt, MemoryLine, RevokedLine, WriteEnd};
-pub use schedule::FailureTimes;
+pub use schedule::{FailureRate, FailureTimes};
 pub use usable::{GivenUp, usable_share};
 pub use wear_out::{WearOrder, WornMemory, WriteSpread};

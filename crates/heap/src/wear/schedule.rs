@@ -1,23 +1,58 @@
 //! When lines fail while a program runs.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
+use crate::error::Error;
+
+/// How many lines fail in a second, on average: above 0.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct FailureRate(f64);
+
 /// Failures at random times: how long after the one before, and a number that chooses the line. It never ends.
 #[derive(Clone, Debug)]
 pub struct FailureTimes {
-    per_second: f64,
+    rate: FailureRate,
     draws: ChaCha8Rng,
+}
+
+impl FailureRate {
+    /// So many; `None` if that is not above 0.
+    #[must_use]
+    pub fn new(per_second: f64) -> Option<Self> {
+        (per_second.is_finite() && per_second > 0.0).then_some(Self(per_second))
+    }
+
+    /// Failures that come at this rate, independent of each other.
+    #[must_use]
+    pub fn times(self, seed: u64) -> FailureTimes {
+        FailureTimes { rate: self, draws: ChaCha8Rng::seed_from_u64(seed) }
+    }
+}
+
+impl FromStr for FailureRate {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        text.parse().ok().and_then(Self::new).ok_or(Error::NoRate)
+    }
+}
+
+impl fmt::Display for FailureRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 impl FailureTimes {
     /// So many failures per second on average, independent of each other; `None` if that is not above 0.
     #[must_use]
     pub fn new(per_second: f64, seed: u64) -> Option<Self> {
-        let is_rate = per_second.is_finite() && per_second > 0.0;
-        is_rate.then(|| Self { per_second, draws: ChaCha8Rng::seed_from_u64(seed) })
+        FailureRate::new(per_second).map(|rate| rate.times(seed))
     }
 }
 
@@ -27,7 +62,7 @@ impl Iterator for FailureTimes {
     fn next(&mut self) -> Option<(Duration, u64)> {
         let uniform: f64 = self.draws.random();
         // Never more than a day: a rate may be next to 0.
-        let seconds = (-(1.0 - uniform).ln() / self.per_second).min(86_400.0);
+        let seconds = (-(1.0 - uniform).ln() / self.rate.0).min(86_400.0);
         Some((Duration::from_secs_f64(seconds), self.draws.random()))
     }
 }
@@ -49,5 +84,15 @@ mod tests {
             [0.0, -1.0, f64::NAN, f64::INFINITY].map(|rate| FailureTimes::new(rate, 1).is_none()).iter().all(|no| *no)
         );
         assert_eq!(FailureTimes::new(f64::MIN_POSITIVE, 1).unwrap().next().unwrap().0, Duration::from_secs(86_400));
+    }
+
+    #[test]
+    fn a_rate_is_read_as_it_is_written_or_refused() {
+        for text in ["20", "0.5", "0.1"] {
+            assert_eq!(text.parse::<FailureRate>().unwrap().to_string(), text);
+        }
+        for text in ["0", "-1", "nan", "inf", "", "20/s"] {
+            assert_eq!(text.parse::<FailureRate>().unwrap_err().to_string(), "give a number above 0", "{text}");
+        }
     }
 }

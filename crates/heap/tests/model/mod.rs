@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
 
 use proptest::prelude::*;
-use rampart_heap::wear::{ClusterBytes, FailureShare, RegionPages, cluster_failures, draw_failures};
+use rampart_heap::wear::{ClusterBytes, Clustering, FailureShare, draw_failures};
 use rampart_heap::{
     Canaries, Collection, CollectionStress, FailureGrain, HeapSettings, LOST, LineFailure, LineSize, LocalAllocator,
     ManagedHeap, NativeModel, ObjectRef, Shape, Violation,
@@ -81,7 +81,7 @@ pub struct Setup {
     line: LineSize,
     grain: FailureGrain,
     share: f64,
-    region: Option<RegionPages>,
+    clustering: Clustering,
     stress: CollectionStress,
     is_generational: bool,
     seed: u64,
@@ -89,7 +89,6 @@ pub struct Setup {
 
 /// A heap of any kind.
 pub fn setup() -> impl Strategy<Value = Setup> {
-    let regions = [None, Some(RegionPages::One), Some(RegionPages::Two), Some(RegionPages::Four)];
     let every = |most| CollectionStress::Every(NonZeroU32::new(most).expect("at least one"));
     let stress = prop_oneof![
         4 => Just(CollectionStress::Off),
@@ -99,13 +98,13 @@ pub fn setup() -> impl Strategy<Value = Setup> {
     let kinds = (prop::sample::select(&LineSize::ALL[..]), stress, prop::bool::weighted(0.9));
     let grain = prop::sample::select(&[FailureGrain::MemoryLine, FailureGrain::HeapLine][..]);
     let share = prop::sample::select(&[0.0, 0.1, 0.25, 0.5][..]);
-    (64_usize..400, kinds, grain, share, prop::sample::select(regions.to_vec()), 0_u64..1000).prop_map(
-        |(pages, (line, stress, is_generational), grain, share, region, seed)| Setup {
+    (64_usize..400, kinds, grain, share, prop::sample::select(&Clustering::ALL[..]), 0_u64..1000).prop_map(
+        |(pages, (line, stress, is_generational), grain, share, clustering, seed)| Setup {
             pages,
             line,
             grain,
             share,
-            region,
+            clustering,
             stress,
             is_generational,
             seed,
@@ -137,12 +136,11 @@ pub struct Pair {
 impl Pair {
     /// Both, with nothing in them.
     pub fn new(setup: Setup) -> Self {
-        let Setup { pages, line, grain, share, region, stress, is_generational, seed } = setup;
+        let Setup { pages, line, grain, share, clustering, stress, is_generational, seed } = setup;
         let drawn = draw_failures(pages, FailureShare::new(share).unwrap(), ClusterBytes::LINE, seed);
-        let failed = region.map_or(drawn.clone(), |region| cluster_failures(&drawn, region));
         let settings = HeapSettings { line, grain, stress, is_generational, ..HeapSettings::default() };
         Self {
-            heap: ManagedHeap::new(NativeModel, settings, failed).unwrap(),
+            heap: ManagedHeap::new(NativeModel, settings, clustering.addresses(drawn)).unwrap(),
             local: LocalAllocator::default(),
             roots: [0; ROOTS],
             of_roots: [None; ROOTS],

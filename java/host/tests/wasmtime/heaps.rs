@@ -3,7 +3,7 @@
 use std::sync::{Arc, Once};
 
 use rampart_heap::wasmtime::{HeapPlan, HeapShare};
-use rampart_heap::wear::{ClusterBytes, FailureShare, draw_failures};
+use rampart_heap::wear::{ClusterBytes, FailurePercent, draw_failures};
 use rampart_heap::{CollectionStress, HeapSettings, SimulatedMemory};
 use wasmtime::{Collector, Config, Engine, Store};
 
@@ -13,11 +13,11 @@ const PAGES: usize = 768;
 /// The plan of a heap with so many working pages. The share of failed lines is `RAMPART_HOLES`, in percent; with
 /// `RAMPART_STRESS`, there is a collection before each allocation.
 pub fn plan(pages: usize) -> HeapPlan {
-    let percent = std::env::var("RAMPART_HOLES").map_or(0.0, |text| text.parse::<f64>().expect("a number"));
-    let holes = FailureShare::new(percent / 100.0).expect("a share");
+    let holes = std::env::var("RAMPART_HOLES").unwrap_or_else(|_| "0".to_owned());
+    let holes = holes.parse::<FailurePercent>().expect("a share in percent").share();
     let pages = holes.compensated(pages).expect("not everything has failed");
     let stress = if is_stressed() { CollectionStress::EACH } else { CollectionStress::Off };
-    let failed = draw_failures(pages, holes, ClusterBytes::new(64).expect("a line"), 1);
+    let failed = draw_failures(pages, holes, ClusterBytes::LINE, 1);
     HeapPlan {
         settings: HeapSettings { stress, ..HeapSettings::default() },
         memory: Box::new(SimulatedMemory::new(failed)),

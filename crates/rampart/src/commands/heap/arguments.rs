@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use rampart_heap::wear::{Clustering, FailurePercent};
 
 use super::setups::HeapFigure;
+use crate::parsing::clustering;
 
 /// Commands of `rampart heap`.
 #[derive(Clone, Debug, Subcommand)]
@@ -65,11 +67,11 @@ pub struct ShowArguments {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// The share of memory lines (64 B) that have failed, at random: 0% to 90%
-    #[arg(long, value_name = "PERCENT", default_value = "25%", value_parser = parse_percent)]
-    pub holes: u32,
+    #[arg(long, value_name = "PERCENT", default_value = "25%")]
+    pub holes: FailurePercent,
     /// Simulate hardware that collects the failed lines of each region at one end: pages per region, or 0 for none
-    #[arg(long, value_name = "PAGES", default_value = "2", value_parser = ["0", "1", "2", "4"])]
-    pub cluster: String,
+    #[arg(long, value_name = "PAGES", default_value = "2", value_parser = clustering())]
+    pub cluster: Clustering,
     /// The seed of the failed lines, and of the program that fills the heap
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -90,12 +92,6 @@ pub struct UsableArguments {
     /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
-}
-
-/// A share as `rampart java` takes it, without a fraction.
-fn parse_percent(text: &str) -> Result<u32, String> {
-    let percent = text.strip_suffix('%').unwrap_or(text).parse().ok().filter(|percent| *percent <= 90);
-    percent.ok_or_else(|| "give a whole share from 0% to 90%".to_owned())
 }
 
 impl BenchArguments {

@@ -6,7 +6,7 @@
 use std::fs;
 
 use maud::{Markup, PreEscaped, html};
-use rampart_heap::wear::{ClusterBytes, FailureShare, RegionPages, cluster_failures, draw_failures};
+use rampart_heap::wear::{ClusterBytes, Clustering, draw_failures};
 use rampart_heap::{
     BlockSnapshot, Collection, HeapSettings, LineState, LocalAllocator, ManagedHeap, NativeModel, Shape,
 };
@@ -84,16 +84,10 @@ struct Program {
 }
 
 fn moments(arguments: &ShowArguments) -> Result<Vec<Moment>, Error> {
-    let share = FailureShare::new(f64::from(arguments.holes) / 100.0).expect("the command line allows no other");
+    let share = arguments.holes.share();
     let pages = share.compensated(PAGES).expect("not everything has failed");
     let drawn = draw_failures(pages, share, ClusterBytes::LINE, arguments.seed);
-    let failed = match arguments.cluster.as_str() {
-        "1" => cluster_failures(&drawn, RegionPages::One),
-        "2" => cluster_failures(&drawn, RegionPages::Two),
-        "4" => cluster_failures(&drawn, RegionPages::Four),
-        _ => drawn,
-    };
-    let heap = ManagedHeap::new(NativeModel, HeapSettings::default(), failed)?;
+    let heap = ManagedHeap::new(NativeModel, HeapSettings::default(), arguments.cluster.addresses(drawn))?;
     let mut program =
         Program { heap, local: LocalAllocator::default(), kept: vec![0; 600], made: Vec::new(), state: arguments.seed };
     program.fill();
@@ -222,8 +216,8 @@ fn page(arguments: &ShowArguments, moments: &[Moment]) -> String {
     let body = html! {
         h1 { "A heap with failed lines" }
         p {
-            "Each row is a block of 32 KiB, and each step in it a line of 64 B. " (arguments.holes) " % of the lines
-            have failed" @if arguments.cluster != "0" { ", gathered in regions of " (arguments.cluster) " pages" } "."
+            "Each row is a block of 32 KiB, and each step in it a line of 64 B. " (arguments.holes.get()) " % of the lines
+            have failed" @if let Clustering::Regions(size) = arguments.cluster { ", gathered in regions of " (size.pages()) " pages" } "."
         }
         p { @for entry in &Shown::ALL { (key(entry)) } }
         @for moment in moments {
@@ -241,15 +235,17 @@ fn page(arguments: &ShowArguments, moments: &[Moment]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rampart_heap::wear::RegionPages;
+
     use super::*;
 
-    fn arguments(holes: u32, cluster: &str) -> ShowArguments {
-        ShowArguments { html: None, holes, cluster: cluster.to_owned(), seed: 3, json: false }
+    fn arguments(holes: &str, cluster: Clustering) -> ShowArguments {
+        ShowArguments { html: None, holes: holes.parse().unwrap(), cluster, seed: 3, json: false }
     }
 
     #[test]
     fn a_collection_frees_lines_and_uses_none_that_has_failed() {
-        let moments = moments(&arguments(25, "0")).unwrap();
+        let moments = moments(&arguments("25%", Clustering::Off)).unwrap();
         let [before, nursery, after] = &moments[..] else { panic!("three moments") };
         let (before, nursery, after) = (before.count(), nursery.count(), after.count());
         assert!(before.used > 1000 && nursery.used == 0, "{before:?} {nursery:?}");
@@ -259,7 +255,7 @@ mod tests {
 
     #[test]
     fn the_page_says_what_was_drawn() {
-        let arguments = arguments(10, "2");
+        let arguments = arguments("10%", Clustering::Regions(RegionPages::Two));
         let page = page(&arguments, &moments(&arguments).unwrap());
         assert!(page.contains("10 % of the lines") && page.contains("regions of 2 pages"));
         assert_eq!(page.matches("<svg").count(), 3);

@@ -5,8 +5,11 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::Args;
-use rampart_heap::wear::FailureTimes;
+use rampart_heap::LineSize;
+use rampart_heap::wear::{Clustering, FailurePercent, FailureRate};
 use rampart_memory::Bytes;
+
+use crate::parsing::{clustering, line_size};
 
 /// Options of `rampart java`.
 #[derive(Clone, Debug, Args)]
@@ -15,8 +18,8 @@ use rampart_memory::Bytes;
                         rampart java --gc-log -- -Xmx64m -cp 'classes:lib/*' org.example.Main")]
 pub struct JavaArguments {
     /// The share of memory lines (64 B) that have failed, at random: 0% to 90%
-    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = parse_share)]
-    pub holes: FailedPercent,
+    #[arg(long, value_name = "PERCENT", default_value = "0%")]
+    pub holes: FailurePercent,
     /// Put the heap on known frames of this machine, and leave out the failed lines of those that are on its map of bad
     /// frames (`rampart map`); needs root
     #[arg(long, conflicts_with_all = ["holes", "cluster", "seed"])]
@@ -25,11 +28,11 @@ pub struct JavaArguments {
     #[arg(long, value_name = "NUMBER", requires = "map", hide = true)]
     pub emulate_bad_frames: Option<NonZero<u64>>,
     /// Simulate hardware that collects the failed lines of each region at one end: pages per region, or 0 for none
-    #[arg(long, value_name = "PAGES", default_value = "0", value_parser = ["0", "1", "2", "4"])]
-    pub cluster: String,
+    #[arg(long, value_name = "PAGES", default_value = "0", value_parser = clustering())]
+    pub cluster: Clustering,
     /// Make so many further lines fail in each second, at random times: the heap moves what is on them; not with --map
-    #[arg(long, value_name = "NUMBER", value_parser = parse_rate, conflicts_with = "map")]
-    pub failures_per_second: Option<f64>,
+    #[arg(long, value_name = "NUMBER", conflicts_with = "map")]
+    pub failures_per_second: Option<FailureRate>,
     /// For tests: end the program if something is written to a failed line, and make nearly all failures come while the
     /// program neither allocates nor collects
     #[arg(long, hide = true)]
@@ -38,8 +41,8 @@ pub struct JavaArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_heap, default_value = "256MiB")]
     pub heap: Bytes,
     /// The size of an Immix line, the unit in which the heap reuses memory, in bytes
-    #[arg(long, default_value = "256", value_parser = ["64", "128", "256"])]
-    pub line: String,
+    #[arg(long, default_value = "256", value_parser = line_size())]
+    pub line: LineSize,
     /// The seed of the failed lines
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -61,22 +64,6 @@ pub struct JavaArguments {
     /// What `java` would be given: [-XmxSIZE] (-jar FILE | -cp PATH CLASS) [ARGUMENT...]
     #[arg(last = true, required = true, value_name = "JAVA-ARGUMENT")]
     pub java: Vec<OsString>,
-}
-
-/// A share of lines in per cent, from 0 to 90.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FailedPercent(pub f64);
-
-fn parse_share(text: &str) -> Result<FailedPercent, String> {
-    let percent: Option<f64> = text.strip_suffix('%').unwrap_or(text).parse().ok();
-    let percent = percent.filter(|percent| (0.0..=90.0).contains(percent));
-    percent.map(FailedPercent).ok_or_else(|| "give a share from 0% to 90%".to_owned())
-}
-
-fn parse_rate(text: &str) -> Result<f64, String> {
-    let rate: Option<f64> = text.parse().ok();
-    let rate = rate.filter(|rate| FailureTimes::new(*rate, 0).is_some());
-    rate.ok_or_else(|| "give a number above 0".to_owned())
 }
 
 /// A size that a heap can have.

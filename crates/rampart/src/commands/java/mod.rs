@@ -77,8 +77,8 @@ fn command(kit: &JavaKit, arguments: &JavaArguments, launch: &JavaLaunch, frames
     if let Some(frames) = frames {
         command.arg("--frames").arg(frames);
     } else {
-        command.arg("--holes").arg(format!("{}%", arguments.holes.0));
-        command.arg("--cluster").arg(&arguments.cluster);
+        command.arg("--holes").arg(arguments.holes.to_string());
+        command.arg("--cluster").arg(arguments.cluster.name());
         command.arg("--seed").arg(arguments.seed.to_string());
     }
     if let Some(rate) = arguments.failures_per_second {
@@ -90,7 +90,7 @@ fn command(kit: &JavaKit, arguments: &JavaArguments, launch: &JavaLaunch, frames
     if let Some(every) = arguments.emulate_bad_frames {
         command.arg("--emulate-bad-frames").arg(every.to_string());
     }
-    command.arg("--line").arg(&arguments.line);
+    command.arg("--line").arg(arguments.line.name());
     if arguments.throw_losses {
         command.arg("--throw-losses");
     }

@@ -1,48 +1,24 @@
 //! Data of objects is lost with a line: what a runtime learns of it.
 
 use rampart_heap::wear::FailedLines;
-use rampart_heap::{
-    Collection, HeapSettings, LOST, LineFailure, LineSize, LocalAllocator, ManagedHeap, NativeModel, ObjectRef, Shape,
-};
+use rampart_heap::{Collection, HeapSettings, LOST, LineFailure, LineSize, ObjectRef};
 
-struct Program {
-    heap: ManagedHeap<NativeModel>,
-    local: LocalAllocator,
-    roots: Vec<u32>,
+use super::Program;
+
+/// On a heap of pages of which these lines have failed.
+fn start(failed: FailedLines) -> Program {
+    Program::new(HeapSettings { line: LineSize::L64, ..HeapSettings::default() }, vec![failed; 256])
 }
 
-impl Program {
-    fn new(failed: FailedLines) -> Self {
-        let settings = HeapSettings { line: LineSize::L64, ..HeapSettings::default() };
-        let heap = ManagedHeap::new(NativeModel, settings, vec![failed; 256]).unwrap();
-        Self { heap, local: LocalAllocator::default(), roots: Vec::new() }
-    }
-
-    fn root(&mut self, bytes: u32) -> usize {
-        let shape = Shape::new(1, bytes).unwrap();
-        let at = self.heap.allocate(&mut self.local, shape.size()).unwrap();
-        self.roots.push(NativeModel::initialize(self.heap.region(), at, shape).offset());
-        self.roots.len() - 1
-    }
-
-    fn collect(&mut self, kind: Collection) {
-        self.heap.collect(kind, &mut [&mut self.local], &mut self.roots, &mut |_| {});
-    }
-
-    fn lose(&mut self, offset: u32) -> LineFailure {
-        self.heap.lose_line(offset, &mut [&mut self.local])
-    }
-
-    /// The line that an offset is in becomes unreadable: whoever reads it goes wrong.
-    fn spoil(&mut self, offset: u32) {
-        self.heap.region().fill(offset / 64 * 64, 64, 0xff);
-    }
+/// The line that an offset is in becomes unreadable: whoever reads it goes wrong.
+fn spoil(program: &Program, offset: u32) {
+    program.heap.region().fill(offset / 64 * 64, 64, 0xff);
 }
 
 #[test]
 fn what_is_free_or_dead_is_lost_silently() {
-    let mut program = Program::new(FailedLines::NONE);
-    let dead = program.root(100);
+    let mut program = start(FailedLines::NONE);
+    let dead = program.add(1, 100);
     program.collect(Collection::Full);
     let at = program.roots[dead];
     program.roots[dead] = 0;
@@ -51,11 +27,11 @@ fn what_is_free_or_dead_is_lost_silently() {
     assert_eq!(program.lose(at), LineFailure::Known);
     assert_eq!(program.lose(3 << 30), LineFailure::NotThere);
     // This one dies, and no collection has seen it.
-    let dead = program.root(100);
+    let dead = program.add(1, 100);
     let at = program.roots[dead];
     program.roots[dead] = 0;
     assert_eq!(program.lose(at), LineFailure::Lost);
-    program.spoil(at);
+    spoil(&program, at);
     program.collect(Collection::Nursery);
     assert_eq!(program.heap.lost_objects(), []);
 }
@@ -63,8 +39,8 @@ fn what_is_free_or_dead_is_lost_silently() {
 #[test]
 fn only_objects_in_the_line_are_lost_and_what_is_known_of_them_is_told() {
     for age in [None, Some(Collection::Nursery), Some(Collection::Full)] {
-        let mut program = Program::new(FailedLines::NONE);
-        let [before, first, second, behind] = [1000, 100, 8, 1000].map(|bytes| program.root(bytes));
+        let mut program = start(FailedLines::NONE);
+        let [before, first, second, behind] = [1000, 100, 8, 1000].map(|bytes| program.add(1, bytes));
         age.into_iter().for_each(|kind| program.collect(kind));
         // The last bytes of one, and all of another that lies behind it.
         let at = program.roots.clone();
@@ -78,7 +54,7 @@ fn only_objects_in_the_line_are_lost_and_what_is_known_of_them_is_told() {
             .collect();
         assert!(lost.contains(&second) && !lost.contains(&before));
         assert_eq!(program.lose(line), LineFailure::Lost);
-        program.spoil(line);
+        spoil(&program, line);
         program.collect(Collection::Nursery);
         for root in [before, first, second, behind] {
             let is_lost = lost.contains(&root);
@@ -88,7 +64,7 @@ fn only_objects_in_the_line_are_lost_and_what_is_known_of_them_is_told() {
             let has_header = at[root] / 64 * 64 != line;
             assert_eq!(told.is_some_and(|told| told.header.is_some()), is_lost && has_header);
         }
-        assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, 4 - lost.len() as u64);
+        assert_eq!(program.objects(), 4 - lost.len() as u64);
         // References stay what they are, in all later collections.
         let now = program.roots[second];
         for kind in [Collection::Nursery, Collection::Full, Collection::Compacting] {
@@ -102,18 +78,18 @@ fn only_objects_in_the_line_are_lost_and_what_is_known_of_them_is_told() {
 fn a_large_object_and_one_on_borrowed_pages_are_lost_too() {
     // Nothing is perfect: large objects lie on borrowed pages.
     for failed in [FailedLines::NONE, FailedLines::from_bits(1)] {
-        let mut program = Program::new(failed);
-        let [large, medium] = [20_000, 5_000].map(|bytes| program.root(bytes));
+        let mut program = start(failed);
+        let [large, medium] = [20_000, 5_000].map(|bytes| program.add(1, bytes));
         program.collect(Collection::Full);
         for root in [large, medium] {
             let line = program.roots[root] + 4096;
             assert_eq!(program.lose(line), LineFailure::Lost);
-            program.spoil(line);
+            spoil(&program, line);
             program.collect(Collection::Nursery);
             assert!(program.roots[root] >= LOST);
         }
         assert_eq!(program.heap.lost_objects().len(), 2);
         assert!(program.heap.lost_objects().iter().all(|lost| lost.header.is_some()));
-        assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, 0);
+        assert_eq!(program.objects(), 0);
     }
 }

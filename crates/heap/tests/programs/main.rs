@@ -1,0 +1,65 @@
+//! Programs with one thread on a heap of native objects.
+
+mod compensated;
+mod due_collections;
+mod leaf_arrays;
+mod lost_data;
+mod out_of_memory;
+
+use rampart_heap::wear::{ClusterBytes, FailedLines, FailureShare, draw_failures};
+use rampart_heap::{Collection, HeapSettings, LineFailure, LocalAllocator, ManagedHeap, NativeModel, ObjectRef, Shape};
+
+struct Program {
+    heap: ManagedHeap<NativeModel>,
+    local: LocalAllocator,
+    /// The references that it holds outside of the heap.
+    roots: Vec<u32>,
+}
+
+/// Pages of which this share of the lines has failed.
+fn drawn(pages: usize, share: f64, seed: u64) -> Vec<FailedLines> {
+    draw_failures(pages, FailureShare::new(share).unwrap(), ClusterBytes::LINE, seed)
+}
+
+impl Program {
+    fn new(settings: HeapSettings, failed: Vec<FailedLines>) -> Self {
+        let heap = ManagedHeap::new(NativeModel, settings, failed).unwrap();
+        Self { heap, local: LocalAllocator::default(), roots: Vec::new() }
+    }
+
+    /// Memory, after collections if need be; `None` if it is out.
+    fn allocate(&mut self, bytes: u32) -> Option<u32> {
+        self.heap.allocate_or_collect(&mut self.local, bytes, &mut self.roots)
+    }
+
+    /// An object in such memory, which nothing holds yet.
+    fn make(&mut self, shape: Shape) -> Option<ObjectRef> {
+        let at = self.allocate(shape.size())?;
+        Some(NativeModel::initialize(self.heap.region(), at, shape))
+    }
+
+    /// An object that it holds, for which there is room without a collection; the number of the root.
+    fn add(&mut self, references: u32, bytes: u32) -> usize {
+        let shape = Shape::new(references, bytes).unwrap();
+        let at = self.heap.allocate(&mut self.local, shape.size()).expect("there is room");
+        self.roots.push(NativeModel::initialize(self.heap.region(), at, shape).offset());
+        self.roots.len() - 1
+    }
+
+    fn collect(&mut self, kind: Collection) {
+        self.heap.collect(kind, &mut [&mut self.local], &mut self.roots, &mut |_| {});
+    }
+
+    fn fail(&mut self, offset: u32) -> LineFailure {
+        self.heap.fail_line(offset, &mut [&mut self.local])
+    }
+
+    fn lose(&mut self, offset: u32) -> LineFailure {
+        self.heap.lose_line(offset, &mut [&mut self.local])
+    }
+
+    /// How many objects a sound heap has.
+    fn objects(&self) -> u64 {
+        self.heap.verify(self.roots.iter().copied()).unwrap().objects
+    }
+}
