@@ -3,7 +3,8 @@
 # A scenario asks for it in its first lines, "# java: Poisoned", a program of java/programs/lost. Its guest finds in
 # /java the host of Java programs, the program compiled for it (program.wasm) and for HotSpot (classes), HotSpot itself
 # without what the program does not need (hotspot), and what HotSpot prints here (expected). `java/build` makes the
-# host; where that was not run, the scenario is skipped.
+# host; where that was not run, the scenario is skipped. `java/build copying` makes a second one, with wasmtime's own
+# collector; the guest has it, too, if it was made.
 
 java_host=$root/target/java/build/release/rampart-java
 
@@ -15,14 +16,17 @@ lacks_java() {
 
 # Puts it into a guest's files.
 add_java() {
-  local program guest=$2/java work=$cache/java
+  local program host guest=$2/java work=$cache/java
   program=$(setting "$1" java)
   [[ -n $program ]] || return 0
   command -v jlink >/dev/null || refuse "needs jlink: apt-get install openjdk-17-jdk-headless"
   mkdir -p "$guest/classes" "$work"
-  "${tools}strip" --strip-debug -o "$guest/rampart-java" "$java_host"
-  { ldd "$java_host" || true; } | grep -o '[[:space:]]/[^ ]*' | while read -r library; do
-    install -D -m 755 "$library" "$2$library"
+  for host in "$java_host" "$java_host-copying"; do
+    [[ -x $host ]] || continue
+    "${tools}strip" --strip-debug -o "$guest/$(basename "$host")" "$host"
+    { ldd "$host" || true; } | grep -o '[[:space:]]/[^ ]*' | while read -r library; do
+      install -D -m 755 "$library" "$2$library"
+    done
   done
   rm -rf "$work/classes" "$work/rampart"
   javac -cp "$root/target/java/classes" -d "$work/classes" "$root/java/programs/lost/$program.java"

@@ -2,9 +2,10 @@ import rampart.Losses;
 
 /**
  * Holds objects of known content while somebody else makes frames below them bad. It prints the frames, "poison KIND
- * FRAME" each, waits for a line of standard input, and finds out what is lost: each object on a frame of live ones must
- * throw, and name itself; all others must be as they were. What it prints last is the same on any Java virtual machine.
- * Arguments: how many frames of each kind; "read" to read the objects all the time instead of waiting.
+ * FRAME" each, or where it cannot know them, pages of its heap, "page KIND OFFSET" each. It waits for a line of standard
+ * input, and finds out what is lost: each object on a frame of live ones must throw, and name itself; all others must be
+ * as they were. What it prints last is the same on any Java virtual machine. Arguments: how many frames of each kind;
+ * "read" to read the objects all the time instead of waiting.
  */
 public class Poisoned {
     static final int PAGE = 4096;
@@ -77,16 +78,25 @@ public class Poisoned {
         orders.append("poison ").append(kind).append(' ').append(frame).append('\n');
     }
 
+    static void orderPage(String kind, int offset) {
+        long frame = Losses.frame(offset);
+        if (frame >= 0) {
+            order(kind, frame);
+        } else {
+            orders.append("page ").append(kind).append(' ').append(offset).append('\n');
+        }
+    }
+
     static void chooseFrames(int each) {
         Losses.collect();
         int found = wholePages(dead, each);
         for (int page = 0; page < found; page++) {
-            order("dead", Losses.frame(pages[page]));
+            orderPage("dead", pages[page]);
         }
         int bytes = cellBytes(cells);
         found = wholePages(cells, each);
         for (int page = 0; page < found; page++) {
-            order("live", Losses.frame(pages[page]));
+            orderPage("live", pages[page]);
             for (int i = 0; i < CELLS; i++) {
                 int at = Losses.offset(cells[i]);
                 cellGoes[i] |= at < pages[page] + PAGE && at + bytes > pages[page];
@@ -94,7 +104,7 @@ public class Poisoned {
         }
         for (int i = 0; i < each && i < ARRAYS; i++) {
             int page = (Losses.offset(arrays[i]) + PAGE * (1 + i % 3)) / PAGE * PAGE;
-            order("large", Losses.frame(page));
+            orderPage("large", page);
             arrayGoes[i] = true;
         }
         // The last ones: the heap uses the first ones next.

@@ -1,7 +1,7 @@
 # Another program makes frames below a Java program bad, by the kernel's own interface: free and dead pages, which
 # nobody may notice, and pages of objects in use, each of which must name itself when it is read, while all others are
-# as they were and the program prints what it prints on HotSpot. HotSpot and the same host on ordinary memory end. Pages
-# that the kernel is asked to move or to swap out lose nothing.
+# as they were and the program prints what it prints on HotSpot. HotSpot, wasmtime with its own collector, and our host
+# on memory that it does not watch end. Pages that the kernel is asked to move or to swap out lose nothing.
 # memory: 1536M
 # kernel: 6.12
 # java: Poisoned
@@ -54,7 +54,7 @@ finish() {
   exec 9>&-
   wait $program
   code=$?
-  grep -v '^poison' /tmp/out
+  grep -vE '^(poison|page) ' /tmp/out
   tail -n 3 /tmp/said
 }
 
@@ -77,11 +77,22 @@ resident() {
     while read -r frame; do echo "poison some $((frame & 0x7fffffffffffff))"; done
 }
 
-# The range of the largest mapping of the program.
-largest() {
+# Where the heap of the program begins, a page: its mapping is the only one of so many KiB.
+heap() {
   awk '$2 == "rw-p" { sub("-", " ", $1); print $1 }' /proc/$program/maps | while read -r first last; do
-    echo $((0x$last - 0x$first)) "$first" "$last"
-  done | sort -n | tail -n 1 | cut -d ' ' -f 2-
+    [ $((0x$last - 0x$first)) != $(($1 * 1024)) ] || echo $((0x$first / 4096))
+  done
+}
+
+# Makes orders of the pages that the program has named in a heap of so many KiB.
+order_pages() {
+  first=$(heap "$1")
+  sed -n 's/^page //p' /tmp/out >/tmp/pages
+  while read -r of offset; do
+    entry=$(dd if=/proc/$program/pagemap bs=8 skip=$((first + offset / 4096)) count=1 2>/dev/null | od -An -tx8)
+    # Without the flags.
+    echo "poison $of $((0x${entry# ???} & 0x7fffffffffffff))"
+  done </tmp/pages >>/tmp/out
 }
 
 load_modules
@@ -212,14 +223,38 @@ else
 fi
 swapoff /dev/zram0
 
-# Its heap is anonymous memory, as that of an unchanged wasmtime.
+# What saves a program is that its host watches frames: the same heap without them does not.
 begin /java/rampart-java --throw-losses --heap 32768 --cache /tmp/code /java/program.wasm $each
-# shellcheck disable=SC2046 # two words
-resident $(largest) >>/tmp/out
-poison some
+order_pages $((4 << 20))
+poison 'live|large'
 finish
-check "$bad pages are poisoned, and the same host on ordinary memory ends by SIGBUS ($code)" \
-  test $bad -ge $each -a $code = $((128 + 7))
+check "$bad pages are poisoned, and our host without --frames ends by SIGBUS ($code)" \
+  test $bad = $((2 * each)) -a $code = $((128 + 7))
+
+# wasmtime with its own collector, and one page for each program.
+theirs() {
+  begin /java/rampart-java-copying --heap 32768 --cache /tmp/code-copying /java/program.wasm 1
+}
+
+if [ -x /java/rampart-java-copying ]; then
+  theirs
+  finish
+  check "on wasmtime's own collector, the program prints what it prints on HotSpot as long as no page is bad" \
+    nothing_is_lost
+  for kind in live large; do
+    theirs
+    order_pages 32768
+    poison $kind
+    # It goes on until it uses the page.
+    waits=no
+    ! grep -q '^State:.[RS]' /proc/$program/status || waits=yes
+    finish
+    check "$bad page ($kind) is poisoned, and wasmtime with its own collector ends by SIGBUS ($code)" \
+      test "$bad $waits $code" = "1 yes $((128 + 7))"
+  done
+else
+  report "skip copying-host: java/build copying makes wasmtime with its own collector"
+fi
 
 begin /java/hotspot/bin/java -Xms32m -Xmx32m -XX:+UseSerialGC -XX:-CreateCoredumpOnCrash -cp /java/classes Poisoned $each
 # shellcheck disable=SC2046 # two words

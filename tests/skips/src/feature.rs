@@ -130,6 +130,8 @@ features! {
     Slurm = "slurm",
     /// QEMU for x86-64.
     Qemu = "qemu",
+    /// The host of Java programs with wasmtime's own collector, which `java/build copying` builds.
+    CopyingHost = "copying-host",
     /// The compiler's library for a target without an operating system.
     BareTarget = "bare-target",
     /// cargo-deny, which no registry has as a program.
