@@ -462,3 +462,33 @@ impl ImmixSpace {
             + lists as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::SimulatedMemory;
+
+    const HALF: FailedLines = FailedLines::from_bits(u64::MAX >> 32);
+
+    /// A space of which so many pages are perfect, and of so many others half works.
+    fn space(perfect: usize, imperfect: usize) -> ImmixSpace {
+        let failed = [vec![FailedLines::NONE; perfect], vec![HALF; imperfect]].concat();
+        ImmixSpace::new(Box::new(SimulatedMemory::new(failed)), LineSize::L64, FailureGrain::MemoryLine, 0, 1 << 24)
+    }
+
+    #[test]
+    fn the_pages_of_a_free_block_pay_for_borrowed_ones_once_no_others_are_left() {
+        for (imperfect, free_after) in [(12, 0), (20, 1)] {
+            let mut space = space(12, imperfect);
+            // Two pages are borrowed, for four of the heap's own.
+            space.take_large(14 * PAGE, Source::Mutator).unwrap();
+            assert_eq!((space.pools.borrowed(), space.pools.available()), (2, imperfect - 4));
+            let block = space.new_block(Source::Mutator).unwrap();
+            space.sweep_blocks(true);
+            assert_eq!((&space.free[..], space.pools.available()), (&[block][..], imperfect - 12));
+            // All that is left: the pages of that block, or as many others.
+            assert!(space.new_block(Source::Mutator).is_some(), "{imperfect}");
+            assert_eq!((space.free.len(), space.pools.available()), (free_after, 0), "{imperfect}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Where objects go: holes before blocks, blocks before perfect pages, and how much a collection may take to move them.
+
+use rampart_heap::wear::FailedLines;
+use rampart_heap::{BLOCK_BYTES, Collection, HeapSettings, LineSize, LocalAllocator, ManagedHeap, NativeModel, Shape};
+
+const PAGE: u64 = 4096;
+
+struct Program {
+    heap: ManagedHeap<NativeModel>,
+    local: LocalAllocator,
+    roots: Vec<u32>,
+}
+
+impl Program {
+    /// On so many pages, in each of which these lines have failed.
+    fn new(pages: usize, failed: FailedLines, line: LineSize) -> Self {
+        let settings = HeapSettings { line, ..HeapSettings::default() };
+        let heap = ManagedHeap::new(NativeModel, settings, vec![failed; pages]).unwrap();
+        Self { heap, local: LocalAllocator::default(), roots: Vec::new() }
+    }
+
+    /// An object of `bytes`, with its header, if there is room without a collection.
+    fn add(&mut self, bytes: u32) -> Option<u32> {
+        let shape = Shape::new(0, bytes - 8).unwrap();
+        let at = self.heap.allocate(&mut self.local, shape.size())?;
+        self.roots.push(NativeModel::initialize(self.heap.region(), at, shape).offset());
+        Some(at)
+    }
+
+    /// Adds objects until there is no room without a collection; how many.
+    fn fill(&mut self, bytes: u32) -> usize {
+        std::iter::from_fn(|| self.add(bytes)).count()
+    }
+
+    fn collect(&mut self, kind: Collection) {
+        self.heap.collect(kind, &mut [&mut self.local], &mut self.roots, &mut |_| {});
+    }
+}
+
+#[test]
+fn medium_objects_fill_the_holes_between_old_ones() {
+    let mut program = Program::new(256, FailedLines::NONE, LineSize::L256);
+    program.fill(2048);
+    program.collect(Collection::Full);
+    // Nothing moves any more: what is live in a block does not fit the little that is set aside.
+    let mut number = 0;
+    program.roots.retain(|_| {
+        number += 1;
+        number % 2 == 0
+    });
+    program.collect(Collection::Nursery);
+    program.collect(Collection::Full);
+    let kept = program.roots.len();
+    let more = program.fill(1536);
+    assert!(more > kept * 9 / 10, "{more} in the holes between {kept}");
+    assert_eq!(program.heap.demand().requested, 0, "none needs a perfect page");
+}
+
+#[test]
+fn an_object_larger_than_a_line_leaves_the_hole_at_hand_to_smaller_ones() {
+    for (line, is_left) in [(LineSize::L64, true), (LineSize::L128, false), (LineSize::L256, false)] {
+        let mut program = Program::new(256, FailedLines::NONE, line);
+        let first = program.add(32).unwrap();
+        (1..BLOCK_BYTES / 32 - 3).for_each(|_| _ = program.add(32));
+        // 96 B are left of the block.
+        let medium = program.add(112).unwrap();
+        assert_ne!(medium / BLOCK_BYTES, first / BLOCK_BYTES);
+        let small = program.add(32).unwrap();
+        let next = if is_left { first + BLOCK_BYTES - 96 } else { medium + 112 };
+        assert_eq!(small, next, "{line:?}");
+    }
+}
+
+#[test]
+fn objects_that_fit_no_hole_lie_on_perfect_pages_one_behind_the_other() {
+    // Holes of one line, and no perfect page: each is borrowed.
+    let every_second = FailedLines::from_bits(0x5555_5555_5555_5555);
+    let mut program = Program::new(256, every_second, LineSize::L64);
+    let mut blocks: Vec<u32> = Vec::new();
+    for number in 1..=12 {
+        let at = program.add(3008).unwrap();
+        blocks.push(at / BLOCK_BYTES);
+        // Ten fit a block, in part across pages; the next two begin another one.
+        let of_first = (number.min(10) * 3008_u64).div_ceil(PAGE);
+        let of_second = (number.saturating_sub(10) * 3008).div_ceil(PAGE);
+        assert_eq!(program.heap.demand().requested, of_first + of_second, "after {number}");
+    }
+    blocks.dedup();
+    assert_eq!(blocks.len(), 2);
+    program.collect(Collection::Full);
+    assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, 12);
+}
+
+#[test]
+fn a_collection_moves_objects_to_what_is_set_aside_but_for_a_block_that_compaction_needs() {
+    // A fortieth of the pages is set aside, a block at least: 8 pages, 12, and 25. What the program finds is whole
+    // blocks, so 8, 16, and 32 are left. Only the last heap can do without a block of them.
+    for (pages, takes) in [(256, 8), (480, 16), (1024, 24)] {
+        let mut program = Program::new(pages, FailedLines::NONE, LineSize::L256);
+        program.fill(64);
+        program.collect(Collection::Nursery);
+        let moved = program.heap.counts().moved_bytes;
+        assert_eq!(moved, takes * PAGE, "of {pages} pages");
+        assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, program.roots.len() as u64);
+    }
+}
+
+#[test]
+fn a_handler_gets_half_of_what_is_set_aside_if_that_is_one_block() {
+    let mut program = Program::new(256, FailedLines::NONE, LineSize::L256);
+    program.fill(64);
+    assert_eq!(program.fill(2048), 0);
+    program.heap.open_reserve();
+    assert_eq!(program.fill(2048), 8, "four pages, as perfect ones: they are no block");
+    assert_eq!(program.heap.demand().requested, 4);
+    assert_eq!(program.fill(64), 0);
+    program.roots.clear();
+    program.collect(Collection::Full);
+    program.fill(64);
+    assert_eq!(program.fill(2048), 0, "it is set aside again");
+}
+
+#[test]
+fn what_medium_objects_leave_of_a_block_is_there_for_small_ones() {
+    let mut program = Program::new(256, FailedLines::NONE, LineSize::L256);
+    let blocks = program.fill(7 << 10) / 4;
+    // In each block, 4 KiB are left; the last block is full or still at hand.
+    let small = program.fill(64);
+    assert!(blocks > 25 && (blocks - 1) * 64 <= small && small <= blocks * 64, "{small} in what {blocks} have left");
+}
+
+#[test]
+fn the_pages_and_addresses_of_dead_large_objects_are_there_for_others() {
+    for kind in [Collection::Nursery, Collection::Full] {
+        let mut program = Program::new(256, FailedLines::NONE, LineSize::L256);
+        let all = program.fill(5 * 4096);
+        // Four times as many as there are addresses for, of all sizes, so that free addresses must be put together.
+        for pages in (1..=20).chain((1..=20).rev()) {
+            program.roots.clear();
+            program.collect(kind);
+            let (bytes, room) = (pages * 4096 + 4096, 248);
+            assert_eq!(program.fill(bytes) as u32, room / (pages + 1), "{kind:?}, {pages}");
+        }
+        program.roots.clear();
+        program.collect(Collection::Full);
+        assert_eq!(program.fill(5 * 4096), all);
+    }
+}
