@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use proptest::prelude::*;
 use rampart_heap::wear::{ClusterBytes, FailedLines, FailureShare, draw_failures};
 use rampart_heap::{
-    Collection, HeapMemory, HeapPage, HeapPageChange, HeapSettings, LOST, LineFailure, LineSize, LineState,
-    LocalAllocator, ManagedHeap, NativeModel, NotMapped, ObjectRef, Shape,
+    BLOCK_BYTES, Collection, HeapMemory, HeapPage, HeapPageChange, HeapSettings, LOST, LineFailure, LineSize,
+    LineState, LocalAllocator, ManagedHeap, NativeModel, NotMapped, ObjectRef, Shape,
 };
 
 const PAGE: u32 = 4096;
@@ -220,6 +220,7 @@ impl Program {
                 if self.heap.lose_line(at, &mut [&mut self.local]) == LineFailure::Lost {
                     self.collect(Collection::Nursery);
                 } else {
+                    assert!(!self.is_lost(root, &BTreeSet::from([at])), "object {root} is lost, and nobody is told");
                     self.below.lock().unwrap().lost.remove(&at);
                 }
             }
@@ -236,7 +237,6 @@ impl Program {
     }
 
     fn change(&mut self, page: usize, failed: u64, lost: usize) {
-        // Lines that lose no data and fail now have nothing on them: here, those that had failed.
         if self.heap.vacating().is_some() {
             return;
         }
@@ -250,7 +250,10 @@ impl Program {
         let (at, page) = own[page % own.len()];
         let now = FailedLines::from_bits(failed);
         let lost = now.lines().take(lost).fold(FailedLines::NONE, FailedLines::with);
-        let failed = FailedLines::from_bits(now.bits() & self.failed_at(at).bits()).union(lost);
+        // A page of a block fits what is in it. That of a large object is replaced.
+        let is_large = !self.heap.snapshot().iter().any(|block| block.block.start() == at / BLOCK_BYTES * BLOCK_BYTES);
+        let may_fail = if is_large { FailedLines::ALL } else { self.failed_at(at) };
+        let failed = FailedLines::from_bits(now.bits() & may_fail.bits()).union(lost);
         let mut below = self.below.lock().unwrap();
         below.lost.extend(lost.lines().map(|line| at + line * LINE));
         below.changes.push(HeapPageChange { page, at: Some(at), failed, lost });
