@@ -13,8 +13,12 @@ struct Program {
 
 impl Program {
     fn new(failed: FailedLines) -> Self {
+        Self::on(vec![failed; 256])
+    }
+
+    fn on(failed: Vec<FailedLines>) -> Self {
         let settings = HeapSettings { line: LineSize::L64, ..HeapSettings::default() };
-        let heap = ManagedHeap::new(NativeModel, settings, vec![failed; 256]).unwrap();
+        let heap = ManagedHeap::new(NativeModel, settings, failed).unwrap();
         Self { heap, local: LocalAllocator::default(), roots: Vec::new() }
     }
 
@@ -115,5 +119,60 @@ fn a_large_object_and_one_on_borrowed_pages_are_lost_too() {
         assert_eq!(program.heap.lost_objects().len(), 2);
         assert!(program.heap.lost_objects().iter().all(|lost| lost.header.is_some()));
         assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, 0);
+    }
+}
+
+#[test]
+fn an_object_that_lies_on_a_page_of_its_own_and_a_borrowed_one_is_lost_with_either() {
+    for (line, failure) in [(0, LineFailure::Lost), (4096, LineFailure::Lost), (8192, LineFailure::NotThere)] {
+        // One page is perfect: it comes first, and the next is borrowed.
+        let mut program = Program::on([vec![FailedLines::NONE], vec![FailedLines::from_bits(1); 255]].concat());
+        let object = program.root(5000);
+        let at = program.roots[object];
+        assert_eq!((program.heap.demand().requested, program.heap.demand().borrowed), (2, 1));
+        assert_eq!(program.lose(at + line), failure);
+        if failure == LineFailure::Lost {
+            program.spoil(at + line);
+        }
+        program.collect(Collection::Nursery);
+        assert_eq!(program.roots[object] >= LOST, failure == LineFailure::Lost, "line {line}");
+    }
+}
+
+#[test]
+fn a_weak_reference_to_a_lost_object_becomes_what_all_references_to_it_are() {
+    for age in [None, Some(Collection::Full)] {
+        let mut program = Program::new(FailedLines::NONE);
+        let objects: Vec<usize> = (0..8).map(|_| program.root(120)).collect();
+        age.into_iter().for_each(|kind| program.collect(kind));
+        let weak: Vec<ObjectRef> = program.roots.iter().map(|root| ObjectRef::new(*root).unwrap()).collect();
+        // Objects of 144 B in lines of 64 B: of the second object the first line is gone, of the fifth the last one.
+        let lines = [weak[1].offset() / 64 * 64, (weak[4].offset() + 143) / 64 * 64];
+        let is_in = |object: &ObjectRef, line: u32| object.offset() < line + 64 && line < object.offset() + 144;
+        // Some that lie in these lines, too, cannot be reached any more.
+        for dead in [0, 5, 7] {
+            program.roots[objects[dead]] = 0;
+        }
+        for line in lines {
+            assert_eq!(program.lose(line), LineFailure::Lost);
+            program.spoil(line);
+        }
+        let mut after = Vec::new();
+        let Program { heap, local, roots } = &mut program;
+        heap.collect(Collection::Nursery, &mut [local], roots, &mut |survivors| {
+            after = weak.iter().map(|object| survivors.at(*object)).collect();
+        });
+        for (number, object) in weak.iter().enumerate() {
+            assert_eq!(after[number], ObjectRef::new(program.roots[number]), "{number}, {age:?}");
+            let is_lost = program.roots[number] != 0 && lines.iter().any(|line| is_in(object, *line));
+            assert_eq!(program.roots[number] >= LOST, is_lost, "{number}, {age:?}");
+        }
+        assert!(program.roots[1] >= LOST && program.roots[4] >= LOST);
+        // They stay lost.
+        let lost = ObjectRef::new(program.roots[4]);
+        let mut later = None;
+        let Program { heap, local, roots } = &mut program;
+        heap.collect(Collection::Full, &mut [local], roots, &mut |survivors| later = survivors.at(lost.unwrap()));
+        assert_eq!(later, lost);
     }
 }

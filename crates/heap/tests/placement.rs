@@ -168,3 +168,60 @@ fn only_the_pages_below_an_object_that_cannot_move_are_replaced() {
         assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, 20);
     }
 }
+
+/// Fills all blocks with objects. Of those in every fourth block, only the first stays, of the others every second one.
+/// Returns which of the roots are alone in their blocks.
+fn sparse(program: &mut Program, bytes: u32) -> Vec<bool> {
+    program.fill(bytes);
+    program.collect(Collection::Full);
+    let mut of_block = (0, 0);
+    let blocks: Vec<u32> = program.roots.iter().map(|root| root / BLOCK_BYTES).collect();
+    let mut is_alone = Vec::new();
+    let kept = std::mem::take(&mut program.roots).into_iter().zip(blocks).filter(|(_, block)| {
+        of_block = if of_block.0 == *block { (*block, of_block.1 + 1) } else { (*block, 0) };
+        let is_kept = if block % 4 == 0 { of_block.1 == 0 } else { of_block.1 % 2 == 0 };
+        is_alone.extend(is_kept.then_some(block % 4 == 0));
+        is_kept
+    });
+    program.roots = kept.map(|(root, _)| root).collect();
+    program.collect(Collection::Nursery);
+    // It finds out what is in each block.
+    program.collect(Collection::Full);
+    is_alone
+}
+
+/// How many of those that are alone a full collection moves, and how many others.
+fn moved(program: &mut Program, is_alone: &[bool]) -> (usize, usize) {
+    let before = program.roots.clone();
+    program.collect(Collection::Full);
+    let moved: Vec<bool> = before.iter().zip(&program.roots).map(|(before, now)| before != now).collect();
+    let of =
+        |alone: bool| moved.iter().zip(is_alone).filter(|(moved, is_alone)| **moved && **is_alone == alone).count();
+    (of(true), of(false))
+}
+
+#[test]
+fn a_full_collection_empties_the_blocks_with_the_fewest_live_lines_as_far_as_there_is_room() {
+    let mut program = Program::new(256, FailedLines::NONE, LineSize::L256);
+    let is_alone = sparse(&mut program, 2048);
+    let alone = is_alone.iter().filter(|is_alone| **is_alone).count();
+    // One block is free: seven objects of 2 KiB fit, and the eight of one more block.
+    assert_eq!((alone, moved(&mut program, &is_alone)), (7, (7, 8)));
+}
+
+#[test]
+fn a_full_collection_empties_the_blocks_with_most_holes_first_while_many_pages_are_borrowed() {
+    // Many are more than one in sixteen.
+    for (borrowed, is_many) in [(0, false), (16, false), (24, true)] {
+        let mut program = Program::new(256, FailedLines::from_bits(1), LineSize::L64);
+        if borrowed > 0 {
+            program.add(borrowed * 4096).unwrap();
+        }
+        let is_alone = sparse(&mut program, 1344);
+        assert_eq!(program.heap.demand().borrowed, u64::from(borrowed));
+        let alone = is_alone.iter().filter(|is_alone| **is_alone).count();
+        let (of_alone, others) = moved(&mut program, &is_alone);
+        assert!(others > 10 && alone > 4, "{others} {alone}");
+        assert_eq!(of_alone, if is_many { 0 } else { alone }, "{borrowed} borrowed");
+    }
+}
