@@ -1,5 +1,7 @@
 //! Where objects go: holes before blocks, blocks before perfect pages, and how much a collection may take to move them.
 
+use std::collections::BTreeMap;
+
 use rampart_heap::wear::FailedLines;
 use rampart_heap::{
     BLOCK_BYTES, Collection, HeapSettings, LineSize, LocalAllocator, ManagedHeap, NativeModel, ObjectRef, Shape,
@@ -223,5 +225,59 @@ fn a_full_collection_empties_the_blocks_with_most_holes_first_while_many_pages_a
         let (of_alone, others) = moved(&mut program, &is_alone);
         assert!(others > 10 && alone > 4, "{others} {alone}");
         assert_eq!(of_alone, if is_many { 0 } else { alone }, "{borrowed} borrowed");
+    }
+}
+
+/// How many objects of each block a compacting collection moves in one pass. There are so many of `bytes` at most, and
+/// `lives` says which of a block live.
+fn compacted(bytes: u32, most: usize, lives: impl Fn(u32, usize) -> bool) -> BTreeMap<u32, usize> {
+    // One that is never tight for memory has one pass.
+    let settings = HeapSettings { full_below: 0.0, ..HeapSettings::default() };
+    let heap = ManagedHeap::new(NativeModel, settings, vec![FailedLines::NONE; 256]).unwrap();
+    let mut program = Program { heap, local: LocalAllocator::default(), roots: Vec::new() };
+    (0..most).take_while(|_| program.add(bytes).is_some()).count();
+    program.collect(Collection::Full);
+    let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
+    program.roots.retain(|root| {
+        let number = seen.entry(root / BLOCK_BYTES).or_default();
+        *number += 1;
+        lives(root / BLOCK_BYTES, *number - 1)
+    });
+    program.collect(Collection::Full);
+    let before = program.roots.clone();
+    program.collect(Collection::Compacting);
+    assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, before.len() as u64);
+    let mut moved = BTreeMap::new();
+    for (before, now) in before.iter().zip(&program.roots) {
+        *moved.entry(before / BLOCK_BYTES).or_default() += usize::from(before != now);
+    }
+    moved
+}
+
+#[test]
+fn a_compacting_collection_empties_the_blocks_with_the_fewest_bytes_as_far_as_four_fifths_of_what_is_free() {
+    // A block of 32 KiB is free. Objects of 32 B: in each fourth block one in 512 B, which leaves every second line
+    // free; in the others one on each line of 256 B, which leaves nothing free. 7 * 16 KiB + 32 KiB are free in all,
+    // and each of the emptier blocks takes 18 KiB: its objects, and what was free in it.
+    let moved = compacted(32, usize::MAX, |block, number| number % if block % 4 == 0 { 16 } else { 8 } == 0);
+    let emptied: Vec<u32> = moved.iter().filter(|(_, moved)| **moved == 64).map(|(block, _)| *block).collect();
+    assert_eq!((moved.len(), emptied), (31, vec![4, 8, 12, 16, 20, 24]));
+    assert_eq!(moved.values().sum::<usize>(), 6 * 64);
+    // 31 * 16 KiB + 32 KiB are free, and each block takes 32 KiB.
+    let moved = compacted(2048, usize::MAX, |_, number| number % 2 == 0);
+    assert_eq!(moved.values().filter(|moved| **moved == 8).count(), 13);
+    assert_eq!(moved.values().sum::<usize>(), 13 * 8);
+}
+
+#[test]
+fn a_compacting_collection_leaves_blocks_of_which_an_eighth_or_less_is_not_used() {
+    for used in [14, 15, 16] {
+        let moved = compacted(32, 15 * 1024, |block, number| match block % 3 {
+            0 => number % 8 == 0,
+            1 => number % 16 < used,
+            _ => number % 16 < 13,
+        });
+        let expected = moved.keys().map(|block| (*block, [128, 0, 832][*block as usize % 3])).collect();
+        assert_eq!(moved, expected, "{used} of 16");
     }
 }
