@@ -176,3 +176,32 @@ fn a_weak_reference_to_a_lost_object_becomes_what_all_references_to_it_are() {
         assert_eq!(later, lost);
     }
 }
+
+#[test]
+fn what_is_told_of_a_lost_object_is_what_it_began_with_as_far_as_that_is_there() {
+    let mut seen = Vec::new();
+    for number in 0..4 {
+        // They begin at all multiples of 16 in a line of 64 B. Which line of it is lost?
+        for line in 0..3 {
+            let mut program = Program::new(FailedLines::NONE);
+            let objects: Vec<usize> = (0..6).map(|_| program.root(132)).collect();
+            program.collect(Collection::Full);
+            let at = program.roots[objects[number]];
+            let words: Vec<u32> = (0..5).map(|word| at + 4 * word).collect();
+            // Behind the collector's bits and the size, and the reference.
+            (3..5)
+                .for_each(|word| program.heap.region().write(words[word], 0x1234_0000 + u32::try_from(word).unwrap()));
+            let before: Vec<u32> = words.iter().map(|word| program.heap.region().read(*word)).collect();
+            let lost = (at / 64 + line) * 64;
+            assert_eq!(program.lose(lost), LineFailure::Lost);
+            program.spoil(lost);
+            program.collect(Collection::Full);
+            let told = program.heap.lost_objects().iter().find(|lost| lost.was_at == at).expect("it is lost");
+            let is_there = |word: usize| words[word] / 64 * 64 != lost;
+            assert_eq!(told.header.map(|header| header.to_vec()), is_there(0).then(|| before[..4].to_vec()));
+            assert_eq!(told.first, (is_there(0) && is_there(4)).then_some(before[4]));
+            seen.push((told.header.is_some(), told.first.is_some()));
+        }
+    }
+    assert!([(false, false), (true, false), (true, true)].iter().all(|kind| seen.contains(kind)), "{seen:?}");
+}

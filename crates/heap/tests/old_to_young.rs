@@ -1,8 +1,12 @@
 //! Collections of young objects find what only old ones refer to, in whatever part of them that is.
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rampart_heap::wear::FailedLines;
 use rampart_heap::{
-    CARD_BYTES, Collection, HeapSettings, LineSize, LocalAllocator, ManagedHeap, NativeModel, ObjectRef, Shape,
+    CARD_BYTES, Collection, HeapRegion, HeapSettings, LineSize, LocalAllocator, ManagedHeap, NativeModel, ObjectModel,
+    ObjectRef, Shape,
 };
 
 struct Program {
@@ -94,4 +98,47 @@ fn only_dirty_cards_are_looked_at_and_each_once() {
     assert_eq!(program.heap.counts().cards - before, 3);
     program.collect();
     assert_eq!(program.heap.counts().cards - before, 3, "they are clean now");
+}
+
+/// Objects as [`NativeModel`] has them; counts the slots that a collector looks at.
+#[derive(Debug, Default)]
+struct CountingModel(AtomicU64);
+
+impl ObjectModel for CountingModel {
+    const COLLECTOR_WORD: u32 = NativeModel::COLLECTOR_WORD;
+    const FORWARD_WORD: u32 = NativeModel::FORWARD_WORD;
+
+    fn size(&self, region: &HeapRegion, object: ObjectRef) -> u32 {
+        NativeModel.size(region, object)
+    }
+
+    fn visit_slots(&self, region: &HeapRegion, object: ObjectRef, within: Range<u32>, visit: &mut impl FnMut(u32)) {
+        NativeModel.visit_slots(region, object, within, &mut |slot| {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            visit(slot);
+        });
+    }
+}
+
+#[test]
+fn of_a_large_object_a_collection_looks_at_the_slots_in_dirty_cards_alone() {
+    let settings = HeapSettings::default();
+    let mut heap = ManagedHeap::new(CountingModel::default(), settings, vec![FailedLines::NONE; 256]).unwrap();
+    let (mut local, mut roots) = (LocalAllocator::default(), Vec::new());
+    // One on pages of its own, one in a block.
+    for references in [10_000, 1900] {
+        let shape = Shape::new(references, 0).unwrap();
+        let at = heap.allocate(&mut local, shape.size()).unwrap();
+        roots.push(NativeModel::initialize(heap.region(), at, shape).offset());
+    }
+    heap.collect(Collection::Nursery, &mut [&mut local], &mut roots, &mut |_| {});
+    for (dirty, root) in [0, 1, 0, 1].into_iter().enumerate() {
+        let before = heap.model().0.load(Ordering::Relaxed);
+        let object = ObjectRef::new(roots[root]).unwrap();
+        // One card more in each round, and none of them twice.
+        (0..=dirty as u32).for_each(|card| heap.region().mark_card(NativeModel::slot(object, 100 + 100 * card)));
+        heap.collect(Collection::Nursery, &mut [&mut local], &mut roots, &mut |_| {});
+        let seen = heap.model().0.load(Ordering::Relaxed) - before;
+        assert_eq!(seen, (dirty as u64 + 1) * u64::from(CARD_BYTES / 4), "{dirty}");
+    }
 }
