@@ -20,6 +20,8 @@ const ROOTS: usize = 40;
 #[derive(Debug, Default)]
 struct Below {
     pages: BTreeMap<u32, HeapPage>,
+    /// All of the heap's own pages that were somewhere.
+    seen: BTreeMap<u32, HeapPage>,
     /// So many requests are refused.
     refuse: u64,
     refused: u64,
@@ -40,6 +42,7 @@ impl Below {
         assert!(at.is_multiple_of(PAGE) && at < LOST, "{at:#x}");
         let elsewhere = self.pages.values().any(|there| page.number().is_some() && *there == page);
         assert!(!elsewhere, "{page:?} lies at two places");
+        self.seen.extend(page.number().map(|number| (number, page)));
         self.pages.insert(at, page)
     }
 
@@ -115,7 +118,7 @@ enum Step {
         root: usize,
         line: u32,
     },
-    /// The page at a place becomes another one, with these failed lines; the first so many of them lose their data.
+    /// A page becomes another one, with these failed lines; the first so many of them lose their data.
     Change {
         page: usize,
         failed: u64,
@@ -240,14 +243,19 @@ impl Program {
         if self.heap.vacating().is_some() {
             return;
         }
-        let own: Vec<(u32, HeapPage)> = {
-            let below = self.below.lock().unwrap();
-            below.pages.iter().filter(|(_, page)| page.number().is_some()).map(|(at, page)| (*at, *page)).collect()
-        };
+        let own: Vec<HeapPage> = self.below.lock().unwrap().seen.values().copied().collect();
         if own.is_empty() {
             return;
         }
-        let (at, page) = own[page % own.len()];
+        let page = own[page % own.len()];
+        let place = self.below.lock().unwrap().pages.iter().find(|(_, there)| **there == page).map(|(at, _)| *at);
+        let Some(at) = place else {
+            let change =
+                HeapPageChange { page, at: None, failed: FailedLines::from_bits(failed), lost: FailedLines::NONE };
+            self.below.lock().unwrap().changes.push(change);
+            assert!(!self.heap.take_up_calls(&mut [&mut self.local]));
+            return;
+        };
         let now = FailedLines::from_bits(failed);
         let lost = now.lines().take(lost).fold(FailedLines::NONE, FailedLines::with);
         // A page of a block fits what is in it. That of a large object is replaced.
@@ -261,6 +269,9 @@ impl Program {
         let before = self.heap.counts().changed_pages;
         let is_lost = self.heap.take_up_calls(&mut [&mut self.local]);
         assert_eq!(self.heap.counts().changed_pages, before + 1);
+        if !is_large {
+            assert_eq!(self.failed_at(at), failed, "the page at {at:#x}");
+        }
         if is_lost {
             self.collect(Collection::Nursery);
             return;

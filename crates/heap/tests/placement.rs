@@ -281,3 +281,19 @@ fn a_compacting_collection_leaves_blocks_of_which_an_eighth_or_less_is_not_used(
         assert_eq!(moved, expected, "{used} of 16");
     }
 }
+
+#[test]
+fn of_the_old_objects_in_a_block_only_those_on_a_line_that_fails_move() {
+    let mut program = Program::new(256, FailedLines::NONE, LineSize::L256);
+    (0..20).for_each(|_| _ = program.add(992).unwrap());
+    program.collect(Collection::Nursery);
+    let (before, counts) = (program.roots.clone(), program.heap.counts());
+    assert_eq!((counts.marked, counts.moved, counts.moved_bytes), (0, 20, 20 * 992), "young ones move, and get old");
+    program.heap.fail_line(before[6] + 512, &mut [&mut program.local]);
+    program.collect(Collection::Full);
+    let moved: Vec<usize> = (0..20).filter(|root| before[*root] != program.roots[*root]).collect();
+    assert_eq!(moved, [6]);
+    let after = program.heap.counts();
+    assert_eq!((after.marked, after.moved, after.moved_bytes), (19, 21, 21 * 992));
+    assert_eq!(after.replaced, 0, "there is room for it elsewhere");
+}
