@@ -61,6 +61,12 @@ const HEAP: &[&str] = &[
     "out_of_memory",
     "--test",
     "leaf_arrays",
+    "--test",
+    "placement",
+    "--test",
+    "old_to_young",
+    "--test",
+    "pages_below",
 ];
 
 /// What decides about memory.
@@ -77,7 +83,13 @@ const ROOMS: [Room; 11] = [
     room(
         "heap",
         "rampart-heap",
-        &["crates/heap/src/space/**", "crates/heap/src/collector/**", "crates/heap/src/heap.rs"],
+        &[
+            "crates/heap/src/space/**",
+            "crates/heap/src/collector/**",
+            "crates/heap/src/heap.rs",
+            "crates/heap/src/pools.rs",
+            "crates/heap/src/verify.rs",
+        ],
     )
     .held_by(HEAP),
     room("wear", "rampart-heap", &["crates/heap/src/wear/**"]),

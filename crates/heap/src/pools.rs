@@ -380,10 +380,19 @@ mod tests {
             assert_eq!(pools.failed(page), failed);
             is(&pools, perfect, available);
         }
+        // Two pages in which nothing works come back one by one.
+        let all = [(page, FailedLines::ALL), (HeapPage::own(2), FailedLines::ALL)];
+        let none = all.map(|(page, _)| (page, FailedLines::NONE));
+        for ((page, failed), left) in all.into_iter().chain(none).zip([3, 2, 3, 4]) {
+            pools.set_failed(page, failed);
+            is(&pools, left, 4 + left);
+        }
         let taken = pools.take_perfect(4).unwrap();
         assert!(taken.contains(&page));
-        pools.set_failed(page, HALF);
-        is(&pools, 0, 4);
+        for failed in [FailedLines::ALL, HALF] {
+            pools.set_failed(page, failed);
+            is(&pools, 0, 4);
+        }
         pools.set_failed(HeapPage::Borrowed, HALF);
         assert!(pools.failed(HeapPage::Borrowed).is_perfect());
         taken.into_iter().for_each(|page| pools.give_back(page));

@@ -132,13 +132,13 @@ fn of_a_large_object_a_collection_looks_at_the_slots_in_dirty_cards_alone() {
         roots.push(NativeModel::initialize(heap.region(), at, shape).offset());
     }
     heap.collect(Collection::Nursery, &mut [&mut local], &mut roots, &mut |_| {});
-    for (dirty, root) in [0, 1, 0, 1].into_iter().enumerate() {
+    for (dirty, root) in (0_u32..).zip([0, 1, 0, 1]) {
         let before = heap.model().0.load(Ordering::Relaxed);
         let object = ObjectRef::new(roots[root]).unwrap();
         // One card more in each round, and none of them twice.
-        (0..=dirty as u32).for_each(|card| heap.region().mark_card(NativeModel::slot(object, 100 + 100 * card)));
+        (0..=dirty).for_each(|card| heap.region().mark_card(NativeModel::slot(object, 100 + 100 * card)));
         heap.collect(Collection::Nursery, &mut [&mut local], &mut roots, &mut |_| {});
         let seen = heap.model().0.load(Ordering::Relaxed) - before;
-        assert_eq!(seen, (dirty as u64 + 1) * u64::from(CARD_BYTES / 4), "{dirty}");
+        assert_eq!(seen, u64::from((dirty + 1) * (CARD_BYTES / 4)), "{dirty}");
     }
 }
