@@ -64,7 +64,7 @@ const HEAP: &[&str] = &[
     "--test",
     "placement",
     "--test",
-    "old_to_young",
+    "dirty_cards",
     "--test",
     "pages_below",
 ];

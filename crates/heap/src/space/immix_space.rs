@@ -493,6 +493,19 @@ mod tests {
     }
 
     #[test]
+    fn a_free_block_is_used_again_before_others_get_pages() {
+        for imperfect in [0, 24] {
+            let mut space = space(24, imperfect);
+            let block = space.new_block(Source::Mutator).unwrap();
+            space.sweep_blocks(true);
+            let left = space.pools.available();
+            assert_eq!((left, space.free_pages()), (16 + imperfect, 24 + imperfect));
+            assert_eq!(space.new_block(Source::Mutator), Some(block));
+            assert_eq!((space.free.len(), space.pools.available()), (0, left), "{imperfect}");
+        }
+    }
+
+    #[test]
     fn tables_are_counted_with_what_each_block_page_and_object_takes() {
         let of = |line| {
             let memory = SimulatedMemory::new(vec![FailedLines::NONE; 1024]);
