@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use rampart_heap::wear::FailedLines;
 use rampart_heap::{
-    BLOCK_BYTES, Collection, HeapSettings, LineSize, LocalAllocator, ManagedHeap, NativeModel, ObjectRef, Shape,
+    BLOCK_BYTES, Collection, HeapSettings, LineFailure, LineSize, LocalAllocator, ManagedHeap, NativeModel, ObjectRef,
+    Shape,
 };
 
 const PAGE: u64 = 4096;
@@ -18,8 +19,12 @@ struct Program {
 impl Program {
     /// On so many pages, in each of which these lines have failed.
     fn new(pages: usize, failed: FailedLines, line: LineSize) -> Self {
+        Self::on(vec![failed; pages], line)
+    }
+
+    fn on(failed: Vec<FailedLines>, line: LineSize) -> Self {
         let settings = HeapSettings { line, ..HeapSettings::default() };
-        let heap = ManagedHeap::new(NativeModel, settings, vec![failed; pages]).unwrap();
+        let heap = ManagedHeap::new(NativeModel, settings, failed).unwrap();
         Self { heap, local: LocalAllocator::default(), roots: Vec::new() }
     }
 
@@ -77,6 +82,48 @@ fn an_object_larger_than_a_line_leaves_the_hole_at_hand_to_smaller_ones() {
 }
 
 #[test]
+fn an_object_of_a_line_or_less_takes_the_next_hole() {
+    for line in LineSize::ALL {
+        let mut program = Program::new(256, FailedLines::NONE, line);
+        let first = program.add(32).unwrap();
+        (1..BLOCK_BYTES / 32 - 1).for_each(|_| _ = program.add(32));
+        // 32 B are left of the block.
+        let next = program.add(line.bytes()).unwrap();
+        assert_ne!(next / BLOCK_BYTES, first / BLOCK_BYTES);
+        assert_eq!(program.add(32), Some(next + line.bytes()), "{line:?}");
+    }
+}
+
+#[test]
+fn between_failed_lines_a_hole_is_kept_if_a_line_of_the_memory_is_left_of_it() {
+    // Holes of seven lines of 64 B.
+    let failed = FailedLines::from_bits(0x0101_0101_0101_0101);
+    for (bytes, is_kept) in [(192, true), (208, false)] {
+        let mut program = Program::new(256, failed, LineSize::L256);
+        let [first, second, third] = std::array::from_fn(|_| program.add(bytes).unwrap());
+        assert_eq!((first % 512, second), (64, first + bytes));
+        let small = program.add(64).unwrap();
+        if is_kept {
+            assert_eq!(small, second + bytes, "64 B are left");
+            assert_ne!(third / BLOCK_BYTES, first / BLOCK_BYTES);
+        } else {
+            assert_eq!((third, small), (first + 512, third + bytes), "32 B are left");
+        }
+    }
+}
+
+#[test]
+fn an_object_that_fits_a_hole_needs_no_perfect_page_because_a_larger_one_did() {
+    // Holes of seven lines of 64 B.
+    let mut program = Program::new(256, FailedLines::from_bits(0x0101_0101_0101_0101), LineSize::L64);
+    program.add(3008).unwrap();
+    assert_eq!(program.heap.demand().requested, 1);
+    (0..50).for_each(|_| _ = program.add(320).unwrap());
+    assert_eq!(program.heap.demand().requested, 1);
+    assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, 51);
+}
+
+#[test]
 fn objects_that_fit_no_hole_lie_on_perfect_pages_one_behind_the_other() {
     // Holes of one line, and no perfect page: each is borrowed.
     let every_second = FailedLines::from_bits(0x5555_5555_5555_5555);
@@ -92,6 +139,8 @@ fn objects_that_fit_no_hole_lie_on_perfect_pages_one_behind_the_other() {
     }
     blocks.dedup();
     assert_eq!(blocks.len(), 2);
+    // Only for the first one a block was searched.
+    assert_eq!(program.heap.snapshot().len(), 3);
     program.collect(Collection::Full);
     assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, 12);
 }
@@ -168,6 +217,27 @@ fn only_the_pages_below_an_object_that_cannot_move_are_replaced() {
         let page = object.offset() / 4096 * 4096;
         assert!(program.heap.failed_lines().all(|(line, _)| !(page..page + 4096).contains(&line)));
         assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, 20);
+    }
+}
+
+#[test]
+fn nothing_is_allocated_on_a_line_that_has_failed_before_a_collection_either() {
+    let every_second = FailedLines::from_bits(0x5555_5555_5555_5555);
+    let one_perfect = [vec![FailedLines::NONE], vec![every_second; 255]].concat();
+    // In the hole at hand, in that of medium objects, and on perfect pages, of which one is the heap's own.
+    for (bytes, failed) in
+        [(64, vec![FailedLines::NONE; 256]), (2048, vec![FailedLines::NONE; 256]), (3008, one_perfect)]
+    {
+        let mut program = Program::on(failed, LineSize::L64);
+        let line = program.add(bytes).unwrap() + bytes + 64;
+        let failure = program.heap.fail_line(line, &mut [&mut program.local]);
+        assert!(matches!(failure, LineFailure::InUse(_, Collection::Nursery)), "{bytes}: {failure:?}");
+        for _ in 0..10 {
+            let at = program.add(bytes).unwrap();
+            assert!(at + bytes <= line || line + 64 <= at, "{bytes}: {at:#x}, and {line:#x} has failed");
+        }
+        program.collect(Collection::Nursery);
+        assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, 11);
     }
 }
 
