@@ -49,7 +49,22 @@ const QUICK_EXPERIMENTS: &[&str] = &[
 ];
 
 /// What compares the heap with a model of it, and the tests of what that leaves out, without the longest.
-const HEAP: &[&str] = &["--lib", "--test", "against_a_model", "--test", "programs", "--", "--skip", "compensated"];
+const HEAP: &[&str] = &[
+    "--lib",
+    "--test",
+    "against_a_model",
+    "--test",
+    "programs",
+    "--test",
+    "placement",
+    "--test",
+    "dirty_cards",
+    "--test",
+    "pages_below",
+    "--",
+    "--skip",
+    "compensated",
+];
 
 /// What decides about memory.
 const ROOMS: [Room; 11] = [
@@ -65,7 +80,13 @@ const ROOMS: [Room; 11] = [
     room(
         "heap",
         "rampart-heap",
-        &["crates/heap/src/space/**", "crates/heap/src/collector/**", "crates/heap/src/heap.rs"],
+        &[
+            "crates/heap/src/space/**",
+            "crates/heap/src/collector/**",
+            "crates/heap/src/heap.rs",
+            "crates/heap/src/pools.rs",
+            "crates/heap/src/verify.rs",
+        ],
     )
     .held_by(HEAP),
     room("wear", "rampart-heap", &["crates/heap/src/wear/**"]),

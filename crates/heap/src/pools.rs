@@ -375,4 +375,73 @@ mod tests {
         assert_eq!(pools.take_perfect(12).unwrap().len(), 12);
         assert_eq!((pools.available(), pools.take_block()), (0, None));
     }
+
+    #[test]
+    fn a_page_that_changes_goes_where_its_failed_lines_belong_once_nobody_has_it() {
+        let mut pools = pools(8);
+        let page = HeapPage::own(0);
+        let is = |pools: &PagePools, perfect, available| {
+            assert!(pools.has_perfect(perfect) && !pools.has_perfect(perfect + 1));
+            let imperfect = (available - perfect) as u64;
+            let lost = u64::from(HALF.count()) * imperfect * u64::from(MEMORY_LINE);
+            assert_eq!((pools.available(), pools.working_bytes()), (available, available as u64 * 4096 - lost));
+        };
+        is(&pools, 4, 8);
+        for (failed, perfect, available) in
+            [(HALF, 3, 8), (FailedLines::ALL, 3, 7), (FailedLines::ALL, 3, 7), (FailedLines::NONE, 4, 8)]
+        {
+            pools.set_failed(page, failed);
+            assert_eq!(pools.failed(page), failed);
+            is(&pools, perfect, available);
+        }
+        // Two pages in which nothing works come back one by one.
+        let all = [(page, FailedLines::ALL), (HeapPage::own(2), FailedLines::ALL)];
+        let none = all.map(|(page, _)| (page, FailedLines::NONE));
+        for ((page, failed), left) in all.into_iter().chain(none).zip([3, 2, 3, 4]) {
+            pools.set_failed(page, failed);
+            is(&pools, left, 4 + left);
+        }
+        let taken = pools.take_perfect(4).unwrap();
+        assert!(taken.contains(&page));
+        for failed in [FailedLines::ALL, HALF] {
+            pools.set_failed(page, failed);
+            is(&pools, 0, 4);
+        }
+        pools.set_failed(HeapPage::Borrowed, HALF);
+        assert!(pools.failed(HeapPage::Borrowed).is_perfect());
+        taken.into_iter().for_each(|page| pools.give_back(page));
+        is(&pools, 3, 8);
+        // What fails later counts even if nothing had failed at the start.
+        let mut perfect = PagePools::new(vec![FailedLines::NONE; 8]);
+        assert_eq!(perfect.capacity(), 8 * 4096);
+        perfect.set_failed(page, HALF);
+        assert_eq!((perfect.capacity(), perfect.failed(page)), (8 * 4096 - 2048, HALF));
+        perfect.fail(page, 63);
+        assert_eq!(perfect.failed(page), HALF.with(63));
+    }
+
+    #[test]
+    fn what_is_withheld_and_borrowed_is_counted_until_it_is_given_back() {
+        let mut pools = pools(24);
+        let bytes = |pages: u64| pages * 4096;
+        let large = pools.take_perfect(14).unwrap();
+        assert_eq!((pools.borrowed(), pools.withheld_bytes()), (2, bytes(4)));
+        // A block takes eight imperfect pages; no perfect one is left to replace a page of it, nor two others to pay.
+        let block = pools.take_block().unwrap();
+        let replaced = pools.replace(block[0].unwrap());
+        assert_eq!((replaced, pools.borrowed(), pools.withheld_bytes()), (HeapPage::Borrowed, 3, bytes(4)));
+        let demand = PerfectDemand { requested: 15, borrowed: 3, most_borrowed: 3 };
+        assert_eq!((pools.demand(), pools.available()), (demand, 1));
+        pools.give_back(replaced);
+        assert_eq!((pools.borrowed(), pools.withheld_bytes(), pools.available()), (2, bytes(4), 1));
+        // Perfect pages pay back what is borrowed, one each.
+        let (own, borrowed): (Vec<_>, Vec<_>) = large.into_iter().partition(|page| page.number().is_some());
+        own.into_iter().for_each(|page| pools.give_back(page));
+        let second = pools.take_block().unwrap();
+        assert_eq!((pools.borrowed(), pools.withheld_bytes()), (2, bytes(2)));
+        borrowed.into_iter().for_each(|page| pools.give_back(page));
+        assert_eq!((pools.borrowed(), pools.withheld_bytes()), (0, 0));
+        block.into_iter().skip(1).chain(second).flatten().for_each(|page| pools.give_back(page));
+        assert_eq!((pools.available(), pools.demand()), (24, demand));
+    }
 }

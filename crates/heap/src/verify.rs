@@ -129,3 +129,117 @@ impl<M: ObjectModel> ManagedHeap<M> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wear::FailedLines;
+    use crate::{Collection, HeapSettings, LocalAllocator, NativeModel, Shape};
+
+    struct Program {
+        heap: ManagedHeap<NativeModel>,
+        local: LocalAllocator,
+    }
+
+    impl Program {
+        fn new() -> Self {
+            let heap = ManagedHeap::new(NativeModel, HeapSettings::default(), vec![FailedLines::NONE; 64]).unwrap();
+            Self { heap, local: LocalAllocator::default() }
+        }
+
+        /// An object with a reference.
+        fn object(&mut self, bytes: u32) -> u32 {
+            let shape = Shape::new(1, bytes).unwrap();
+            let at = self.heap.allocate(&mut self.local, shape.size()).unwrap();
+            NativeModel::initialize(self.heap.region(), at, shape).offset()
+        }
+
+        /// What it is after a collection of young objects.
+        fn aged(&mut self, object: u32) -> u32 {
+            let mut root = [object];
+            self.heap.collect(Collection::Nursery, &mut [&mut self.local], &mut root, &mut |_| {});
+            root[0]
+        }
+
+        /// A header somewhere, as if an object of so many bytes without references were there.
+        fn pretend(&self, at: u32, bytes: u32) {
+            self.heap.region().write(at, 0);
+            self.heap.region().write(at + 4, bytes);
+        }
+
+        fn violation(&self, roots: &[u32]) -> Option<Violation> {
+            self.heap.verify(roots.iter().copied()).err()
+        }
+    }
+
+    #[test]
+    fn an_object_is_in_a_block_or_on_the_pages_of_a_large_one() {
+        let mut program = Program::new();
+        let (small, large) = (program.object(100), program.object(20_000));
+        assert_eq!(program.violation(&[small, large]), None);
+        let (absent, behind) = (small + 16 * BLOCK_BYTES / 2, large + 5 * PAGE);
+        assert!(behind < LOST);
+        assert_eq!(program.violation(&[absent]), Some(Violation::NotThere(absent)));
+        assert_eq!(program.violation(&[behind]), Some(Violation::NotThere(behind)));
+        program.pretend(large, 5 * PAGE);
+        assert_eq!(program.violation(&[large]), None, "it fills its pages");
+        program.pretend(large, 5 * PAGE + 16);
+        assert_eq!(program.violation(&[large]), Some(Violation::NotThere(large)));
+    }
+
+    #[test]
+    fn objects_end_in_their_blocks_and_do_not_overlap() {
+        let mut program = Program::new();
+        let first = program.object(1000);
+        let start = first / BLOCK_BYTES * BLOCK_BYTES;
+        program.pretend(start, BLOCK_BYTES);
+        assert_eq!(program.violation(&[start]), None, "it fills its block");
+        program.pretend(start + 16, BLOCK_BYTES);
+        assert_eq!(program.violation(&[start + 16]), Some(Violation::CrossesBlocks(start + 16)));
+        program.pretend(start, 64);
+        program.pretend(start + 64, 32);
+        let both = program.heap.verify([start, start + 64, start]).unwrap();
+        assert_eq!(both, LiveObjects { objects: 2, bytes: 96 });
+        program.pretend(start, 80);
+        assert_eq!(program.violation(&[start, start + 64]), Some(Violation::Overlap(start, start + 64)));
+    }
+
+    #[test]
+    fn no_object_lies_on_a_failed_line_or_on_lines_that_are_not_marked() {
+        let mut program = Program::new();
+        let young = program.object(600);
+        let old = program.aged(young);
+        assert_eq!(program.violation(&[old]), None);
+        let lines = std::sync::Arc::clone(&program.heap.space().lines);
+        lines.clear(crate::HeapBlock::at(old));
+        assert_eq!(program.violation(&[old]), Some(Violation::NotMarked(old)));
+        lines.mark(old, 256);
+        assert_eq!(program.violation(&[old]), Some(Violation::NotMarked(old)), "all of its lines count");
+        lines.mark(old, 608);
+        drop(lines);
+        assert_eq!(program.violation(&[old]), None);
+        let young = program.object(600);
+        assert_eq!(program.violation(&[young]), None, "those of young objects are marked by the next collection");
+        program.heap.fail_line(old + 599, &mut [&mut program.local]);
+        assert_eq!(program.violation(&[old]), Some(Violation::OnFailedLine(old)));
+    }
+
+    #[test]
+    fn an_old_object_refers_to_young_ones_in_dirty_cards_only_and_nobody_to_what_has_moved() {
+        let mut program = Program::new();
+        let first = program.object(100);
+        let old = program.aged(first);
+        assert_ne!(first, old);
+        assert_eq!(program.violation(&[first]), Some(Violation::Moved(first)));
+        let (young, other) = (program.object(100), program.object(100));
+        let [slot, of_young] = [old, young].map(|object| NativeModel::slot(ObjectRef::new(object).unwrap(), 0));
+        program.heap.region().write(of_young, other);
+        assert_eq!(program.violation(&[young]), None, "a young object may refer to another");
+        program.heap.region().write(slot, young);
+        assert_eq!(program.violation(&[old]), Some(Violation::CleanCard(slot)));
+        program.heap.region().mark_card(slot);
+        assert_eq!(program.heap.verify([old]).unwrap().objects, 3);
+        let oldest = program.aged(old);
+        assert_eq!(program.heap.verify([oldest]).unwrap().objects, 3, "old ones refer to old ones");
+    }
+}

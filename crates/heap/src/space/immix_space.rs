@@ -474,3 +474,74 @@ impl ImmixSpace {
             + lists as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::SimulatedMemory;
+
+    const HALF: FailedLines = FailedLines::from_bits(u64::MAX >> 32);
+
+    /// A space of which so many pages are perfect, and of so many others half works.
+    fn space(perfect: usize, imperfect: usize) -> ImmixSpace {
+        let failed = [vec![FailedLines::NONE; perfect], vec![HALF; imperfect]].concat();
+        ImmixSpace::new(Box::new(SimulatedMemory::new(failed)), LineSize::L64, FailureGrain::MemoryLine, 0, 1 << 24, 16)
+    }
+
+    #[test]
+    fn the_pages_of_a_free_block_pay_for_borrowed_ones_once_no_others_are_left() {
+        for (imperfect, free_after) in [(12, 0), (20, 1)] {
+            let mut space = space(12, imperfect);
+            // Two pages are borrowed, for four of the heap's own.
+            space.take_large(14 * PAGE, Source::Mutator).unwrap();
+            assert_eq!((space.pools.borrowed(), space.pools.available()), (2, imperfect - 4));
+            let block = space.new_block(Source::Mutator).unwrap();
+            space.sweep_blocks(true);
+            assert_eq!((&space.free[..], space.pools.available()), (&[block][..], imperfect - 12));
+            // All that is left: the pages of that block, or as many others.
+            assert!(space.new_block(Source::Mutator).is_some(), "{imperfect}");
+            assert_eq!((space.free.len(), space.pools.available()), (free_after, 0), "{imperfect}");
+        }
+    }
+
+    #[test]
+    fn a_free_block_is_used_again_before_others_get_pages() {
+        for imperfect in [0, 24] {
+            let mut space = space(24, imperfect);
+            let block = space.new_block(Source::Mutator).unwrap();
+            space.sweep_blocks(true);
+            let left = space.pools.available();
+            assert_eq!((left, space.free_pages()), (16 + imperfect, 24 + imperfect));
+            assert_eq!(space.new_block(Source::Mutator), Some(block));
+            assert_eq!((space.free.len(), space.pools.available()), (0, left), "{imperfect}");
+        }
+    }
+
+    #[test]
+    fn tables_are_counted_with_what_each_block_page_and_object_takes() {
+        let of = |line| {
+            let memory = SimulatedMemory::new(vec![FailedLines::NONE; 1024]);
+            ImmixSpace::new(Box::new(memory), line, FailureGrain::MemoryLine, 0, 1 << 24, 16)
+        };
+        // A quarter more than 1024 pages fill, and the first, which is never used.
+        let blocks = 161;
+        // For 32 KiB: marks of lines of 256 B, failed lines with a flag, bits for each 16 B, and the record.
+        let of_block = 128 + 72 + 256 + (size_of::<BlockRecord>() + 4) as u64;
+        // A set of failed lines and a number, for each page; the one range of free addresses.
+        let expected = blocks * of_block + 1024 * 12 + 16;
+        let mut space = of(LineSize::L256);
+        assert_eq!(space.metadata_bytes(), expected);
+        assert_eq!(of(LineSize::L64).metadata_bytes(), expected + blocks * (512 - 128));
+        // A large object is on two lists, with its addresses, and has pages.
+        for objects in 1..3 {
+            space.take_large(3 * PAGE, Source::Mutator).unwrap();
+            assert_eq!(space.metadata_bytes(), expected + objects * (3 * 16 + 3 * 8));
+        }
+        let block = space.new_block(Source::Mutator).unwrap();
+        let in_use = space.metadata_bytes() - expected - 2 * 72;
+        assert_eq!(in_use, 4 * space.in_use.capacity() as u64);
+        space.recyclable.push(block, 1);
+        let recyclable = space.metadata_bytes() - expected - 2 * 72 - in_use;
+        assert!(recyclable >= 4 && recyclable.is_multiple_of(4), "{recyclable}");
+    }
+}

@@ -269,25 +269,77 @@ mod tests {
 
     use super::*;
 
+    /// Marks of a block's lines, the failed lines of its pages, and the size of its lines.
+    type BlockContent = (Vec<u8>, [u64; BLOCK_PAGES], LineSize);
+
+    fn content() -> impl Strategy<Value = BlockContent> {
+        (
+            prop::collection::vec(prop_oneof![Just(0), Just(1), Just(2), Just(YOUNG)], BLOCK_LINES),
+            prop::array::uniform8(prop_oneof![Just(0), any::<u64>()]),
+            prop::sample::select(&LineSize::ALL[..]),
+        )
+    }
+
+    /// The second of two blocks, with this in it.
+    fn block_of((marks, failed, size): &BlockContent) -> (LineMarks, HeapBlock) {
+        let (lines, block) = (LineMarks::new(2, *size, FailureGrain::MemoryLine), HeapBlock::new(1));
+        lines.of(block).iter().zip(marks).for_each(|(line, mark)| line.store(*mark, Ordering::Relaxed));
+        for (page, failed) in failed.iter().enumerate() {
+            lines.set_page(block, page, FailedLines::from_bits(*failed));
+        }
+        (lines, block)
+    }
+
+    fn has(lines: [u64; BLOCK_PAGES], line: usize) -> bool {
+        lines[line / 64] >> (line % 64) & 1 == 1
+    }
+
     proptest! {
         #[test]
-        fn a_line_is_free_if_it_is_not_marked_and_has_not_failed(
-            marks in prop::collection::vec(prop_oneof![Just(0), Just(1), Just(2), Just(YOUNG)], BLOCK_LINES),
-            failed in prop::array::uniform8(prop_oneof![Just(0), any::<u64>()]),
-            size in prop_oneof![Just(LineSize::L64), Just(LineSize::L128), Just(LineSize::L256)],
-        ) {
-            let (lines, block) = (LineMarks::new(2, size, FailureGrain::MemoryLine), HeapBlock::new(1));
-            lines.of(block).iter().zip(&marks).for_each(|(line, mark)| line.store(*mark, Ordering::Relaxed));
-            for (page, failed) in failed.into_iter().enumerate() {
-                lines.set_page(block, page, FailedLines::from_bits(failed));
-            }
+        fn a_line_is_free_if_it_is_not_marked_and_has_not_failed(content in content()) {
+            let (lines, block) = block_of(&content);
+            let (marks, failed, size) = content;
             let (free, has_failed) = lines.free(block);
             prop_assert_eq!(has_failed, failed != [0; BLOCK_PAGES]);
             for line in 0..BLOCK_LINES {
-                let is_failed = failed[line / 64] >> (line % 64) & 1 == 1;
-                let is_free = marks[line / size.memory_lines() as usize] == 0 && !is_failed;
-                prop_assert_eq!(free.0[line / 64] >> (line % 64) & 1 == 1, is_free, "line {}", line);
+                let is_free = marks[line / size.memory_lines() as usize] == 0 && !has(failed, line);
+                prop_assert_eq!(has(free.0, line), is_free, "line {}", line);
             }
+        }
+
+        #[test]
+        fn what_is_allocated_is_free_no_more_with_the_rest_of_the_heaps_lines(
+            content in content(),
+            from in 0..BLOCK_LINES,
+            count in 0_usize..100,
+        ) {
+            let (lines, block) = block_of(&content);
+            let end = (from + count).min(BLOCK_LINES);
+            let before = lines.free(block).0;
+            let taken = lines.allocate(block, from..end);
+            prop_assert!(taken.start <= from && end <= taken.end);
+            prop_assert!(taken.len() < count + 2 * content.2.memory_lines() as usize);
+            let after = lines.free(block).0;
+            for line in 0..BLOCK_LINES {
+                prop_assert_eq!(has(after.0, line), has(before.0, line) && !taken.contains(&line), "line {}", line);
+            }
+        }
+
+        #[test]
+        fn a_sweep_keeps_what_is_live_and_counts_the_holes(content in content()) {
+            let (mut lines, block) = block_of(&content);
+            let (marks, failed, size) = content;
+            let (live, each) = (lines.live() as u8, size.memory_lines() as usize);
+            let census = lines.sweep(block);
+            let is_live = |line: usize| marks[line / each] == live;
+            let is_free = |line: &usize| !is_live(*line) && !has(failed, *line);
+            prop_assert_eq!(census.live as usize, (0..BLOCK_LINES).filter(|line| is_live(*line)).count());
+            prop_assert_eq!(census.free as usize, (0..BLOCK_LINES).filter(is_free).count());
+            let runs: Vec<bool> = (0..BLOCK_LINES).map(|line| is_free(&line)).collect();
+            let holes: Vec<usize> = runs.chunk_by(|one, next| one == next).filter(|run| run[0]).map(<[_]>::len).collect();
+            prop_assert_eq!(census.holes as usize, holes.len());
+            prop_assert_eq!(census.longest as usize, holes.into_iter().max().unwrap_or(0));
+            prop_assert_eq!(lines.free(block).0.count(), census.free, "no mark is left but those of live lines");
         }
     }
 }

@@ -349,6 +349,18 @@ mod tests {
         assert_eq!(["3", "8", "", "off"].map(Clustering::named), [None; 4]);
     }
 
+    #[test]
+    fn a_last_region_that_is_not_whole_keeps_its_failures_where_they_are() {
+        let one = FailedLines::from_bits(1 << 20);
+        for (size, count) in [(RegionPages::Two, 3), (RegionPages::Four, 6)] {
+            let clustered = cluster_failures(&vec![one; count], size);
+            assert_eq!(clustered.len(), count);
+            let whole = count / size.pages() * size.pages();
+            assert_ne!(clustered[0], one);
+            assert!(clustered[whole..].iter().all(|page| *page == one), "{size:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn failures_one_by_one_gather_as_failures_at_once(

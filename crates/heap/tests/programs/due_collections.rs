@@ -1,7 +1,9 @@
 //! Which collection is due, and which objects are large.
 
 use rampart_heap::wear::FailedLines;
-use rampart_heap::{BLOCK_BYTES, Collection, CollectionStress, HeapSettings, LineFailure};
+use rampart_heap::{
+    BLOCK_BYTES, Collection, CollectionStress, HeapBlockState, HeapSettings, LineFailure, NativeModel, Shape,
+};
 
 use super::Program;
 
@@ -35,6 +37,27 @@ fn a_full_collection_is_due_once_one_of_young_objects_leaves_less_than_a_fifth()
     assert_eq!([10, 87].map(|percent| due_after(percent, immix)), [Collection::Full; 2]);
     let stressed = HeapSettings { stress: CollectionStress::Every(1000.try_into().unwrap()), ..settings };
     assert_eq!([10, 87].map(|percent| due_after(percent, stressed)), [Collection::Full; 2], "the second of four");
+}
+
+#[test]
+fn what_is_free_between_objects_counts_as_free() {
+    let mut program = start(HeapSettings::default());
+    while let Some(at) = program.heap.allocate(&mut program.local, 2048) {
+        let shape = Shape::new(0, 2048 - 8).unwrap();
+        program.roots.push(NativeModel::initialize(program.heap.region(), at, shape).offset());
+    }
+    program.collect(Collection::Nursery);
+    assert_eq!(program.heap.due(), Collection::Full);
+    let mut number = 0;
+    program.roots.retain(|_| {
+        number += 1;
+        number % 2 == 0
+    });
+    program.collect(Collection::Full);
+    let blocks = program.heap.snapshot();
+    assert!(blocks.iter().filter(|block| block.state == HeapBlockState::Recyclable).count() > 20, "they have holes");
+    program.collect(Collection::Nursery);
+    assert_eq!(program.heap.due(), Collection::Nursery, "half of the heap is free");
 }
 
 #[test]

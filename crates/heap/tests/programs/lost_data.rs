@@ -7,7 +7,11 @@ use super::Program;
 
 /// On a heap of pages of which these lines have failed.
 fn start(failed: FailedLines) -> Program {
-    Program::new(HeapSettings { line: LineSize::L64, ..HeapSettings::default() }, vec![failed; 256])
+    Program::new(lines_of_64(), vec![failed; 256])
+}
+
+fn lines_of_64() -> HeapSettings {
+    HeapSettings { line: LineSize::L64, ..HeapSettings::default() }
 }
 
 /// The line that an offset is in becomes unreadable: whoever reads it goes wrong.
@@ -92,4 +96,89 @@ fn a_large_object_and_one_on_borrowed_pages_are_lost_too() {
         assert!(program.heap.lost_objects().iter().all(|lost| lost.header.is_some()));
         assert_eq!(program.objects(), 0);
     }
+}
+
+#[test]
+fn an_object_that_lies_on_a_page_of_its_own_and_a_borrowed_one_is_lost_with_either() {
+    for (line, failure) in [(0, LineFailure::Lost), (4096, LineFailure::Lost), (8192, LineFailure::NotThere)] {
+        // One page is perfect: it comes first, and the next is borrowed.
+        let mut program =
+            Program::new(lines_of_64(), [vec![FailedLines::NONE], vec![FailedLines::from_bits(1); 255]].concat());
+        let object = program.add(1, 5000);
+        let at = program.roots[object];
+        assert_eq!((program.heap.demand().requested, program.heap.demand().borrowed), (2, 1));
+        assert_eq!(program.lose(at + line), failure);
+        if failure == LineFailure::Lost {
+            spoil(&program, at + line);
+        }
+        program.collect(Collection::Nursery);
+        assert_eq!(program.roots[object] >= LOST, failure == LineFailure::Lost, "line {line}");
+    }
+}
+
+#[test]
+fn a_weak_reference_to_a_lost_object_becomes_what_all_references_to_it_are() {
+    for age in [None, Some(Collection::Full)] {
+        let mut program = start(FailedLines::NONE);
+        let objects: Vec<usize> = (0..8).map(|_| program.add(1, 120)).collect();
+        age.into_iter().for_each(|kind| program.collect(kind));
+        let weak: Vec<ObjectRef> = program.roots.iter().map(|root| ObjectRef::new(*root).unwrap()).collect();
+        // Objects of 144 B in lines of 64 B: of the second object the first line is gone, of the fifth the last one.
+        let lines = [weak[1].offset() / 64 * 64, (weak[4].offset() + 143) / 64 * 64];
+        let is_in = |object: &ObjectRef, line: u32| object.offset() < line + 64 && line < object.offset() + 144;
+        // Some that lie in these lines, too, cannot be reached any more.
+        for dead in [0, 5, 7] {
+            program.roots[objects[dead]] = 0;
+        }
+        for line in lines {
+            assert_eq!(program.lose(line), LineFailure::Lost);
+            spoil(&program, line);
+        }
+        let mut after = Vec::new();
+        let Program { heap, local, roots } = &mut program;
+        heap.collect(Collection::Nursery, &mut [local], roots, &mut |survivors| {
+            after = weak.iter().map(|object| survivors.at(*object)).collect();
+        });
+        for (number, object) in weak.iter().enumerate() {
+            assert_eq!(after[number], ObjectRef::new(program.roots[number]), "{number}, {age:?}");
+            let is_lost = program.roots[number] != 0 && lines.iter().any(|line| is_in(object, *line));
+            assert_eq!(program.roots[number] >= LOST, is_lost, "{number}, {age:?}");
+        }
+        assert!(program.roots[1] >= LOST && program.roots[4] >= LOST);
+        // They stay lost.
+        let lost = ObjectRef::new(program.roots[4]);
+        let mut later = None;
+        let Program { heap, local, roots } = &mut program;
+        heap.collect(Collection::Full, &mut [local], roots, &mut |survivors| later = survivors.at(lost.unwrap()));
+        assert_eq!(later, lost);
+    }
+}
+
+#[test]
+fn what_is_told_of_a_lost_object_is_what_it_began_with_as_far_as_that_is_there() {
+    let mut seen = Vec::new();
+    for number in 0..4 {
+        // They begin at all multiples of 16 in a line of 64 B. Which line of it is lost?
+        for line in 0..3 {
+            let mut program = start(FailedLines::NONE);
+            let objects: Vec<usize> = (0..6).map(|_| program.add(1, 132)).collect();
+            program.collect(Collection::Full);
+            let at = program.roots[objects[number]];
+            let words: Vec<u32> = (0..5).map(|word| at + 4 * word).collect();
+            // Behind the collector's bits and the size, and the reference.
+            (3..5)
+                .for_each(|word| program.heap.region().write(words[word], 0x1234_0000 + u32::try_from(word).unwrap()));
+            let before: Vec<u32> = words.iter().map(|word| program.heap.region().read(*word)).collect();
+            let lost = (at / 64 + line) * 64;
+            assert_eq!(program.lose(lost), LineFailure::Lost);
+            spoil(&program, lost);
+            program.collect(Collection::Full);
+            let told = program.heap.lost_objects().iter().find(|lost| lost.was_at == at).expect("it is lost");
+            let is_there = |word: usize| words[word] / 64 * 64 != lost;
+            assert_eq!(told.header.map(|header| header.to_vec()), is_there(0).then(|| before[..4].to_vec()));
+            assert_eq!(told.first, (is_there(0) && is_there(4)).then_some(before[4]));
+            seen.push((told.header.is_some(), told.first.is_some()));
+        }
+    }
+    assert!([(false, false), (true, false), (true, true)].iter().all(|kind| seen.contains(kind)), "{seen:?}");
 }
