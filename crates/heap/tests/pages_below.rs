@@ -28,6 +28,8 @@ struct Below {
     changes: Vec<HeapPageChange>,
     /// Lines whose data is gone, until the next collection.
     lost: BTreeSet<u32>,
+    /// Whether the heap knows of each of them.
+    all_are_known: bool,
 }
 
 /// A memory that checks what it is asked.
@@ -90,6 +92,8 @@ impl HeapMemory for CheckedMemory {
     fn replace(&mut self, at: u32, page: HeapPage, unreadable: FailedLines) {
         let mut below = self.below();
         assert!(unreadable.is_subset_of(below.lost_in(at)), "data of {at:#x} is there, and is not kept");
+        let is_read = below.all_are_known && unreadable != below.lost_in(at);
+        assert!(!is_read, "data of {at:#x} is gone, and is to be kept");
         assert!(below.put(at, page).is_some(), "there is no page at {at:#x}");
     }
 
@@ -219,6 +223,8 @@ impl Program {
             Step::Lose { root, line } => {
                 let Some(object) = self.object(root) else { return };
                 let at = (object.offset() / LINE + line) * LINE;
+                let is_first = self.below.lock().unwrap().lost.is_empty();
+                self.below.lock().unwrap().all_are_known = is_first;
                 self.below.lock().unwrap().lost.insert(at);
                 if self.heap.lose_line(at, &mut [&mut self.local]) == LineFailure::Lost {
                     self.collect(Collection::Nursery);
@@ -263,6 +269,7 @@ impl Program {
         let may_fail = if is_large { FailedLines::ALL } else { self.failed_at(at) };
         let failed = FailedLines::from_bits(now.bits() & may_fail.bits()).union(lost);
         let mut below = self.below.lock().unwrap();
+        below.all_are_known = false;
         below.lost.extend(lost.lines().map(|line| at + line * LINE));
         below.changes.push(HeapPageChange { page, at: Some(at), failed, lost });
         drop(below);

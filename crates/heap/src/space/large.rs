@@ -135,3 +135,48 @@ impl LargeObjects {
         (entries * 2 * size_of::<u64>() + self.pages() * size_of::<HeapPage>()) as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PAGES: usize = 64;
+    const FIRST: u32 = 1 << 20;
+
+    fn place(page: usize) -> u32 {
+        FIRST + narrow(page) * PAGE
+    }
+
+    proptest! {
+        #[test]
+        fn objects_lie_at_the_first_free_addresses_that_are_contiguous(
+            steps in prop::collection::vec((1_usize..12, 0_usize..100, prop::bool::ANY), 1..200),
+        ) {
+            let mut large = LargeObjects::new(FIRST, u64::from(place(PAGES)));
+            // The same, page by page: the object that is there, by its first page.
+            let mut there: [Option<usize>; PAGES] = [None; PAGES];
+            for (count, chosen, is_put) in steps {
+                if is_put {
+                    let first = there.windows(count).position(|pages| pages.iter().all(Option::is_none));
+                    let put = large.put(vec![HeapPage::Borrowed; count]);
+                    prop_assert_eq!(put.ok(), first.map(place));
+                    first.into_iter().for_each(|first| there[first..first + count].fill(Some(first)));
+                } else if let Some(first) = there.iter().flatten().nth(chosen).copied() {
+                    let pages = large.take_back(place(first));
+                    prop_assert_eq!(pages.len(), there.iter().filter(|page| **page == Some(first)).count());
+                    there.iter_mut().filter(|page| **page == Some(first)).for_each(|page| *page = None);
+                }
+                let end = there.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+                prop_assert_eq!(large.end(), place(end));
+                prop_assert_eq!(large.pages(), there.iter().flatten().count());
+                for (page, within) in (0..PAGES).flat_map(|page| [0, 100, PAGE - 1].map(|within| (page, within))) {
+                    let (first, at) = (there[page], place(page) + within);
+                    prop_assert_eq!(large.object_at(at).map(ObjectRef::offset), first.map(place));
+                    prop_assert_eq!(large.page_mut(at).is_some(), first.is_some());
+                }
+            }
+        }
+    }
+}

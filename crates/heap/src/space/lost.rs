@@ -90,3 +90,20 @@ impl LostData {
         &self.objects
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_objects_have_references_of_their_own_until_there_are_no_more_and_then_share_the_last() {
+        let mut lost = LostData::default();
+        let object = |number: usize| ObjectRef::new(ALIGN * (1 + u32::try_from(number).unwrap())).unwrap();
+        let references: Vec<u32> = (0..MOST + 3).map(|number| lost.bury(object(number), None, None).offset()).collect();
+        assert!(references.iter().all(|at| (LOST..CARDS).contains(at) && at.is_multiple_of(ALIGN)));
+        assert!(references[..MOST].is_sorted_by(|one, next| one < next));
+        assert!(references[MOST - 1..].iter().all(|at| *at == CARDS - ALIGN));
+        assert_eq!(lost.objects().len(), MOST);
+        assert_eq!(lost.number(object(MOST + 1)).map(ObjectRef::offset), Some(CARDS - ALIGN));
+    }
+}
