@@ -45,6 +45,7 @@ public class References {
             }
             System.gc();
         }
-        System.out.println("cleared by the first System.gc() " + first + ", kept " + (1000 - cleared) + ", wrong " + wrong + ", queued " + (queued >= 800));
+        System.out.println("cleared by the first System.gc() " + first + ", kept " + (1000 - cleared)
+            + ", wrong " + wrong + ", queued " + (queued >= 800));
     }
 }

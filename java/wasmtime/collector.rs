@@ -406,10 +406,10 @@ unsafe impl GcHeap for ImmixHeap {
 
     fn externref_host_data(&self, externref: &VMExternRef) -> Result<ExternRefHostDataId> {
         let offset = externref.as_gc_ref().as_raw_u32();
-        if DataLost::check(offset).is_err() {
+        if let Err(lost) = DataLost::check(offset) {
             // What it holds is known.
             let known = self.externs.iter().find(|(object, _)| object.offset() == offset);
-            return known.map(|(_, data)| *data).ok_or_else(|| DataLost((offset - LOST) / ALIGN).into());
+            return known.map(|(_, data)| *data).ok_or_else(|| lost.into());
         }
         Ok(self.index::<ExternObject>(externref.as_gc_ref().as_typed_unchecked())?.host_data)
     }

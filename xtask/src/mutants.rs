@@ -48,17 +48,13 @@ const QUICK_EXPERIMENTS: &[&str] = &[
     "each_call",
 ];
 
-/// What compares the heap with a model of it, and the tests of what that leaves out, without the longest.
+/// What compares the heap with a model of it, and the tests of what that leaves out, without the slowest.
 const HEAP: &[&str] = &[
     "--lib",
     "--test",
     "against_a_model",
     "--test",
     "programs",
-    "--test",
-    "placement",
-    "--test",
-    "dirty_cards",
     "--test",
     "pages_below",
     "--",

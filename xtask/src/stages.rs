@@ -47,7 +47,7 @@ fn checks(root: &Path, skips: &Skips) -> Result<(), Error> {
         ("lints", &lints),
         ("lints for aarch64", &|root| aarch64::check(root, skips)),
         ("fuzz targets compile", &fuzz::check),
-        ("programs for heaps compile", &heap_programs),
+        ("heap benchmarks compile", &heap_programs),
         ("libraries", &|root| libraries(root, skips)),
         ("allocators without std", &|root| freestanding::check(root, skips)),
         ("documents", &documents),
@@ -72,7 +72,7 @@ fn lints(root: &Path) -> Result<(), Error> {
     run(cargo(root).args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
 }
 
-/// Without MMTk, which takes minutes to compile: `cargo xtask bench heap` does.
+/// Without MMTk, which takes minutes to compile: `cargo xtask bench heap` compiles it.
 fn heap_programs(root: &Path) -> Result<(), Error> {
     let clippy = &mut clippy_of(root, HEAP_PROGRAMS);
     run(clippy.args(["--no-default-features", "--all-targets", "--", "-D", "warnings"]))

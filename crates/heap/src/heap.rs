@@ -154,6 +154,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         settings: HeapSettings,
         mut memory: Box<dyn HeapMemory>,
     ) -> Result<Self, Error> {
+        const { assert!(matches!(M::ALIGN, 8 | 16) && M::COLLECTOR_WORD + 4 <= M::ALIGN, "see `ObjectModel::ALIGN`") };
         check_size(memory.pages())?;
         #[expect(
             clippy::cast_precision_loss,
@@ -234,7 +235,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         local.allocate(&mut self.space, bytes, Source::Mutator)
     }
 
-    /// Memory as [`ManagedHeap::allocate`] gives it, after collections if need be, each of which frees more than the
+    /// Memory as [`ManagedHeap::allocate`] gives it, after collections if need be, each of a stronger kind than the
     /// last; `None` if memory is out. For programs with one allocator and no weak references.
     #[inline]
     pub fn allocate_or_collect(

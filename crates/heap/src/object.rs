@@ -8,8 +8,8 @@ use crate::region::HeapRegion;
 /// The objects of a runtime. All have a word of 32 bits for the collector, and another that the collector may overwrite
 /// in an object that it has moved away.
 pub trait ObjectModel {
-    /// All objects begin at multiples of this, and all sizes are multiples of it: 8 or 16. The words that
-    /// [`ObjectModel::size`] reads are in the first bytes of an object, as many as this.
+    /// All objects begin at multiples of this, and all sizes are multiples of it: 8 or 16. The collector's word, and
+    /// all that [`ObjectModel::size`] reads, lie in the first bytes of an object, as many as this.
     const ALIGN: u32;
 
     /// The offset of the collector's word in an object, a multiple of 4. The collector uses its lowest eight bits,

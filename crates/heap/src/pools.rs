@@ -104,7 +104,7 @@ impl PagePools {
         pools
     }
 
-    /// Whether any page has failed lines.
+    /// Whether any page has failed lines, or had.
     pub const fn has_failed(&self) -> bool {
         CAN_FAIL && self.has_failed
     }

@@ -177,7 +177,7 @@ mod tests {
         let mut program = Program::new();
         let (small, large) = (program.object(100), program.object(20_000));
         assert_eq!(program.violation(&[small, large]), None);
-        let (absent, behind) = (small + 16 * BLOCK_BYTES / 2, large + 5 * PAGE);
+        let (absent, behind) = (small + 8 * BLOCK_BYTES, large + 5 * PAGE);
         assert!(behind < LOST);
         assert_eq!(program.violation(&[absent]), Some(Violation::NotThere(absent)));
         assert_eq!(program.violation(&[behind]), Some(Violation::NotThere(behind)));

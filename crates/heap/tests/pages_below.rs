@@ -223,9 +223,11 @@ impl Program {
             Step::Lose { root, line } => {
                 let Some(object) = self.object(root) else { return };
                 let at = (object.offset() / LINE + line) * LINE;
-                let is_first = self.below.lock().unwrap().lost.is_empty();
-                self.below.lock().unwrap().all_are_known = is_first;
-                self.below.lock().unwrap().lost.insert(at);
+                {
+                    let mut below = self.below.lock().unwrap();
+                    below.all_are_known = true;
+                    below.lost.insert(at);
+                }
                 if self.heap.lose_line(at, &mut [&mut self.local]) == LineFailure::Lost {
                     self.collect(Collection::Nursery);
                 } else {

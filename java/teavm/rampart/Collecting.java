@@ -2,7 +2,7 @@ package rampart;
 
 import org.teavm.interop.Import;
 
-/** What System.gc() does. */
+/** Asks the host for a full collection. */
 public final class Collecting {
     private Collecting() {
     }

@@ -145,10 +145,10 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
             if !lost.any_in(object.offset(), bytes) {
                 return None;
             }
-            let word = |number: u32| trace.region.read(object.offset() + 4 * number);
+            let read = |number: u32| trace.region.read(object.offset() + 4 * number);
             let is_there = |words: u32| bytes >= 4 * words && !lost.any_in(object.offset(), 4 * words);
-            let header = is_there(4).then(|| [0, 1, 2, 3].map(word));
-            let first = is_there(5).then(|| word(4));
+            let header = is_there(4).then(|| [0, 1, 2, 3].map(read));
+            let first = is_there(5).then(|| read(4));
             Some(lost.bury(object, header, first))
         })
     }

@@ -19,7 +19,8 @@ pub enum HeapBlockState {
     Full,
 }
 
-/// Which old objects of a block a collection moves. Young ones always move if there is room.
+/// Which objects of a block a full collection moves. A collection of young objects moves all young ones, if there is
+/// room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Evacuation {
     /// None.

@@ -152,7 +152,7 @@ impl LineMarks {
         self.failed[block.number()].set(page, self.grain.widened(failed, self.size));
     }
 
-    /// All pages of a block are others, and perfect.
+    /// All pages of a block are others now, which are perfect.
     pub fn set_perfect_pages(&self, block: HeapBlock) {
         if CAN_FAIL && self.failed[block.number()].any.load(Ordering::Relaxed) {
             self.failed[block.number()].set_all([FailedLines::NONE; BLOCK_PAGES]);

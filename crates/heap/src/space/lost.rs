@@ -19,7 +19,7 @@ pub struct LostObject {
     pub reference: ObjectRef,
     /// Where it was.
     pub was_at: u32,
-    /// The first four words of it, if they were not lost: a runtime may tell its class from them.
+    /// The first four words of it, if it had as many and none was lost: a runtime may tell its class from them.
     pub header: Option<[u32; 4]>,
     /// The fifth word, if there is one and neither it nor the header was lost.
     pub first: Option<u32>,
@@ -35,7 +35,7 @@ pub(crate) struct LostData {
     objects: Vec<LostObject>,
 }
 
-/// How far apart the references to lost objects are: as far as objects are at least, in every model.
+/// The distance between references to lost objects: a multiple of the alignment of every model.
 pub(crate) const APART: u32 = 16;
 
 /// How many lost objects have numbers of their own: later ones share the last.
@@ -98,12 +98,12 @@ mod tests {
     #[test]
     fn lost_objects_have_references_of_their_own_until_there_are_no_more_and_then_share_the_last() {
         let mut lost = LostData::default();
-        let object = |number: usize| ObjectRef::new(ALIGN * (1 + u32::try_from(number).unwrap())).unwrap();
+        let object = |number: usize| ObjectRef::new(APART * (1 + u32::try_from(number).unwrap())).unwrap();
         let references: Vec<u32> = (0..MOST + 3).map(|number| lost.bury(object(number), None, None).offset()).collect();
-        assert!(references.iter().all(|at| (LOST..CARDS).contains(at) && at.is_multiple_of(ALIGN)));
+        assert!(references.iter().all(|at| (LOST..CARDS).contains(at) && at.is_multiple_of(APART)));
         assert!(references[..MOST].is_sorted_by(|one, next| one < next));
-        assert!(references[MOST - 1..].iter().all(|at| *at == CARDS - ALIGN));
+        assert!(references[MOST - 1..].iter().all(|at| *at == CARDS - APART));
         assert_eq!(lost.objects().len(), MOST);
-        assert_eq!(lost.number(object(MOST + 1)).map(ObjectRef::offset), Some(CARDS - ALIGN));
+        assert_eq!(lost.number(object(MOST + 1)).map(ObjectRef::offset), Some(CARDS - APART));
     }
 }

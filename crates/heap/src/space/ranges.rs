@@ -26,7 +26,7 @@ impl BumpRange {
         self.limit - self.cursor
     }
 
-    /// Takes `bytes`, a multiple of [`LEAST_ALIGN`], if there are as many.
+    /// Takes `bytes`, a multiple of `LEAST_ALIGN`, if there are as many.
     #[inline]
     pub fn take(&mut self, bytes: u32) -> Option<u32> {
         debug_assert!(bytes.is_multiple_of(LEAST_ALIGN));

@@ -208,7 +208,7 @@ const fn scramble(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wear::{FailedLines, FailureTimes};
+    use crate::wear::{FailedLines, FailureRate};
     use crate::{HeapSettings, NativeModel, Shape};
 
     fn new_object(
@@ -239,7 +239,7 @@ mod tests {
         let (mut local, failures) = (LocalAllocator::default(), LineFailures::default());
         failures.watch();
         let mut roots = vec![0; 400];
-        for (step, (_, place)) in FailureTimes::new(1.0, 5).unwrap().take(3000).enumerate() {
+        for (step, (_, place)) in FailureRate::new(1.0).unwrap().times(5).take(3000).enumerate() {
             for more in 0..8 {
                 let slot = (step * 7 + more * 31) % roots.len();
                 let bytes = if slot == 0 { 20_000 } else { 40 + 8 * u32::try_from(slot).unwrap() };

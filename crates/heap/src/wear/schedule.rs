@@ -48,14 +48,6 @@ impl fmt::Display for FailureRate {
     }
 }
 
-impl FailureTimes {
-    /// So many failures per second on average, independent of each other; `None` if that is not above 0.
-    #[must_use]
-    pub fn new(per_second: f64, seed: u64) -> Option<Self> {
-        FailureRate::new(per_second).map(|rate| rate.times(seed))
-    }
-}
-
 impl Iterator for FailureTimes {
     type Item = (Duration, u64);
 
@@ -73,17 +65,18 @@ mod tests {
 
     #[test]
     fn as_many_fail_as_are_asked_for_and_each_time_is_another() {
-        let times = || FailureTimes::new(50.0, 3).unwrap().take(10_000);
+        let times = || FailureRate::new(50.0).unwrap().times(3).take(10_000);
         let all: Duration = times().map(|(pause, _)| pause).sum();
         assert!((190.0..210.0).contains(&all.as_secs_f64()), "{all:?}");
         // Of exponential times, as many are above the mean as e^-1.
         let late = times().filter(|(pause, _)| pause.as_secs_f64() > 0.02).count();
         assert!((3500..3860).contains(&late), "{late}");
         assert!(times().eq(times()), "the same from one seed");
-        assert!(
-            [0.0, -1.0, f64::NAN, f64::INFINITY].map(|rate| FailureTimes::new(rate, 1).is_none()).iter().all(|no| *no)
+        assert!([0.0, -1.0, f64::NAN, f64::INFINITY].map(|rate| FailureRate::new(rate).is_none()).iter().all(|no| *no));
+        assert_eq!(
+            FailureRate::new(f64::MIN_POSITIVE).unwrap().times(1).next().unwrap().0,
+            Duration::from_secs(86_400)
         );
-        assert_eq!(FailureTimes::new(f64::MIN_POSITIVE, 1).unwrap().next().unwrap().0, Duration::from_secs(86_400));
     }
 
     #[test]

@@ -1,9 +1,7 @@
 //! Which collection is due, and which objects are large.
 
 use rampart_heap::wear::FailedLines;
-use rampart_heap::{
-    BLOCK_BYTES, Collection, CollectionStress, HeapBlockState, HeapSettings, LineFailure, NativeModel, Shape,
-};
+use rampart_heap::{BLOCK_BYTES, Collection, CollectionStress, HeapBlockState, HeapSettings, LineFailure};
 
 use super::Program;
 
@@ -42,17 +40,10 @@ fn a_full_collection_is_due_once_one_of_young_objects_leaves_less_than_a_fifth()
 #[test]
 fn what_is_free_between_objects_counts_as_free() {
     let mut program = start(HeapSettings::default());
-    while let Some(at) = program.heap.allocate(&mut program.local, 2048) {
-        let shape = Shape::new(0, 2048 - 8).unwrap();
-        program.roots.push(NativeModel::initialize(program.heap.region(), at, shape).offset());
-    }
+    program.fill(2048);
     program.collect(Collection::Nursery);
     assert_eq!(program.heap.due(), Collection::Full);
-    let mut number = 0;
-    program.roots.retain(|_| {
-        number += 1;
-        number % 2 == 0
-    });
+    program.thin_out();
     program.collect(Collection::Full);
     let blocks = program.heap.snapshot();
     assert!(blocks.iter().filter(|block| block.state == HeapBlockState::Recyclable).count() > 20, "they have holes");

@@ -1,13 +1,18 @@
 //! Programs with one thread on a heap of native objects.
 
 mod compensated;
+mod dirty_cards;
 mod due_collections;
 mod leaf_arrays;
 mod lost_data;
 mod out_of_memory;
+mod placement;
 
 use rampart_heap::wear::{ClusterBytes, FailedLines, FailureShare, draw_failures};
 use rampart_heap::{Collection, HeapSettings, LineFailure, LocalAllocator, ManagedHeap, NativeModel, ObjectRef, Shape};
+
+/// The bytes of an object before its references.
+const HEADER: u32 = 8;
 
 struct Program {
     heap: ManagedHeap<NativeModel>,
@@ -38,12 +43,32 @@ impl Program {
         Some(NativeModel::initialize(self.heap.region(), at, shape))
     }
 
+    /// An object that it holds, if there is room without a collection; its offset.
+    fn try_add(&mut self, shape: Shape) -> Option<u32> {
+        let at = self.heap.allocate(&mut self.local, shape.size())?;
+        self.roots.push(NativeModel::initialize(self.heap.region(), at, shape).offset());
+        Some(at)
+    }
+
     /// An object that it holds, for which there is room without a collection; the number of the root.
     fn add(&mut self, references: u32, bytes: u32) -> usize {
-        let shape = Shape::new(references, bytes).unwrap();
-        let at = self.heap.allocate(&mut self.local, shape.size()).expect("there is room");
-        self.roots.push(NativeModel::initialize(self.heap.region(), at, shape).offset());
+        self.try_add(Shape::new(references, bytes).unwrap()).expect("there is room");
         self.roots.len() - 1
+    }
+
+    /// Adds objects of `size` bytes, with their headers, until there is no room without a collection; how many.
+    fn fill(&mut self, size: u32) -> usize {
+        let shape = Shape::new(0, size - HEADER).unwrap();
+        std::iter::from_fn(|| self.try_add(shape)).count()
+    }
+
+    /// Keeps every second root.
+    fn thin_out(&mut self) {
+        let mut is_kept = true;
+        self.roots.retain(|_| {
+            is_kept = !is_kept;
+            is_kept
+        });
     }
 
     fn collect(&mut self, kind: Collection) {

@@ -3,60 +3,29 @@
 use std::collections::BTreeMap;
 
 use rampart_heap::wear::FailedLines;
-use rampart_heap::{
-    BLOCK_BYTES, Collection, HeapSettings, LineFailure, LineSize, LocalAllocator, ManagedHeap, NativeModel, ObjectRef,
-    Shape,
-};
+use rampart_heap::{BLOCK_BYTES, Collection, HeapSettings, LineFailure, LineSize, ObjectRef, Shape};
+
+use super::{HEADER, Program};
 
 const PAGE: u64 = 4096;
 
-struct Program {
-    heap: ManagedHeap<NativeModel>,
-    local: LocalAllocator,
-    roots: Vec<u32>,
+/// On so many pages, in each of which these lines have failed.
+fn start(pages: usize, failed: FailedLines, line: LineSize) -> Program {
+    Program::new(HeapSettings { line, ..HeapSettings::default() }, vec![failed; pages])
 }
 
-impl Program {
-    /// On so many pages, in each of which these lines have failed.
-    fn new(pages: usize, failed: FailedLines, line: LineSize) -> Self {
-        Self::on(vec![failed; pages], line)
-    }
-
-    fn on(failed: Vec<FailedLines>, line: LineSize) -> Self {
-        let settings = HeapSettings { line, ..HeapSettings::default() };
-        let heap = ManagedHeap::new(NativeModel, settings, failed).unwrap();
-        Self { heap, local: LocalAllocator::default(), roots: Vec::new() }
-    }
-
-    /// An object of `bytes`, with its header, if there is room without a collection.
-    fn add(&mut self, bytes: u32) -> Option<u32> {
-        let shape = Shape::new(0, bytes - 8).unwrap();
-        let at = self.heap.allocate(&mut self.local, shape.size())?;
-        self.roots.push(NativeModel::initialize(self.heap.region(), at, shape).offset());
-        Some(at)
-    }
-
-    /// Adds objects until there is no room without a collection; how many.
-    fn fill(&mut self, bytes: u32) -> usize {
-        std::iter::from_fn(|| self.add(bytes)).count()
-    }
-
-    fn collect(&mut self, kind: Collection) {
-        self.heap.collect(kind, &mut [&mut self.local], &mut self.roots, &mut |_| {});
-    }
+/// An object of `size` bytes, with its header, if there is room without a collection.
+fn add(program: &mut Program, size: u32) -> Option<u32> {
+    program.try_add(Shape::new(0, size - HEADER).unwrap())
 }
 
 #[test]
 fn medium_objects_fill_the_holes_between_old_ones() {
-    let mut program = Program::new(256, FailedLines::NONE, LineSize::L256);
+    let mut program = start(256, FailedLines::NONE, LineSize::L256);
     program.fill(2048);
     program.collect(Collection::Full);
     // Nothing moves any more: what is live in a block does not fit the little that is set aside.
-    let mut number = 0;
-    program.roots.retain(|_| {
-        number += 1;
-        number % 2 == 0
-    });
+    program.thin_out();
     program.collect(Collection::Full);
     // A collection of young objects leaves the holes between old ones as they are.
     program.collect(Collection::Nursery);
@@ -69,13 +38,13 @@ fn medium_objects_fill_the_holes_between_old_ones() {
 #[test]
 fn an_object_larger_than_a_line_leaves_the_hole_at_hand_to_smaller_ones() {
     for (line, is_left) in [(LineSize::L64, true), (LineSize::L128, false), (LineSize::L256, false)] {
-        let mut program = Program::new(256, FailedLines::NONE, line);
-        let first = program.add(32).unwrap();
-        (1..BLOCK_BYTES / 32 - 3).for_each(|_| _ = program.add(32));
+        let mut program = start(256, FailedLines::NONE, line);
+        let first = add(&mut program, 32).unwrap();
+        (1..BLOCK_BYTES / 32 - 3).for_each(|_| _ = add(&mut program, 32));
         // 96 B are left of the block.
-        let medium = program.add(112).unwrap();
+        let medium = add(&mut program, 112).unwrap();
         assert_ne!(medium / BLOCK_BYTES, first / BLOCK_BYTES);
-        let small = program.add(32).unwrap();
+        let small = add(&mut program, 32).unwrap();
         let next = if is_left { first + BLOCK_BYTES - 96 } else { medium + 112 };
         assert_eq!(small, next, "{line:?}");
     }
@@ -84,13 +53,13 @@ fn an_object_larger_than_a_line_leaves_the_hole_at_hand_to_smaller_ones() {
 #[test]
 fn an_object_of_a_line_or_less_takes_the_next_hole() {
     for line in LineSize::ALL {
-        let mut program = Program::new(256, FailedLines::NONE, line);
-        let first = program.add(32).unwrap();
-        (1..BLOCK_BYTES / 32 - 1).for_each(|_| _ = program.add(32));
+        let mut program = start(256, FailedLines::NONE, line);
+        let first = add(&mut program, 32).unwrap();
+        (1..BLOCK_BYTES / 32 - 1).for_each(|_| _ = add(&mut program, 32));
         // 32 B are left of the block.
-        let next = program.add(line.bytes()).unwrap();
+        let next = add(&mut program, line.bytes()).unwrap();
         assert_ne!(next / BLOCK_BYTES, first / BLOCK_BYTES);
-        assert_eq!(program.add(32), Some(next + line.bytes()), "{line:?}");
+        assert_eq!(add(&mut program, 32), Some(next + line.bytes()), "{line:?}");
     }
 }
 
@@ -99,10 +68,10 @@ fn between_failed_lines_a_hole_is_kept_if_a_line_of_the_memory_is_left_of_it() {
     // Holes of seven lines of 64 B.
     let failed = FailedLines::from_bits(0x0101_0101_0101_0101);
     for (bytes, is_kept) in [(192, true), (208, false)] {
-        let mut program = Program::new(256, failed, LineSize::L256);
-        let [first, second, third] = std::array::from_fn(|_| program.add(bytes).unwrap());
+        let mut program = start(256, failed, LineSize::L256);
+        let [first, second, third] = std::array::from_fn(|_| add(&mut program, bytes).unwrap());
         assert_eq!((first % 512, second), (64, first + bytes));
-        let small = program.add(64).unwrap();
+        let small = add(&mut program, 64).unwrap();
         if is_kept {
             assert_eq!(small, second + bytes, "64 B are left");
             assert_ne!(third / BLOCK_BYTES, first / BLOCK_BYTES);
@@ -115,22 +84,22 @@ fn between_failed_lines_a_hole_is_kept_if_a_line_of_the_memory_is_left_of_it() {
 #[test]
 fn an_object_that_fits_a_hole_needs_no_perfect_page_because_a_larger_one_did() {
     // Holes of seven lines of 64 B.
-    let mut program = Program::new(256, FailedLines::from_bits(0x0101_0101_0101_0101), LineSize::L64);
-    program.add(3008).unwrap();
+    let mut program = start(256, FailedLines::from_bits(0x0101_0101_0101_0101), LineSize::L64);
+    add(&mut program, 3008).unwrap();
     assert_eq!(program.heap.demand().requested, 1);
-    (0..50).for_each(|_| _ = program.add(320).unwrap());
+    (0..50).for_each(|_| _ = add(&mut program, 320).unwrap());
     assert_eq!(program.heap.demand().requested, 1);
-    assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, 51);
+    assert_eq!(program.objects(), 51);
 }
 
 #[test]
 fn objects_that_fit_no_hole_lie_on_perfect_pages_one_behind_the_other() {
     // Holes of one line, and no perfect page: each is borrowed.
     let every_second = FailedLines::from_bits(0x5555_5555_5555_5555);
-    let mut program = Program::new(256, every_second, LineSize::L64);
+    let mut program = start(256, every_second, LineSize::L64);
     let mut blocks: Vec<u32> = Vec::new();
     for number in 1..=12 {
-        let at = program.add(3008).unwrap();
+        let at = add(&mut program, 3008).unwrap();
         blocks.push(at / BLOCK_BYTES);
         // Ten fit a block, in part across pages; the next two begin another one.
         let of_first = (number.min(10) * 3008_u64).div_ceil(PAGE);
@@ -139,29 +108,29 @@ fn objects_that_fit_no_hole_lie_on_perfect_pages_one_behind_the_other() {
     }
     blocks.dedup();
     assert_eq!(blocks.len(), 2);
-    // Only for the first one a block was searched.
+    // The third block is the one in which the first object found no hole.
     assert_eq!(program.heap.snapshot().len(), 3);
     program.collect(Collection::Full);
-    assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, 12);
+    assert_eq!(program.objects(), 12);
 }
 
 #[test]
 fn a_collection_moves_objects_to_what_is_set_aside_but_for_a_block_that_compaction_needs() {
     // A fortieth of the pages is set aside, a block at least: 8 pages, 12, and 25. What the program finds is whole
-    // blocks, so 8, 16, and 32 are left. Only the last heap can do without a block of them.
+    // blocks, so 8, 16, and 32 are left. Only the last one sets aside two blocks or more, and leaves one to compaction.
     for (pages, takes) in [(256, 8), (480, 16), (1024, 24)] {
-        let mut program = Program::new(pages, FailedLines::NONE, LineSize::L256);
+        let mut program = start(pages, FailedLines::NONE, LineSize::L256);
         program.fill(64);
         program.collect(Collection::Nursery);
         let moved = program.heap.counts().moved_bytes;
         assert_eq!(moved, takes * PAGE, "of {pages} pages");
-        assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, program.roots.len() as u64);
+        assert_eq!(program.objects(), program.roots.len() as u64);
     }
 }
 
 #[test]
 fn a_handler_gets_half_of_what_is_set_aside_if_that_is_one_block() {
-    let mut program = Program::new(256, FailedLines::NONE, LineSize::L256);
+    let mut program = start(256, FailedLines::NONE, LineSize::L256);
     program.fill(64);
     assert_eq!(program.fill(2048), 0);
     program.heap.open_reserve();
@@ -176,7 +145,7 @@ fn a_handler_gets_half_of_what_is_set_aside_if_that_is_one_block() {
 
 #[test]
 fn what_medium_objects_leave_of_a_block_is_there_for_small_ones() {
-    let mut program = Program::new(256, FailedLines::NONE, LineSize::L256);
+    let mut program = start(256, FailedLines::NONE, LineSize::L256);
     let blocks = program.fill(7 << 10) / 4;
     // In each block, 4 KiB are left; the last block is full or still at hand.
     let small = program.fill(64);
@@ -186,7 +155,7 @@ fn what_medium_objects_leave_of_a_block_is_there_for_small_ones() {
 #[test]
 fn the_pages_and_addresses_of_dead_large_objects_are_there_for_others() {
     for kind in [Collection::Nursery, Collection::Full] {
-        let mut program = Program::new(256, FailedLines::NONE, LineSize::L256);
+        let mut program = start(256, FailedLines::NONE, LineSize::L256);
         let all = program.fill(5 * 4096);
         // In all, many times what there are addresses for, and of all sizes: free addresses must be put together.
         for pages in (3..=20).chain((3..=20).rev()) {
@@ -203,41 +172,41 @@ fn the_pages_and_addresses_of_dead_large_objects_are_there_for_others() {
 
 #[test]
 fn only_the_pages_below_an_object_that_cannot_move_are_replaced() {
-    // Each page has a failed line: the second object begins behind it, and ends with its page.
+    // Each page has a failed line. In the second case, each object begins behind it and ends with its page.
     for (failed, bytes) in [(1 << 63, 992), (1, 4032)] {
-        let mut program = Program::new(256, FailedLines::from_bits(failed), LineSize::L64);
-        let objects: Vec<u32> = (0..20).map(|_| program.add(bytes).unwrap()).collect();
+        let mut program = start(256, FailedLines::from_bits(failed), LineSize::L64);
+        let objects: Vec<u32> = (0..20).map(|_| add(&mut program, bytes).unwrap()).collect();
         let object = ObjectRef::new(objects[6]).unwrap();
         assert!(object.offset() % BLOCK_BYTES > 4096, "its page is not the first of its block");
         program.heap.pin(object);
-        program.heap.fail_line(object.offset(), &mut [&mut program.local]);
+        program.fail(object.offset());
         program.collect(Collection::Full);
         assert_eq!(program.heap.counts().replaced, 1, "{bytes}");
         assert!(program.roots.contains(&object.offset()));
         let page = object.offset() / 4096 * 4096;
         assert!(program.heap.failed_lines().all(|(line, _)| !(page..page + 4096).contains(&line)));
-        assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, 20);
+        assert_eq!(program.objects(), 20);
     }
 }
 
 #[test]
-fn nothing_is_allocated_on_a_line_that_has_failed_before_a_collection_either() {
+fn nothing_is_allocated_on_a_line_that_has_failed_before_a_collection() {
     let every_second = FailedLines::from_bits(0x5555_5555_5555_5555);
     let one_perfect = [vec![FailedLines::NONE], vec![every_second; 255]].concat();
     // In the hole at hand, in that of medium objects, and on perfect pages, of which one is the heap's own.
     for (bytes, failed) in
         [(64, vec![FailedLines::NONE; 256]), (2048, vec![FailedLines::NONE; 256]), (3008, one_perfect)]
     {
-        let mut program = Program::on(failed, LineSize::L64);
-        let line = program.add(bytes).unwrap() + bytes + 64;
-        let failure = program.heap.fail_line(line, &mut [&mut program.local]);
+        let mut program = Program::new(HeapSettings { line: LineSize::L64, ..HeapSettings::default() }, failed);
+        let line = add(&mut program, bytes).unwrap() + bytes + 64;
+        let failure = program.fail(line);
         assert!(matches!(failure, LineFailure::InUse(_, Collection::Nursery)), "{bytes}: {failure:?}");
         for _ in 0..10 {
-            let at = program.add(bytes).unwrap();
+            let at = add(&mut program, bytes).unwrap();
             assert!(at + bytes <= line || line + 64 <= at, "{bytes}: {at:#x}, and {line:#x} has failed");
         }
         program.collect(Collection::Nursery);
-        assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, 11);
+        assert_eq!(program.objects(), 11);
     }
 }
 
@@ -274,7 +243,7 @@ fn moved(program: &mut Program, is_alone: &[bool]) -> (usize, usize) {
 
 #[test]
 fn a_full_collection_empties_the_blocks_with_the_fewest_live_lines_as_far_as_there_is_room() {
-    let mut program = Program::new(256, FailedLines::NONE, LineSize::L256);
+    let mut program = start(256, FailedLines::NONE, LineSize::L256);
     let is_alone = sparse(&mut program, 2048);
     let alone = is_alone.iter().filter(|is_alone| **is_alone).count();
     // One block is free: seven objects of 2 KiB fit, and the eight of one more block.
@@ -285,9 +254,9 @@ fn a_full_collection_empties_the_blocks_with_the_fewest_live_lines_as_far_as_the
 fn a_full_collection_empties_the_blocks_with_most_holes_first_while_many_pages_are_borrowed() {
     // Many are more than one in sixteen.
     for (borrowed, is_many) in [(0, false), (16, false), (24, true)] {
-        let mut program = Program::new(256, FailedLines::from_bits(1), LineSize::L64);
+        let mut program = start(256, FailedLines::from_bits(1), LineSize::L64);
         if borrowed > 0 {
-            program.add(borrowed * 4096).unwrap();
+            add(&mut program, borrowed * 4096).unwrap();
         }
         let is_alone = sparse(&mut program, 1344);
         assert_eq!(program.heap.demand().borrowed, u64::from(borrowed));
@@ -298,14 +267,13 @@ fn a_full_collection_empties_the_blocks_with_most_holes_first_while_many_pages_a
     }
 }
 
-/// How many objects of each block a compacting collection moves in one pass. There are so many of `bytes` at most, and
-/// `lives` says which of a block live.
+/// How many objects of each block a compacting collection moves in one pass. It makes `most` objects of `bytes`, or as
+/// many as fit; `lives` says which of a block live.
 fn compacted(bytes: u32, most: usize, lives: impl Fn(u32, usize) -> bool) -> BTreeMap<u32, usize> {
-    // One that is never tight for memory has one pass.
+    // With this share, memory is never tight, and there is one pass.
     let settings = HeapSettings { full_below: 0.0, ..HeapSettings::default() };
-    let heap = ManagedHeap::new(NativeModel, settings, vec![FailedLines::NONE; 256]).unwrap();
-    let mut program = Program { heap, local: LocalAllocator::default(), roots: Vec::new() };
-    (0..most).take_while(|_| program.add(bytes).is_some()).count();
+    let mut program = Program::new(settings, vec![FailedLines::NONE; 256]);
+    (0..most).take_while(|_| add(&mut program, bytes).is_some()).count();
     program.collect(Collection::Full);
     let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
     program.roots.retain(|root| {
@@ -316,7 +284,7 @@ fn compacted(bytes: u32, most: usize, lives: impl Fn(u32, usize) -> bool) -> BTr
     program.collect(Collection::Full);
     let before = program.roots.clone();
     program.collect(Collection::Compacting);
-    assert_eq!(program.heap.verify(program.roots.clone()).unwrap().objects, before.len() as u64);
+    assert_eq!(program.objects(), before.len() as u64);
     let mut moved = BTreeMap::new();
     for (before, now) in before.iter().zip(&program.roots) {
         *moved.entry(before / BLOCK_BYTES).or_default() += usize::from(before != now);
@@ -354,12 +322,12 @@ fn a_compacting_collection_leaves_blocks_of_which_an_eighth_or_less_is_not_used(
 
 #[test]
 fn of_the_old_objects_in_a_block_only_those_on_a_line_that_fails_move() {
-    let mut program = Program::new(256, FailedLines::NONE, LineSize::L256);
-    (0..20).for_each(|_| _ = program.add(992).unwrap());
+    let mut program = start(256, FailedLines::NONE, LineSize::L256);
+    (0..20).for_each(|_| _ = add(&mut program, 992).unwrap());
     program.collect(Collection::Nursery);
     let (before, counts) = (program.roots.clone(), program.heap.counts());
     assert_eq!((counts.marked, counts.moved, counts.moved_bytes), (0, 20, 20 * 992), "young ones move, and get old");
-    program.heap.fail_line(before[6] + 512, &mut [&mut program.local]);
+    program.fail(before[6] + 512);
     program.collect(Collection::Full);
     let moved: Vec<usize> = (0..20).filter(|root| before[*root] != program.roots[*root]).collect();
     assert_eq!(moved, [6]);
