@@ -2,10 +2,10 @@ import rampart.Losses;
 
 /**
  * Holds objects of known content while somebody else makes frames below them bad. It prints the frames, "poison KIND
- * FRAME" each, or where it cannot know them, pages of its heap, "page KIND OFFSET" each. It waits for a line of standard
- * input, and finds out what is lost: each object on a frame of live ones must throw, and name itself; all others must be
- * as they were. What it prints last is the same on any Java virtual machine. Arguments: how many frames of each kind;
- * "read" to read the objects all the time instead of waiting.
+ * FRAME" each, or where it cannot know them, pages of its heap, "page KIND OFFSET" each. It waits for a line of
+ * standard input, and finds out what is lost: each object on a frame of live ones must throw, and name itself; all
+ * others must be as they were. What it prints last is the same on any Java virtual machine. Arguments: how many frames
+ * of each kind; "read" to read the objects all the time instead of waiting.
  */
 public class Poisoned {
     static final int PAGE = 4096;
