@@ -7,9 +7,10 @@ use crate::tree::Tree;
 const LONGEST: usize = 700;
 
 /// Written by a program or by lawyers: any length is allowed.
-const ANY_LENGTH: [&str; 8] = [
+const ANY_LENGTH: [&str; 9] = [
     "Cargo.lock",
     "bench/heap/Cargo.lock",
+    "docs/figures/heap/runs.csv",
     "fuzz/Cargo.lock",
     "java/copying/Cargo.lock",
     "java/host/Cargo.lock",
