@@ -134,7 +134,7 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
             if let Some(lost) = lost.number(object) {
                 return Some(lost);
             }
-            if lost.any_in(object.offset(), M::ALIGN) {
+            if lost.of_header::<M>(object) {
                 return Some(lost.bury(object, None, None));
             }
             let word = CollectorWord::of::<M>(trace.region, object);

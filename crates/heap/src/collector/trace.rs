@@ -186,8 +186,7 @@ impl<M: ObjectModel> Survivors<'_, M> {
         if CAN_FAIL && object.offset() >= LOST {
             return Some(object);
         }
-        if self.lost.is_pending() && (self.lost.number(object).is_some() || self.lost.any_in(object.offset(), M::ALIGN))
-        {
+        if self.lost.is_pending() && (self.lost.number(object).is_some() || self.lost.of_header::<M>(object)) {
             return self.lost.number(object);
         }
         let word = CollectorWord::of::<M>(self.region, object);

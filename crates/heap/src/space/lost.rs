@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::geometry::{CAN_FAIL, MEMORY_LINE, ObjectRef, PAGE};
+use crate::object::ObjectModel;
 use crate::region::{CARDS, LOST};
 use crate::wear::FailedLines;
 
@@ -56,6 +57,11 @@ impl LostData {
     /// Whether a collection must find out which objects are lost.
     pub fn is_pending(&self) -> bool {
         CAN_FAIL && !self.lines.is_empty()
+    }
+
+    /// Whether what tells the size of an object, or whether it is marked, is lost.
+    pub fn of_header<M: ObjectModel>(&self, object: ObjectRef) -> bool {
+        self.any_in(object.offset(), M::ALIGN)
     }
 
     /// Whether something is lost of so many bytes from an offset.
