@@ -16,6 +16,7 @@ mod peers;
 mod ratios;
 mod request;
 mod runs;
+mod sweep;
 
 use request::HeapRequest;
 
@@ -30,6 +31,9 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     }
     if request.peers {
         peers::run(&request)?;
+    }
+    if request.sweep {
+        sweep::run(&request)?;
     }
     Ok(())
 }

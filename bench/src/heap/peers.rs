@@ -5,7 +5,7 @@ use std::path::Path;
 use super::builds::HeapBuild;
 use super::ratios::{RatioInterval, geometric_mean};
 use super::request::{HeapRequest, mib};
-use super::runs::{HeapProgram, HeapRun, HeapSample};
+use super::runs::{HeapProgram, HeapRun, HeapSample, alternate};
 use crate::median::median;
 
 /// Our collectors, then MMTk's.
@@ -59,8 +59,7 @@ pub fn run(request: &HeapRequest) -> Result<(), String> {
 fn minima(build: &Path, program: &HeapProgram) -> Result<HeapBytes, String> {
     let (mut minima, mut guess) = (HeapBytes::default(), GUESS);
     for (bytes, collector) in minima.iter_mut().zip(COLLECTORS) {
-        let HeapProgram { name, size, .. } = program;
-        let run = HeapRun { build, program: name, size: *size, collector, bytes: guess, tables_apart: false };
+        let run = HeapRun::of(build, program, collector, guess);
         *bytes = run.minimum()?;
         guess = *bytes;
     }
@@ -69,33 +68,9 @@ fn minima(build: &Path, program: &HeapProgram) -> Result<HeapBytes, String> {
 }
 
 fn rounds(build: &Path, program: &HeapProgram, bytes: &HeapBytes, rounds: usize) -> Result<HeapSamples, String> {
-    let mut samples = HeapSamples::default();
-    let mut fits = [true; COLLECTORS.len()];
-    for round in 0..rounds {
-        for turn in 0..COLLECTORS.len() {
-            // Each comes first as often as any other.
-            let which = (turn + round) % COLLECTORS.len();
-            if !fits[which] {
-                continue;
-            }
-            let (collector, bytes) = (COLLECTORS[which], bytes[which]);
-            let HeapProgram { name, size, .. } = program;
-            let run = HeapRun { build, program: name, size: *size, collector, bytes, tables_apart: false };
-            match run.sample()? {
-                Some(sample) => samples[which].push(sample),
-                None => {
-                    fits[which] = false;
-                    samples[which].clear();
-                }
-            }
-        }
-    }
-    let mut hashes = samples.iter().flatten().map(|sample| &sample.hash);
-    let first = hashes.next();
-    if hashes.any(|hash| Some(hash) != first) {
-        return Err(format!("{}: not all heaps give the same result", program.name));
-    }
-    Ok(samples)
+    let runs = COLLECTORS.iter().zip(bytes).map(|(collector, bytes)| HeapRun::of(build, program, collector, *bytes));
+    let samples = alternate(&runs.collect::<Vec<_>>(), rounds)?;
+    Ok(samples.try_into().expect("as many as collectors"))
 }
 
 fn print_program(bytes: &HeapBytes, samples: &HeapSamples) {

@@ -6,6 +6,7 @@ use super::runs::{CASES, HeapProgram};
 pub struct HeapRequest {
     pub cost: bool,
     pub peers: bool,
+    pub sweep: bool,
     pub programs: Vec<&'static HeapProgram>,
     pub rounds: usize,
 }
@@ -16,11 +17,12 @@ impl HeapRequest {
     /// # Errors
     /// If a word is unknown.
     pub fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut request = Self { cost: false, peers: false, programs: Vec::new(), rounds: 20 };
+        let mut request = Self { cost: false, peers: false, sweep: false, programs: Vec::new(), rounds: 20 };
         for word in arguments {
             match (word.as_str(), word.strip_prefix("runs=")) {
                 ("cost", _) => request.cost = true,
                 ("peers", _) => request.peers = true,
+                ("sweep", _) => request.sweep = true,
                 (_, Some(rounds)) => {
                     let rounds = rounds.parse().ok().filter(|rounds| *rounds > 0);
                     request.rounds = rounds.ok_or_else(|| format!("{word}: not a number of runs"))?;
@@ -31,7 +33,7 @@ impl HeapRequest {
                 }
             }
         }
-        if !request.cost && !request.peers {
+        if !request.cost && !request.peers && !request.sweep {
             (request.cost, request.peers) = (true, true);
         }
         if request.programs.is_empty() {
@@ -58,6 +60,8 @@ mod tests {
         assert_eq!((all.cost, all.peers, all.programs.len(), all.rounds), (true, true, CASES.len(), 20));
         let some = parse(&["peers", "churn", "runs=5"]).unwrap();
         assert_eq!((some.cost, some.peers, some.programs[0].name, some.rounds), (false, true, "churn", 5));
+        let sweep = parse(&["sweep"]).unwrap();
+        assert_eq!((sweep.cost, sweep.peers, sweep.sweep, all.sweep), (false, false, true, false));
         for wrong in [["runs=0"], ["unknown"]] {
             assert!(parse(&wrong).is_err(), "{wrong:?}");
         }

@@ -27,7 +27,7 @@ pub const CASES: [HeapProgram; 5] = [
 const OUT_OF_MEMORY: i32 = 3;
 
 /// The bytes of heaps are multiples of a block.
-const BLOCK: u64 = 32 << 10;
+pub const BLOCK: u64 = 32 << 10;
 
 /// No program needs more.
 const MOST: u64 = 1 << 30;
@@ -55,6 +55,39 @@ pub struct HeapSample {
     pub pauses: Vec<f64>,
     /// The most memory, over what there was before the first object.
     pub grown_kib: f64,
+}
+
+/// Makes each run so many times, and returns what each said, round by round; nothing of one that is out of memory.
+///
+/// # Errors
+/// If one fails otherwise, or if not all give the same result.
+pub fn alternate(runs: &[HeapRun<'_>], rounds: usize) -> Result<Vec<Vec<HeapSample>>, String> {
+    let mut samples: Vec<Option<Vec<HeapSample>>> = vec![Some(Vec::new()); runs.len()];
+    for round in 0..rounds {
+        for turn in 0..runs.len() {
+            // Each comes first as often as any other.
+            let which = (turn + round) % runs.len();
+            let Some(of_run) = &mut samples[which] else { continue };
+            match runs[which].sample()? {
+                Some(sample) => of_run.push(sample),
+                None => samples[which] = None,
+            }
+        }
+    }
+    let samples: Vec<Vec<HeapSample>> = samples.into_iter().map(Option::unwrap_or_default).collect();
+    let mut hashes = samples.iter().flatten().map(|sample| &sample.hash);
+    let first = hashes.next();
+    if hashes.any(|hash| Some(hash) != first) {
+        return Err(format!("{}: not all heaps give the same result", runs[0].program));
+    }
+    Ok(samples)
+}
+
+impl<'a> HeapRun<'a> {
+    /// The program as its time is measured, with the heap's tables in its bytes.
+    pub fn of(build: &'a Path, program: &HeapProgram, collector: &'a str, bytes: u64) -> Self {
+        Self { build, program: program.name, size: program.size, collector, bytes, tables_apart: false }
+    }
 }
 
 impl HeapRun<'_> {

@@ -205,13 +205,19 @@ impl PagePools {
 
     /// Takes perfect pages, and borrows what is missing; `None` if the heap cannot pay for that.
     pub fn take_perfect(&mut self, count: usize) -> Option<Vec<HeapPage>> {
-        let mut taken = match self.perfect.len().checked_sub(count) {
-            Some(left) => self.perfect.drain(left..).map(HeapPage::Own).collect(),
-            None => self.take_and_borrow(count)?,
+        // Pages that follow each other are put below addresses by one call.
+        let taken = match self.perfect.len().checked_sub(count) {
+            Some(left) => {
+                self.perfect[left..].sort_unstable();
+                self.perfect.drain(left..).map(HeapPage::Own).collect()
+            }
+            None => {
+                let mut taken = self.take_and_borrow(count)?;
+                taken.sort_unstable_by_key(|page| page.number().unwrap_or(u32::MAX));
+                taken
+            }
         };
         self.demand.requested += count as u64;
-        // Pages that follow each other are put below addresses by one call.
-        taken.sort_unstable_by_key(|page| page.number().unwrap_or(u32::MAX));
         Some(taken)
     }
 

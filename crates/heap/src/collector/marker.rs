@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::TraceCounts;
 use super::access::{Claim, MarkerAccess};
+use super::slot_queue::SlotQueue;
 use super::trace::Trace;
 use crate::collection::Collection;
 use crate::geometry::{CAN_FAIL, ObjectRef};
@@ -15,12 +16,16 @@ use crate::space::lines::LineMarks;
 use crate::space::starts::ObjectStarts;
 use crate::space::{ImmixSpace, Source};
 
+/// How many cards before it looks at one a marker asks for it.
+const AHEAD: usize = 4;
+
 /// A thread that marks, alone or among others.
 pub(crate) struct Marker<'t, 'a, M, A> {
     pub trace: &'t Trace<'a, M>,
     lines: &'t LineMarks,
     starts: &'t ObjectStarts,
     access: A,
+    queue: SlotQueue,
     /// What it found.
     pub findings: MarkerFindings,
 }
@@ -55,7 +60,7 @@ impl Default for MarkerFindings {
 impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
     /// A marker that goes on from there.
     pub fn new(trace: &'t Trace<'a, M>, access: A, findings: MarkerFindings) -> Self {
-        Self { trace, lines: &trace.lines, starts: &trace.starts, access, findings }
+        Self { trace, lines: &trace.lines, starts: &trace.starts, access, queue: SlotQueue::default(), findings }
     }
 
     /// The new value of a reference.
@@ -66,21 +71,54 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
 
     /// Looks at the next old objects in dirty cards; whether there were any.
     pub fn trace_cards(&mut self) -> bool {
-        let cards = self.trace.take_cards();
-        cards.iter().for_each(|(object, card)| self.follow(*object, *card..card + CARD_BYTES));
+        let (region, cards) = (self.trace.region, self.trace.take_cards());
+        for (number, (object, card)) in cards.iter().enumerate() {
+            if let Some((later, its_card)) = cards.get(number + AHEAD) {
+                region.prefetch(later.offset());
+                region.prefetch(*its_card);
+            }
+            self.follow(*object, *card..card + CARD_BYTES);
+        }
         !cards.is_empty()
     }
 
-    /// Follows the references of an object.
+    /// Follows the references of an object, but for the last few, which wait for [`Self::trace_next`].
+    #[inline]
     pub fn follow(&mut self, object: ObjectRef, within: Range<u32>) {
         let (region, model) = (self.trace.region, self.trace.model);
         model.visit_slots(region, object, within, &mut |slot| {
-            let value = region.read(slot);
-            let traced = self.trace_value(value);
-            if traced != value {
-                region.write(slot, traced);
+            let referent = M::referent(region.read(slot));
+            let Some(referent) = referent.filter(|referent| !self.is_known_live(*referent)) else { return };
+            region.prefetch(referent.offset());
+            if let Some(oldest) = self.queue.push(slot) {
+                self.trace_slot(oldest);
             }
         });
+    }
+
+    /// Whether an object is known to be live, and to stay where it is. If it is in a block, a table says so that the
+    /// cache holds, and the object itself is not read.
+    #[inline]
+    fn is_known_live(&self, object: ObjectRef) -> bool {
+        object.offset() < self.trace.small_below && self.starts.contains(object)
+    }
+
+    /// Traces a slot that waits; whether there was one.
+    #[inline]
+    pub fn trace_next(&mut self) -> bool {
+        let Some(slot) = self.queue.pop() else { return false };
+        self.trace_slot(slot);
+        true
+    }
+
+    #[inline]
+    fn trace_slot(&mut self, slot: u32) {
+        let region = self.trace.region;
+        let value = region.read(slot);
+        let traced = self.trace_value(value);
+        if traced != value {
+            region.write(slot, traced);
+        }
     }
 
     /// Marks an object, or moves it; returns where it is.

@@ -3,6 +3,7 @@
 mod access;
 mod marker;
 mod parallel;
+mod slot_queue;
 mod trace;
 
 pub(crate) use parallel::{mark, mark_in_parallel};

@@ -83,10 +83,11 @@ impl<M: ObjectModel, A: MarkerAccess> Marker<'_, '_, M, A> {
                 self.follow(object, 0..u32::MAX);
                 left -= 1;
                 if left == 0 {
+                    while self.trace_next() {}
                     return false;
                 }
             }
-            if !self.trace_cards() {
+            if !self.trace_next() && !self.trace_cards() {
                 return true;
             }
         }
@@ -101,7 +102,7 @@ impl<M: ObjectModel, A: MarkerAccess> Marker<'_, '_, M, A> {
                     pool.give_half(&mut self.findings.pending);
                 }
             }
-            if self.trace_cards() {
+            if self.trace_next() || self.trace_cards() {
                 continue;
             }
             match pool.take() {

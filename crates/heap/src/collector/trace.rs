@@ -17,6 +17,9 @@ use crate::sync::{AtomicUsize, Ordering};
 /// How many old objects in dirty cards a marker takes at a time.
 const CARDS_AT_ONCE: usize = if cfg!(shuttle) { 1 } else { 16 };
 
+/// How many cards before it looks for the objects in one, a collection asks for them.
+const CARDS_AHEAD: usize = 8;
+
 /// A collection under way.
 pub(crate) struct Trace<'a, M> {
     pub region: &'a HeapRegion,
@@ -101,22 +104,29 @@ impl<'a, M: ObjectModel> Trace<'a, M> {
         }
         self.dirty_cards = cards.len() as u64;
         if self.kind == Collection::Nursery {
-            cards[..in_blocks].iter().for_each(|card| self.find_old(*card));
+            let in_large = cards.split_off(in_blocks);
+            cards.retain(|card| self.lines.may_have_old(*card, CARD_BYTES));
+            self.find_old(&cards);
             // Young ones are looked at when they are marked.
             let is_old = |object: &ObjectRef| !CollectorWord::of::<M>(self.region, *object).is_young();
-            let large = |card: &u32| Some((space.large.object_at(*card).filter(is_old)?, *card));
-            self.old.extend(cards[in_blocks..].iter().filter_map(large));
+            let large = |card: u32| Some((space.large.object_at(card).filter(is_old)?, card));
+            self.old.extend(in_large.into_iter().filter_map(large));
         }
     }
 
-    fn find_old(&mut self, card: u32) {
-        if !self.lines.may_have_old(card, CARD_BYTES) {
-            return;
+    /// Finds the old objects in cards of blocks.
+    fn find_old(&mut self, cards: &[u32]) {
+        for (number, card) in cards.iter().copied().enumerate() {
+            if let Some(later) = cards.get(number + CARDS_AHEAD) {
+                // The object that reaches into a card often begins just before it.
+                self.region.prefetch(later - MEMORY_LINE);
+                self.region.prefetch(*later);
+            }
+            let before = self.starts.last_before(card);
+            let reaches = |object: &ObjectRef| object.offset() + self.model.size(self.region, *object) > card;
+            let objects = before.into_iter().filter(reaches).chain(self.starts.within(card, card + CARD_BYTES));
+            self.old.extend(objects.map(|object| (object, card)));
         }
-        let before = self.starts.last_before(card);
-        let reaches = |object: &ObjectRef| object.offset() + self.model.size(self.region, *object) > card;
-        let objects = before.into_iter().filter(reaches).chain(self.starts.within(card, card + CARD_BYTES));
-        self.old.extend(objects.map(|object| (object, card)));
     }
 
     /// The next old objects in dirty cards, for one marker.

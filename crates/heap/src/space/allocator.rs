@@ -123,8 +123,7 @@ impl LocalAllocator {
 
     /// Allocates on perfect pages: those at hand, or as many more as it takes.
     fn allocate_perfect(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
-        // Without failed lines, each block in which nothing is live has a hole for any object.
-        if !CAN_FAIL {
+        if !space.has_use_for_perfect_pages() {
             return None;
         }
         if let Some(at) = self.perfect.take(bytes) {

@@ -12,7 +12,7 @@ use super::recyclable::RecyclableBlocks;
 use super::starts::ObjectStarts;
 use crate::collection::Collection;
 use crate::geometry::{
-    BLOCK_BYTES, BLOCK_PAGES, FailureGrain, HeapBlock, LineSize, MEMORY_LINE, ObjectRef, PAGE, narrow,
+    BLOCK_BYTES, BLOCK_PAGES, CAN_FAIL, FailureGrain, HeapBlock, LineSize, MEMORY_LINE, ObjectRef, PAGE, narrow,
 };
 use crate::memory::{HeapMemory, HeapPageChange, RefusalCounts};
 use crate::pools::{BlockPages, HeapPage, PagePools};
@@ -140,6 +140,13 @@ impl ImmixSpace {
             return Some(free);
         }
         self.pools.take_block().and_then(|pages| self.map(pages))
+    }
+
+    /// Whether objects that fit no hole may get perfect pages. Where no line has failed, each block in which nothing is
+    /// live has a hole for any object, and blocks of few pages would be no gain; but what is left of the reserve may be
+    /// less than a block.
+    pub(super) const fn has_use_for_perfect_pages(&self) -> bool {
+        CAN_FAIL && (self.pools.has_failed() || self.reserve > 0)
     }
 
     /// Extends the block in `before` with perfect pages until `bytes` fit behind what is `left` of it. If they do not
@@ -479,6 +486,7 @@ impl ImmixSpace {
 mod tests {
     use super::*;
     use crate::memory::SimulatedMemory;
+    use crate::space::allocator::LocalAllocator;
 
     const HALF: FailedLines = FailedLines::from_bits(u64::MAX >> 32);
 
@@ -501,6 +509,16 @@ mod tests {
             // All that is left: the pages of that block, or as many others.
             assert!(space.new_block(Source::Mutator).is_some(), "{imperfect}");
             assert_eq!((space.free.len(), space.pools.available()), (free_after, 0), "{imperfect}");
+        }
+    }
+
+    #[test]
+    fn the_last_pages_serve_objects_that_fit_no_hole_only_where_lines_have_failed() {
+        for (imperfect, is_served) in [(0, false), (1, true)] {
+            let (mut space, mut local) = (space(12, imperfect), LocalAllocator::default());
+            assert!(local.allocate(&mut space, 6 * PAGE, Source::Mutator).is_some(), "it fits a block");
+            let served = local.allocate(&mut space, 3 * PAGE, Source::Mutator);
+            assert_eq!(served.is_some(), is_served, "four pages are left, which are no block");
         }
     }
 

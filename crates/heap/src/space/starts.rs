@@ -37,6 +37,13 @@ impl ObjectStarts {
         word.fetch_or(bit, Ordering::Relaxed);
     }
 
+    /// Whether an old object is here.
+    #[inline]
+    pub fn contains(&self, object: ObjectRef) -> bool {
+        let (word, bit) = self.place(object);
+        word.load(Ordering::Relaxed) & bit != 0
+    }
+
     #[inline]
     fn place(&self, object: ObjectRef) -> (&AtomicU64, u64) {
         let granule = object.offset() >> self.shift;
@@ -123,6 +130,9 @@ mod tests {
             let objects: BTreeSet<u32> = objects.into_iter().map(|granule| granule * align).collect();
             let starts = ObjectStarts::new(3, align);
             objects.iter().for_each(|object| starts.insert(ObjectRef::new(*object).unwrap()));
+            let granules = (1..3 * BLOCK_BYTES / align).map(|granule| granule * align);
+            let contained = granules.filter(|offset| starts.contains(ObjectRef::new(*offset).unwrap()));
+            prop_assert_eq!(contained.collect::<BTreeSet<_>>(), objects.clone());
             let end = (from + bytes).min(3 * BLOCK_BYTES);
             let within: Vec<u32> = starts.within(from, end).map(ObjectRef::offset).collect();
             prop_assert_eq!(within, objects.range(from..end).copied().collect::<Vec<_>>());
