@@ -1,6 +1,6 @@
 //! Collectors by size of the heap [Gao13, figure 3]: ours, and MMTk's Immix, Sticky Immix and mark-sweep.
 //!
-//! The same bytes for all, in multiples of the least heap of our Sticky Immix. The paper also has a sticky mark-sweep,
+//! The same bytes for all, in multiples of the least heap of our Sticky Immix. The figure also has a sticky mark-sweep,
 //! which MMTk does not.
 
 use std::path::Path;

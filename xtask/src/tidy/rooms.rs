@@ -36,7 +36,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "median",
         ],
     ),
-    ("bench/src/heap", &["cost", "peers", "request", "ratios", "runs", "minimum", "builds"]),
+    ("bench/src/heap", &["cost", "peers", "sweep", "request", "ratios", "runs", "minimum", "builds"]),
     ("bench/heap/src", &["ours", "mmtk_heap", "arguments", "programs", "heap"]),
     (
         "crates/banks/src",
@@ -120,7 +120,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "error",
         ],
     ),
-    ("crates/heap/src/collector", &["parallel", "marker", "access", "trace", "mod.rs"]),
+    ("crates/heap/src/collector", &["parallel", "marker", "slot_queue", "access", "trace", "mod.rs"]),
     ("crates/heap/src/shared", &["mutator", "mod.rs", "safepoint"]),
     (
         "crates/heap/src/space",
