@@ -65,8 +65,9 @@ pub fn alternate(runs: &[HeapRun<'_>], rounds: usize) -> Result<Vec<Vec<HeapSamp
     let mut samples: Vec<Option<Vec<HeapSample>>> = vec![Some(Vec::new()); runs.len()];
     for round in 0..rounds {
         for turn in 0..runs.len() {
-            // Each comes first as often as any other.
-            let which = (turn + round) % runs.len();
+            // Each round begins with another, and every second one goes backwards: what drifts meets all alike.
+            let turn = if round % 2 == 0 { turn } else { runs.len() - 1 - turn };
+            let which = (turn + round * runs.len() / rounds) % runs.len();
             let Some(of_run) = &mut samples[which] else { continue };
             match runs[which].sample()? {
                 Some(sample) => of_run.push(sample),

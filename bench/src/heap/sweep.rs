@@ -1,7 +1,8 @@
-//! Collectors by size of the heap [Gao13, figure 3]: ours, and MMTk's Immix, Sticky Immix and mark-sweep.
+//! Processor time by size of the heap [Gao13, figure 3]: of our collectors, and of MMTk's Immix, StickyImmix and
+//! MarkSweep.
 //!
-//! The same bytes for all, in multiples of the least heap of our Sticky Immix. The figure also has a sticky mark-sweep,
-//! which MMTk does not.
+//! All have the same bytes, 1 to 6 times the least heap of our Sticky Immix. The figure also has a sticky mark-sweep;
+//! MMTk has none.
 
 use std::path::Path;
 

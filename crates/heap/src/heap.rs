@@ -395,6 +395,10 @@ impl<M: ObjectModel> ManagedHeap<M> {
         if kind != Collection::Compacting {
             return self.pass(kind, locals, roots, finish, mark);
         }
+        // It begins with the sizes of all objects, and those of lost ones must not be read.
+        if self.space.lost.is_pending() {
+            self.pass(Collection::Full, locals, roots, finish, mark);
+        }
         for _ in 0..MOST_PASSES {
             let before = self.space.free_bytes();
             self.pass(kind, locals, roots, finish, mark);

@@ -143,7 +143,7 @@ impl HeapRegion {
         }
     }
 
-    /// Asks the processor to fetch what is at an offset: it will be read soon.
+    /// Prefetches what is at an offset: it will be read soon.
     #[inline]
     pub(crate) fn prefetch(&self, offset: u32) {
         let at = self.at(offset);

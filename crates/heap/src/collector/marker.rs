@@ -16,7 +16,7 @@ use crate::space::lines::LineMarks;
 use crate::space::starts::ObjectStarts;
 use crate::space::{ImmixSpace, Source};
 
-/// How many cards before it looks at one a marker asks for it.
+/// How many cards ahead a marker prefetches.
 const AHEAD: usize = 4;
 
 /// A thread that marks, alone or among others.
@@ -96,8 +96,8 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
         });
     }
 
-    /// Whether an object is known to be live, and to stay where it is. If it is in a block, a table says so that the
-    /// cache holds, and the object itself is not read.
+    /// Whether an object in a block is known to be live, and to stay where it is. A table says so that fits into a cache:
+    /// the object itself is not read.
     #[inline]
     fn is_known_live(&self, object: ObjectRef) -> bool {
         object.offset() < self.trace.small_below && self.starts.contains(object)

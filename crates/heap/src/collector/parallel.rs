@@ -99,7 +99,7 @@ impl<M: ObjectModel, A: MarkerAccess> Marker<'_, '_, M, A> {
             while let Some(object) = self.findings.pending.pop() {
                 self.follow(object, 0..u32::MAX);
                 if pool.is_hungry() {
-                    pool.give_half(&mut self.findings.pending);
+                    self.give_half(pool);
                 }
             }
             if self.trace_next() || self.trace_cards() {
@@ -109,6 +109,17 @@ impl<M: ObjectModel, A: MarkerAccess> Marker<'_, '_, M, A> {
                 Some(batch) => self.findings.pending = batch,
                 None => return,
             }
+        }
+    }
+
+    /// Gives away the older half: more can be reached from what was found early. Of slots that wait, nobody knows
+    /// whether they lead to anything: they are traced if there is nothing else to give.
+    #[cold]
+    fn give_half(&mut self, pool: &WorkPool) {
+        while self.findings.pending.len() < 2 && self.trace_next() {}
+        let half = self.findings.pending.len() / 2;
+        if half > 0 {
+            pool.put(self.findings.pending.drain(..half).collect());
         }
     }
 }
@@ -147,15 +158,9 @@ impl WorkPool {
         self.is_hungry.store(state.waiting > state.batches.len(), Ordering::Relaxed);
     }
 
-    /// Gives away the older half: more can be reached from what was found early.
-    #[cold]
-    fn give_half(&self, pending: &mut Vec<ObjectRef>) {
-        let half = pending.len() / 2;
-        if half == 0 {
-            return;
-        }
+    fn put(&self, batch: Vec<ObjectRef>) {
         let mut state = self.state.lock();
-        state.batches.push(pending.drain(..half).collect());
+        state.batches.push(batch);
         self.note(&state);
         drop(state);
         self.changed.notify_all();

@@ -1,10 +1,10 @@
-//! Slots to be traced once what they refer to is in the cache.
+//! Slots whose objects are being prefetched.
 //!
-//! **Problem.** A marker waits for the memory whenever it looks at an object that no cache holds. **Idea.** It asks for
-//! the object, and looks at it a few slots later [Cher04]. **Why this way.** The order of the slots stays, and so do
-//! the places of objects that move.
+//! **Problem.** A marker waits for the memory whenever it reads an object that no cache holds. **Idea.** It prefetches
+//! the object, and reads it a few slots later [Cher04]. **Why this way.** First in, first out: objects move in the order
+//! in which their slots came.
 
-const SLOTS: usize = 16;
+const SLOTS: usize = if cfg!(shuttle) { 2 } else { 16 };
 
 /// The slots, first in, first out.
 #[derive(Debug, Default)]

@@ -17,7 +17,7 @@ use crate::sync::{AtomicUsize, Ordering};
 /// How many old objects in dirty cards a marker takes at a time.
 const CARDS_AT_ONCE: usize = if cfg!(shuttle) { 1 } else { 16 };
 
-/// How many cards before it looks for the objects in one, a collection asks for them.
+/// How many cards ahead the search for old objects prefetches.
 const CARDS_AHEAD: usize = 8;
 
 /// A collection under way.
@@ -58,6 +58,7 @@ impl<'a, M: ObjectModel> Trace<'a, M> {
     /// Begins a collection.
     pub fn begin(region: &'a HeapRegion, model: &'a M, space: &mut ImmixSpace, kind: Collection) -> Self {
         if kind == Collection::Compacting {
+            assert!(!space.lost.is_pending(), "sizes of lost objects are not known");
             let live = live_bytes(region, model, space);
             space.begin_full_collection();
             choose_all_sparse(space, &live);

@@ -123,7 +123,7 @@ impl LocalAllocator {
 
     /// Allocates on perfect pages: those at hand, or as many more as it takes.
     fn allocate_perfect(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
-        if !space.has_use_for_perfect_pages() {
+        if !space.has_use_for_perfect_pages(source) {
             return None;
         }
         if let Some(at) = self.perfect.take(bytes) {

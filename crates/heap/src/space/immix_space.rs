@@ -143,10 +143,10 @@ impl ImmixSpace {
     }
 
     /// Whether objects that fit no hole may get perfect pages. Where no line has failed, each block in which nothing is
-    /// live has a hole for any object, and blocks of few pages would be no gain; but what is left of the reserve may be
-    /// less than a block.
-    pub(super) const fn has_use_for_perfect_pages(&self) -> bool {
-        CAN_FAIL && (self.pools.has_failed() || self.reserve > 0)
+    /// live has a hole for any object, and blocks of few pages would be no gain; but when memory is nearly out, what is
+    /// left may be less than a block.
+    pub(super) fn has_use_for_perfect_pages(&self, source: Source) -> bool {
+        CAN_FAIL && (self.pools.has_failed() || self.reserve > 0 || source == Source::Compaction)
     }
 
     /// Extends the block in `before` with perfect pages until `bytes` fit behind what is `left` of it. If they do not

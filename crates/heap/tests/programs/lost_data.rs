@@ -42,7 +42,9 @@ fn what_is_free_or_dead_is_lost_silently() {
 
 #[test]
 fn only_objects_in_the_line_are_lost_and_what_is_known_of_them_is_told() {
-    for age in [None, Some(Collection::Nursery), Some(Collection::Full)] {
+    let ages = [None, Some(Collection::Nursery), Some(Collection::Full)];
+    let kinds = [Collection::Nursery, Collection::Full, Collection::Compacting];
+    for (age, kind) in ages.into_iter().flat_map(|age| kinds.map(|kind| (age, kind))) {
         let mut program = start(FailedLines::NONE);
         let [before, first, second, behind] = [1000, 100, 8, 1000].map(|bytes| program.add(1, bytes));
         age.into_iter().for_each(|kind| program.collect(kind));
@@ -59,10 +61,10 @@ fn only_objects_in_the_line_are_lost_and_what_is_known_of_them_is_told() {
         assert!(lost.contains(&second) && !lost.contains(&before));
         assert_eq!(program.lose(line), LineFailure::Lost);
         spoil(&program, line);
-        program.collect(Collection::Nursery);
+        program.collect(kind);
         for root in [before, first, second, behind] {
             let is_lost = lost.contains(&root);
-            assert_eq!(program.roots[root] >= LOST, is_lost, "{root}, {age:?}");
+            assert_eq!(program.roots[root] >= LOST, is_lost, "{root}, {age:?}, {kind:?}");
             let told = program.heap.lost_objects().iter().find(|lost| lost.was_at == at[root]);
             assert_eq!(told.map(|told| told.reference), ObjectRef::new(program.roots[root]).filter(|_| is_lost));
             let has_header = at[root] / 64 * 64 != line;
