@@ -96,8 +96,8 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
         });
     }
 
-    /// Whether an object in a block is known to be live, and to stay where it is. A table says so that fits into a cache:
-    /// the object itself is not read.
+    /// Whether an object in a block is known to be live, and to stay where it is. A table says so that fits into a
+    /// cache: the object itself is not read.
     #[inline]
     fn is_known_live(&self, object: ObjectRef) -> bool {
         object.offset() < self.trace.small_below && self.starts.contains(object)

@@ -194,3 +194,44 @@ impl Drop for Ending<'_> {
         }
     }
 }
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::collection::Collection;
+    use crate::geometry::{FailureGrain, LineSize};
+    use crate::memory::{SimulatedMemory, attach};
+    use crate::native::{NativeModel, Shape};
+    use crate::region::HeapRegion;
+    use crate::space::Source;
+    use crate::space::allocator::LocalAllocator;
+    use crate::wear::FailedLines;
+
+    const END: u64 = 1 << 22;
+
+    #[test]
+    fn a_marker_whose_work_all_waits_in_its_queue_gives_half_of_it_away() {
+        let region = HeapRegion::reserve(END).unwrap();
+        let mut memory = SimulatedMemory::new(vec![FailedLines::NONE; 64]);
+        attach(&mut memory, &region, END);
+        let mut space =
+            ImmixSpace::new(Box::new(memory), LineSize::L256, FailureGrain::MemoryLine, 8, END, NativeModel::ALIGN);
+        let mut local = LocalAllocator::default();
+        let mut make = |references| {
+            let shape = Shape::new(references, 8).unwrap();
+            let at = local.allocate(&mut space, shape.size(), Source::Mutator).unwrap();
+            NativeModel::initialize(&region, at, shape)
+        };
+        let holder = make(8);
+        (0..8).for_each(|number| region.write(NativeModel::slot(holder, number), make(1).offset()));
+        let trace = Trace::begin(&region, &NativeModel, &mut space, Collection::Nursery);
+        let space = Mutex::new(&mut space);
+        let mut marker = Marker::new(&trace, Among(&space), MarkerFindings::default());
+        marker.follow(holder, 0..u32::MAX);
+        assert_eq!(marker.findings.pending, [], "all that was found waits for the cache");
+        let pool = WorkPool::new(2);
+        marker.give_half(&pool);
+        let given: Vec<usize> = pool.state.lock().batches.iter().map(Vec::len).collect();
+        assert_eq!((given, marker.findings.pending.len()), (vec![1], 1));
+    }
+}
