@@ -1,8 +1,8 @@
 //! Slots whose objects are being prefetched.
 //!
 //! **Problem.** A marker waits for the memory whenever it reads an object that no cache holds. **Idea.** It prefetches
-//! the object, and reads it a few slots later [Cher04]. **Why this way.** First in, first out: objects move in the
-//! order in which their slots came.
+//! the object, and reads it a few slots later [Cher04, abstract]. **Why this way.** First in, first out: objects move
+//! in the order in which their slots came.
 
 const SLOTS: usize = if cfg!(shuttle) { 2 } else { 16 };
 
