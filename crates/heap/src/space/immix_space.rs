@@ -513,11 +513,13 @@ mod tests {
     }
 
     #[test]
-    fn the_last_pages_serve_objects_that_fit_no_hole_only_where_lines_have_failed() {
-        for (imperfect, is_served) in [(0, false), (1, true)] {
+    fn the_last_pages_serve_objects_that_fit_no_hole_where_lines_have_failed_and_in_compaction() {
+        for (imperfect, source, is_served) in
+            [(0, Source::Mutator, false), (1, Source::Mutator, true), (0, Source::Compaction, true)]
+        {
             let (mut space, mut local) = (space(12, imperfect), LocalAllocator::default());
-            assert!(local.allocate(&mut space, 6 * PAGE, Source::Mutator).is_some(), "it fits a block");
-            let served = local.allocate(&mut space, 3 * PAGE, Source::Mutator);
+            assert!(local.allocate(&mut space, 6 * PAGE, source).is_some(), "it fits a block");
+            let served = local.allocate(&mut space, 3 * PAGE, source);
             assert_eq!(served.is_some(), is_served, "four pages are left, which are no block");
         }
     }
