@@ -3,10 +3,7 @@
 use super::builds::HeapBuild;
 use super::ratios::RatioInterval;
 use super::request::{HeapRequest, mib};
-use super::runs::{HeapProgram, HeapRun};
-
-/// Where the search for the least heap begins.
-const GUESS: u64 = 4 << 20;
+use super::runs::{GUESS, HeapProgram, HeapRun};
 
 const OURS: [&str; 2] = ["sticky", "immix"];
 

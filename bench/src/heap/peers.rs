@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::builds::HeapBuild;
-use super::ratios::{RatioInterval, geometric_mean};
+use super::ratios::RatioInterval;
 use super::request::{HeapRequest, mib};
-use super::runs::{HeapProgram, HeapRun, HeapSample, alternate};
+use super::runs::{GUESS, HeapProgram, HeapRun, HeapSample, alternate};
 use crate::median::median;
 
 /// Our collectors, then MMTk's.
@@ -28,9 +28,6 @@ const BUDGETS: [Budget; 3] = [
     ("twice the minimum of our Sticky Immix for all", |minima| [2 * minima[0]; COLLECTORS.len()]),
     ("twice the minimum of MMTk's StickyImmix for all", |minima| [2 * minima[OURS]; COLLECTORS.len()]),
 ];
-
-/// Where the search for the least heap begins.
-const GUESS: u64 = 4 << 20;
 
 /// Prints a table for each program and each rule for the bytes of heaps, then means.
 ///
@@ -123,11 +120,9 @@ fn print_means(programs: &[HeapSamples]) {
                 continue;
             }
             let of_rounds = |value: fn(&HeapSample) -> f64| {
-                let round = |round: usize| {
-                    let ratio = |samples: &&HeapSamples| value(&samples[ours][round]) / value(&samples[peer][round]);
-                    geometric_mean(both.iter().map(ratio))
-                };
-                RatioInterval::of(&(0..both[0][ours].len()).map(round).collect::<Vec<_>>())
+                RatioInterval::of_rounds(both[0][ours].len(), |round| {
+                    both.iter().map(move |samples| value(&samples[ours][round]) / value(&samples[peer][round]))
+                })
             };
             let (time, processor) = (of_rounds(|sample| sample.seconds), of_rounds(|sample| sample.processor));
             let (ours, peer) = (COLLECTORS[ours], COLLECTORS[peer]);

@@ -30,6 +30,13 @@ impl RatioInterval {
     }
 }
 
+impl RatioInterval {
+    /// Of so many rounds: of each, the geometric mean of its ratios.
+    pub fn of_rounds<R: ExactSizeIterator<Item = f64>>(rounds: usize, ratios: impl Fn(usize) -> R) -> Self {
+        Self::of(&(0..rounds).map(|round| geometric_mean(ratios(round))).collect::<Vec<_>>())
+    }
+}
+
 impl std::fmt::Display for RatioInterval {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { mean, low, high, median } = self;
@@ -38,7 +45,7 @@ impl std::fmt::Display for RatioInterval {
 }
 
 /// The geometric mean of some ratios, at least one.
-pub fn geometric_mean(ratios: impl ExactSizeIterator<Item = f64>) -> f64 {
+fn geometric_mean(ratios: impl ExactSizeIterator<Item = f64>) -> f64 {
     let count = ratios.len() as f64;
     (ratios.map(f64::ln).sum::<f64>() / count).exp()
 }

@@ -27,7 +27,10 @@ pub const CASES: [HeapProgram; 5] = [
 const OUT_OF_MEMORY: i32 = 3;
 
 /// The bytes of heaps are multiples of a block.
-pub const BLOCK: u64 = 32 << 10;
+const BLOCK: u64 = 32 << 10;
+
+/// Where the search for the least heap begins.
+pub const GUESS: u64 = 4 << 20;
 
 /// No program needs more.
 const MOST: u64 = 1 << 30;
@@ -85,8 +88,9 @@ pub fn alternate(runs: &[HeapRun<'_>], rounds: usize) -> Result<Vec<Vec<HeapSamp
 }
 
 impl<'a> HeapRun<'a> {
-    /// The program as its time is measured, with the heap's tables in its bytes.
+    /// The program as its time is measured, in at least so many bytes, with the heap's tables in them.
     pub fn of(build: &'a Path, program: &HeapProgram, collector: &'a str, bytes: u64) -> Self {
+        let bytes = bytes.next_multiple_of(BLOCK);
         Self { build, program: program.name, size: program.size, collector, bytes, tables_apart: false }
     }
 }
@@ -166,6 +170,12 @@ impl HeapSample {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn heaps_are_whole_blocks() {
+        let bytes = |least| HeapRun::of(Path::new(""), &CASES[0], "sticky", least).bytes;
+        assert_eq!((bytes(1), bytes(65_536)), (32_768, 65_536));
+    }
 
     #[test]
     fn what_a_process_says_is_read() {

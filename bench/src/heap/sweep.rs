@@ -7,17 +7,14 @@
 use std::path::Path;
 
 use super::builds::HeapBuild;
-use super::ratios::{RatioInterval, geometric_mean};
+use super::ratios::RatioInterval;
 use super::request::{HeapRequest, mib};
-use super::runs::{HeapProgram, HeapRun, HeapSample, alternate};
+use super::runs::{GUESS, HeapProgram, HeapRun, HeapSample, alternate};
 
 const COLLECTORS: [&str; 5] = ["sticky", "immix", "mmtk-sticky", "mmtk-immix", "mmtk-mark-sweep"];
 
 /// In per cent of the least heap, from the largest down: all is compared with the first collector in the first of them.
 const HEAPS: [u64; 7] = [600, 400, 300, 200, 150, 125, 100];
-
-/// Where the search for the least heap begins.
-const GUESS: u64 = 4 << 20;
 
 /// What a program's processes said: by heap, then by collector, then by round.
 type SweepSamples = Vec<Vec<HeapSample>>;
@@ -41,15 +38,9 @@ pub fn run(request: &HeapRequest) -> Result<(), String> {
 fn of_program(build: &Path, program: &HeapProgram, rounds: usize) -> Result<SweepSamples, String> {
     let least = HeapRun::of(build, program, COLLECTORS[0], GUESS).minimum()?;
     println!("{}: the least heap of our Sticky Immix has {:.2} MiB", program.name, mib(least));
-    let in_heap = |percent: u64| {
-        COLLECTORS.map(|collector| HeapRun::of(build, program, collector, whole_blocks(least * percent / 100)))
-    };
+    let in_heap =
+        |percent: u64| COLLECTORS.map(|collector| HeapRun::of(build, program, collector, least * percent / 100));
     alternate(&HEAPS.map(in_heap).concat(), rounds)
-}
-
-/// The bytes of heaps are multiples of a block.
-fn whole_blocks(bytes: u64) -> u64 {
-    bytes.next_multiple_of(super::runs::BLOCK)
 }
 
 fn print_means(name: &str, programs: &[&SweepSamples], rounds: usize) {
@@ -69,10 +60,9 @@ fn point(programs: &[&SweepSamples], which: usize, rounds: usize) -> Option<Rati
     if programs.iter().any(|samples| samples[which].is_empty() || samples[0].is_empty()) {
         return None;
     }
-    let of_round = |round: usize| {
-        geometric_mean(programs.iter().map(|samples| samples[which][round].processor / samples[0][round].processor))
-    };
-    Some(RatioInterval::of(&(0..rounds).map(of_round).collect::<Vec<_>>()))
+    Some(RatioInterval::of_rounds(rounds, |round| {
+        programs.iter().map(move |samples| samples[which][round].processor / samples[0][round].processor)
+    }))
 }
 
 #[cfg(test)]
@@ -98,10 +88,5 @@ mod tests {
         assert!((mean.mean - 4.0).abs() < 1e-9 && (mean.high - 4.0).abs() < 1e-9, "{mean}");
         let gone = vec![samples(&[1.0, 1.0]), Vec::new()];
         assert_eq!(point(&[&one, &gone], 1, 2), None);
-    }
-
-    #[test]
-    fn heaps_are_whole_blocks() {
-        assert_eq!((whole_blocks(1), whole_blocks(65_536)), (32_768, 65_536));
     }
 }

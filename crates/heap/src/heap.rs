@@ -392,12 +392,14 @@ impl<M: ObjectModel> ManagedHeap<M> {
         finish: &mut dyn FnMut(&Survivors<'_, M>),
         mark: Mark<'_, M>,
     ) {
-        if kind != Collection::Compacting {
-            return self.pass(kind, locals, roots, finish, mark);
+        // What is lost can be referred to from anywhere. And a compacting collection begins with the sizes of all
+        // objects; those of lost ones must not be read.
+        let is_losing = self.space.lost.is_pending();
+        if is_losing || kind != Collection::Compacting {
+            self.pass(if is_losing { Collection::Full } else { kind }, locals, roots, finish, mark);
         }
-        // It begins with the sizes of all objects, and those of lost ones must not be read.
-        if self.space.lost.is_pending() {
-            self.pass(Collection::Full, locals, roots, finish, mark);
+        if kind != Collection::Compacting {
+            return;
         }
         for _ in 0..MOST_PASSES {
             let before = self.space.free_bytes();
@@ -418,8 +420,6 @@ impl<M: ObjectModel> ManagedHeap<M> {
         mark: Mark<'_, M>,
     ) {
         locals.iter_mut().for_each(|local| local.retire());
-        // What is lost can be referred to from anywhere.
-        let kind = if self.space.lost.is_pending() && kind == Collection::Nursery { Collection::Full } else { kind };
         let trace = Trace::begin(&self.region, &self.model, &mut self.space, kind);
         self.counts.cards += trace.dirty_cards;
         let traced = mark(&trace, &mut self.space, roots);
