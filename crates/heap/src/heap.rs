@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::geometry::{BLOCK_BYTES, BLOCK_PAGES, FailureGrain, HeapBlock, LineSize, ObjectRef, PAGE};
 use crate::memory::{HeapMemory, RefusalCounts, SimulatedMemory, attach};
 use crate::object::{CollectorWord, ObjectModel};
+use crate::pace::{CollectionPace, LittleBelow};
 use crate::pools::PerfectDemand;
 use crate::region::{HeapRegion, LOST};
 use crate::space::allocator::LocalAllocator;
@@ -54,8 +55,8 @@ pub struct HeapSettings {
     pub headroom: f64,
     /// Whether young objects are collected by themselves (Sticky Immix); else each collection is a full one (Immix).
     pub is_generational: bool,
-    /// If a collection of young objects leaves a smaller share of what works of the heap free, the next collection is a
-    /// full one.
+    /// Collections of young objects go on while each leaves the program a larger share of what works of the heap. Once
+    /// one leaves less, the next is a full one if that pays.
     pub full_below: f64,
     /// Whether collections come although there is room, to find errors of the runtime.
     pub stress: CollectionStress,
@@ -113,6 +114,7 @@ pub struct ManagedHeap<M> {
     /// How many allocations under stress there were since the last collection.
     allocations: u32,
     next: Collection,
+    pace: CollectionPace,
     counts: HeapCounts,
 }
 
@@ -168,7 +170,18 @@ impl<M: ObjectModel> ManagedHeap<M> {
         let space = ImmixSpace::new(memory, settings.line, settings.grain, headroom, end, M::ALIGN);
         let next = if settings.is_generational { Collection::Nursery } else { Collection::Full };
         let hole_limit = if settings.stress == CollectionStress::Off { settings.large_above } else { 0 };
-        Ok(Self { space, region, model, settings, hole_limit, allocations: 0, next, counts: HeapCounts::default() })
+        let pace = CollectionPace::default();
+        Ok(Self {
+            space,
+            region,
+            model,
+            settings,
+            hole_limit,
+            allocations: 0,
+            next,
+            pace,
+            counts: HeapCounts::default(),
+        })
     }
 
     /// The memory.
@@ -219,7 +232,14 @@ impl<M: ObjectModel> ManagedHeap<M> {
         if bytes > self.hole_limit {
             return self.allocate_large_or_under_stress(local, bytes);
         }
-        local.allocate(&mut self.space, bytes, Source::Mutator)
+        local.allocate(&mut self.space, bytes, Source::Mutator).or_else(|| self.memory_is_out())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn memory_is_out(&mut self) -> Option<u32> {
+        self.pace.is_out(self.space.free_bytes());
+        None
     }
 
     #[cold]
@@ -229,10 +249,12 @@ impl<M: ObjectModel> ManagedHeap<M> {
             return None;
         }
         self.allocations += 1;
-        if bytes > self.settings.large_above {
-            return self.space.take_large(bytes, Source::Mutator);
-        }
-        local.allocate(&mut self.space, bytes, Source::Mutator)
+        let taken = if bytes > self.settings.large_above {
+            self.space.take_large(bytes, Source::Mutator)
+        } else {
+            local.allocate(&mut self.space, bytes, Source::Mutator)
+        };
+        taken.or_else(|| self.memory_is_out())
     }
 
     /// Memory as [`ManagedHeap::allocate`] gives it, after collections if need be, each of a stronger kind than the
@@ -419,6 +441,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         finish: &mut dyn FnMut(&Survivors<'_, M>),
         mark: Mark<'_, M>,
     ) {
+        let before = self.space.free_bytes();
         locals.iter_mut().for_each(|local| local.retire());
         let trace = Trace::begin(&self.region, &self.model, &mut self.space, kind);
         self.counts.cards += trace.dirty_cards;
@@ -438,25 +461,29 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.counts.helped += u64::from(traced.is_helped);
         self.allocations = 0;
         let chosen = self.settings.stress.kind(self.counts.nursery + self.counts.full);
-        let next = self.next_after(kind, traced.live_bytes);
+        let is_full_due = self.pace.ends(kind, &traced, before, self.space.free_bytes(), self.little());
+        let next = self.next_after(kind, is_full_due, traced.live_bytes);
         // Under stress, all kinds come by turns.
         self.next = chosen.filter(|chosen| *chosen != Collection::Nursery).unwrap_or(next);
     }
 
     /// What is due after a collection that has left so many bytes of objects in blocks.
-    fn next_after(&self, kind: Collection, live: u64) -> Collection {
+    fn next_after(&self, kind: Collection, is_full_due: bool, live: u64) -> Collection {
         let next = if self.settings.is_generational { Collection::Nursery } else { Collection::Full };
         match kind {
-            Collection::Nursery if self.is_tight() => Collection::Full,
+            Collection::Nursery if is_full_due => Collection::Full,
             Collection::Full if self.is_tight() && self.is_sparse(live) => Collection::Compacting,
             _ => next,
         }
     }
 
+    fn little(&self) -> LittleBelow {
+        LittleBelow { capacity: self.space.pools.capacity(), share: self.settings.full_below }
+    }
+
     /// Whether little is free.
-    #[expect(clippy::cast_precision_loss, reason = "a share of bytes")]
     fn is_tight(&self) -> bool {
-        (self.space.free_bytes() as f64) < self.space.pools.capacity() as f64 * self.settings.full_below
+        self.little().holds(self.space.free_bytes())
     }
 
     /// Whether much is neither free nor used: it lies between objects, on lines with others.

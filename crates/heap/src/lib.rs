@@ -66,6 +66,7 @@ mod leaf_array;
 mod memory;
 mod native;
 mod object;
+mod pace;
 mod pools;
 mod region;
 mod shared;

@@ -204,6 +204,9 @@ impl PagePools {
     }
 
     /// Takes perfect pages, and borrows what is missing; `None` if the heap cannot pay for that.
+    ///
+    /// Inlined, as its caller in the space.
+    #[inline(always)]
     pub fn take_perfect(&mut self, count: usize) -> Option<Vec<HeapPage>> {
         // Pages that follow each other are put below addresses by one call.
         let taken = match self.perfect.len().checked_sub(count) {

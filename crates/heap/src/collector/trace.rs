@@ -160,7 +160,12 @@ impl<'a, M: ObjectModel> Trace<'a, M> {
         let all = self.kind.is_of_all();
         // The tables are the space's alone again.
         drop(self);
-        space.sweep_large(all, |object| survivors.at(object) == Some(object));
+        let is_losing = survivors.lost.is_pending();
+        // Large objects do not move.
+        space.sweep_large(all, |object| match is_losing {
+            true => survivors.at(object) == Some(object),
+            false => survivors.is_live(object),
+        });
         space.vacating.retain(|(_, due)| !all && *due == Collection::Full);
         space.sweep_blocks(all);
         space.lost.settle();
@@ -200,11 +205,15 @@ impl<M: ObjectModel> Survivors<'_, M> {
         if self.lost.is_pending() && (self.lost.number(object).is_some() || self.lost.of_header::<M>(object)) {
             return self.lost.number(object);
         }
-        let word = CollectorWord::of::<M>(self.region, object);
-        if word.is_forwarded() {
+        if CollectorWord::of::<M>(self.region, object).is_forwarded() {
             return Some(forwarded_to::<M>(self.region, object));
         }
-        is_live(word, self.kind, self.mark).then_some(object)
+        self.is_live(object).then_some(object)
+    }
+
+    /// Whether an object that is not lost is live where it is.
+    fn is_live(&self, object: ObjectRef) -> bool {
+        is_live(CollectorWord::of::<M>(self.region, object), self.kind, self.mark)
     }
 }
 

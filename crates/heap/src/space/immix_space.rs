@@ -200,6 +200,9 @@ impl ImmixSpace {
     }
 
     /// Takes perfect pages, of free blocks too; borrows only when there are none.
+    ///
+    /// Inlined: its second caller is there only where lines can fail, and large objects would pay for it with a call.
+    #[inline(always)]
     fn take_perfect(&mut self, count: usize, source: Source) -> Option<Vec<HeapPage>> {
         if !self.may_take(count, source) {
             return None;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::free_addresses::FreeAddresses;
 use crate::geometry::{ObjectRef, PAGE, narrow};
 use crate::memory::{HeapMemory, NotMapped};
 use crate::pools::HeapPage;
@@ -10,8 +11,7 @@ use crate::pools::HeapPage;
 #[derive(Debug)]
 pub(crate) struct LargeObjects {
     first: u32,
-    /// Free addresses: pages by their first offset.
-    free: BTreeMap<u32, u32>,
+    free: FreeAddresses,
     objects: BTreeMap<u32, Vec<HeapPage>>,
     /// Those that came since the last collection.
     young: Vec<u32>,
@@ -21,7 +21,7 @@ impl LargeObjects {
     /// Addresses from `first` to the end of the region.
     pub fn new(first: u32, end: u64) -> Self {
         let pages = u32::try_from((end - u64::from(first)) / u64::from(PAGE)).expect("pages of 4 GiB");
-        Self { first, free: BTreeMap::from([(first, pages)]), objects: BTreeMap::new(), young: Vec::new() }
+        Self { first, free: FreeAddresses::new(first, pages), objects: BTreeMap::new(), young: Vec::new() }
     }
 
     /// Where they begin.
@@ -42,12 +42,7 @@ impl LargeObjects {
 
     /// Puts an object on these pages; `None` if no addresses are free, with the pages back.
     pub fn put(&mut self, pages: Vec<HeapPage>) -> Result<u32, Vec<HeapPage>> {
-        let count = narrow(pages.len());
-        let Some((&at, &free)) = self.free.iter().find(|(_, free)| **free >= count) else { return Err(pages) };
-        self.free.remove(&at);
-        if free > count {
-            self.free.insert(at + count * PAGE, free - count);
-        }
+        let Some(at) = self.free.take(narrow(pages.len())) else { return Err(pages) };
         self.objects.insert(at, pages);
         self.young.push(at);
         Ok(at)
@@ -66,7 +61,7 @@ impl LargeObjects {
 
     fn remove(&mut self, at: u32) -> Vec<HeapPage> {
         let pages = self.objects.remove(&at).expect("an object that was put there");
-        self.release(at, narrow(pages.len()));
+        self.free.release(at, narrow(pages.len()));
         pages
     }
 
@@ -83,23 +78,6 @@ impl LargeObjects {
             swept.push((at, self.remove(at)));
         }
         swept
-    }
-
-    fn release(&mut self, at: u32, mut pages: u32) {
-        let mut start = at;
-        if let Some((&before, &count)) = self.free.range(..at).next_back()
-            && before + count * PAGE == at
-        {
-            self.free.remove(&before);
-            (start, pages) = (before, pages + count);
-        }
-        let end = u64::from(start) + u64::from(pages) * u64::from(PAGE);
-        if let Ok(end) = u32::try_from(end)
-            && let Some(behind) = self.free.remove(&end)
-        {
-            pages += behind;
-        }
-        self.free.insert(start, pages);
     }
 
     /// The objects, by their offsets, and how many pages they have.
@@ -131,8 +109,9 @@ impl LargeObjects {
 
     /// About the bytes of the tables.
     pub fn metadata_bytes(&self) -> u64 {
-        let entries = self.free.len() + 2 * self.objects.len() + self.young.len();
-        (entries * 2 * size_of::<u64>() + self.pages() * size_of::<HeapPage>()) as u64
+        let entries = 2 * self.objects.len() + self.young.len();
+        let pages = self.pages() * size_of::<HeapPage>();
+        (self.free.metadata_bytes() + entries * 2 * size_of::<u64>() + pages) as u64
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod allocator;
 pub(crate) mod blocks;
+mod free_addresses;
 pub(crate) mod free_lines;
 mod immix_space;
 pub(crate) mod large;

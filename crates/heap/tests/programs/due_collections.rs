@@ -52,6 +52,40 @@ fn what_is_free_between_objects_counts_as_free() {
 }
 
 #[test]
+fn what_is_free_counts_as_used_if_the_program_got_no_memory_for_an_object_there() {
+    // Neither objects of 8 KiB fit between those of 2 KiB, nor the pages of large ones.
+    for bytes in [8192, 12_288] {
+        let mut program = start(HeapSettings::default());
+        program.fill(2048);
+        program.thin_out();
+        program.collect(Collection::Full);
+        program.fill(bytes);
+        program.collect(Collection::Nursery);
+        let blocks = program.heap.snapshot();
+        let with_holes = blocks.iter().filter(|block| block.state == HeapBlockState::Recyclable).count();
+        assert!(with_holes > 20, "much is free");
+        assert_eq!(program.heap.due(), Collection::Full, "{bytes}");
+    }
+}
+
+#[test]
+fn collections_of_young_objects_that_find_few_go_on_although_little_is_free() {
+    let mut program = start(HeapSettings::default());
+    // Nine of ten pages are in use, by many objects, which a full collection would mark again.
+    for _ in 0..PAGES * 9 / 10 * 16 {
+        program.add(0, 256 - 8);
+    }
+    program.collect(Collection::Full);
+    let old = program.roots.len();
+    for (young, due) in [(0, Collection::Nursery), (0, Collection::Nursery), (usize::MAX, Collection::Full)] {
+        program.fill(256);
+        program.roots.truncate(old.saturating_add(young));
+        program.collect(Collection::Nursery);
+        assert_eq!(program.heap.due(), due);
+    }
+}
+
+#[test]
 fn a_full_collection_that_leaves_little_is_not_followed_by_another() {
     let mut program = start(HeapSettings::default());
     for _ in 0..PAGES * 87 / 100 {
