@@ -55,8 +55,8 @@ pub struct HeapSettings {
     pub headroom: f64,
     /// Whether young objects are collected by themselves (Sticky Immix); else each collection is a full one (Immix).
     pub is_generational: bool,
-    /// Collections of young objects go on while each leaves the program a larger share of what works of the heap. Once
-    /// one leaves less, the next is a full one if that pays.
+    /// If a collection of young objects leaves the program a smaller share of what works of the heap, the next one is a
+    /// full one, provided that it pays.
     pub full_below: f64,
     /// Whether collections come although there is room, to find errors of the runtime.
     pub stress: CollectionStress,
@@ -238,7 +238,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
     #[cold]
     #[inline(never)]
     fn memory_is_out(&mut self) -> Option<u32> {
-        self.pace.is_out(self.space.free_bytes());
+        self.pace.runs_out();
         None
     }
 

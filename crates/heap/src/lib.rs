@@ -14,6 +14,7 @@
 //! | `pools` | the pages: perfect, imperfect, borrowed; what a borrowed one costs |
 //! | `space` | blocks of lines, holes, large objects |
 //! | `collector` | marking, moving, sweeping |
+//! | `pace` | when a full collection is due |
 //! | [`ManagedHeap`] | what a runtime calls |
 //! | [`SharedHeap`] | the same for many threads, with parallel markers |
 //! | `snapshot` | what each line is used for: [`ManagedHeap::snapshot`] |

@@ -1,25 +1,26 @@
 //! When a full collection is due.
 //!
-//! **Problem.** A collection of young objects frees no old ones. As more of these die, and as the holes between them
-//! are too small for what the program makes, each such collection leaves the program less. A full one costs more, but
-//! makes much usable again. **Idea.** Collections of young objects go on until they leave little, and until the last
-//! of them costs more, for each byte that the program gets from it, than all since the last full one together. From
-//! then on another one would raise the mean, which is what the program pays. **Why this way.** With only the first
-//! rule, heaps in which little is left after each collection are collected in full all the time. With only the second
-//! one, a program that makes more long-lived objects for a while gets full collections that find nothing.
+//! **Problem.** A collection of young objects leaves old ones where they are. Of these, more and more die, and the
+//! holes between them get too small for what the program allocates: each such collection yields less. A full one costs
+//! more, and makes much usable again. **Idea.** Collections of young objects go on until both hold: little is usable,
+//! and the last one cost at least as much, for each usable byte, as the mean of the last full one and of all since.
+//! From then on, another one would raise the mean. **Why this way.** With the first rule alone, a heap in which little
+//! is left after each collection gets a full one each time. With the second rule alone, a program of which more
+//! objects survive for a while gets full collections that free nothing.
 //!
 //! Work is counted in objects, not in time: the same program has the same collections wherever it runs.
 
 use crate::collection::Collection;
 use crate::collector::TraceCounts;
 
-/// To move an object costs about as much as to mark four: it is read, written, and all references to it are changed.
+/// Moving an object costs about as much as marking four: it is read, written, and all references to it are changed.
 const MOVED: u64 = 4;
 
-/// A collection costs about as much as marking so many objects, before it finds any.
+/// The fixed cost of a collection, in marked objects.
 const COLLECTION: u64 = 1000;
 
-/// What the collections since the last full one have cost and brought.
+/// What the collections since the last full one, that one included, have cost and yielded. Those of young objects that
+/// came for another reason than lack of memory cost nothing here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CollectionPace {
     work: u64,
@@ -27,11 +28,20 @@ pub(crate) struct CollectionPace {
     used: u64,
     /// What was free after the last collection, in bytes.
     free: u64,
-    /// What was free, and of no use, when memory was out; 0 if it was not out since the last collection.
-    unusable: u64,
+    cause: CollectionCause,
 }
 
-/// How little of `capacity` is usable.
+/// Why the next collection comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum CollectionCause {
+    /// The runtime wants it.
+    #[default]
+    Request,
+    /// An allocation has failed.
+    OutOfMemory,
+}
+
+/// The limit below which bytes are little.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LittleBelow {
     pub capacity: u64,
@@ -47,9 +57,10 @@ impl LittleBelow {
 }
 
 impl CollectionPace {
-    /// The program gets no memory for an object, although so many bytes are free.
-    pub const fn is_out(&mut self, free: u64) {
-        self.unusable = free;
+    /// An allocation has failed. What is free is of no use to the program now, and is taken to be of none after the
+    /// next collection.
+    pub const fn runs_out(&mut self) {
+        self.cause = CollectionCause::OutOfMemory;
     }
 
     /// Ends a collection: before it, `before` bytes were free, and now `free` are. Returns whether the next one should
@@ -63,12 +74,30 @@ impl CollectionPace {
         little: LittleBelow,
     ) -> bool {
         let work = traced.marked + MOVED * traced.moved + COLLECTION;
-        self.used += self.free.saturating_sub(before);
-        let usable = free.saturating_sub(self.unusable);
-        let is_dearer = u128::from(work) * u128::from(self.used) >= u128::from(self.work) * u128::from(usable);
-        let since = if kind == Collection::Nursery { Self { free: 0, unusable: 0, ..*self } } else { Self::default() };
-        *self = Self { work: since.work + work, free, ..since };
-        is_dearer && little.holds(usable)
+        let used = self.used + self.free.saturating_sub(before);
+        let cause = std::mem::take(&mut self.cause);
+        self.free = free;
+        match (kind, cause) {
+            (Collection::Nursery, CollectionCause::Request) => {
+                self.used = used;
+                little.holds(free)
+            }
+            (Collection::Nursery, CollectionCause::OutOfMemory) => {
+                let usable = free.saturating_sub(before);
+                let is_dearer = u128::from(work) * u128::from(used) >= u128::from(self.work) * u128::from(usable);
+                (self.work, self.used) = (self.work + work, used);
+                is_dearer && little.holds(usable)
+            }
+            // The passes of one collection.
+            (Collection::Full | Collection::Compacting, _) if used == 0 => {
+                self.work += work;
+                false
+            }
+            (Collection::Full | Collection::Compacting, _) => {
+                (self.work, self.used) = (work, 0);
+                false
+            }
+        }
     }
 }
 
@@ -112,6 +141,7 @@ mod tests {
                 let (kind, cost) =
                     if is_full_due { (Collection::Full, self.full) } else { (Collection::Nursery, self.nursery) };
                 free = if is_full_due { self.usable } else { free * self.kept / 1000 };
+                pace.runs_out();
                 let is_due = pace.ends(kind, &marked(cost), 0, free, ANY);
                 is_full_due = kind == Collection::Nursery && is_due;
                 work += cost + COLLECTION;
@@ -130,61 +160,80 @@ mod tests {
             kept in 600_u64..980,
         ) {
             let heap = AgingHeap { full, nursery, usable, kept };
-            let best = (0..200).map(|nurseries| heap.cost_with(nurseries)).fold(f64::INFINITY, f64::min);
+            let best = (1..200).map(|nurseries| heap.cost_with(nurseries)).fold(f64::INFINITY, f64::min);
             let ratio = heap.cost_at_pace(3000) / best;
             prop_assert!((0.9..1.15).contains(&ratio), "{heap:?}: {ratio}");
         }
     }
 
+    /// A pace after a full collection that marked so many objects and left so many bytes free, which the program then
+    /// used.
+    fn after_full(objects: u64, free: u64) -> CollectionPace {
+        let mut pace = CollectionPace::default();
+        pace.ends(Collection::Full, &marked(objects), 0, free, ANY);
+        pace.runs_out();
+        pace
+    }
+
     #[test]
-    fn a_full_collection_is_due_once_little_is_usable_and_the_last_bytes_cost_more_than_the_mean() {
+    fn a_full_collection_is_due_once_little_is_usable_and_the_last_bytes_cost_as_much_as_the_mean() {
         let little = LittleBelow { capacity: 1000, share: 0.2 };
-        // A full collection has made 800 bytes usable, and the program has used them.
-        for (work, usable, is_due) in [(20_000, 199, true), (20_000, 200, false), (1000, 199, false)] {
-            let mut pace = CollectionPace::default();
-            pace.ends(Collection::Full, &marked(39_000), 0, 800, little);
-            // 50 for each byte so far.
-            assert_eq!(pace.ends(Collection::Nursery, &marked(work), 0, usable, little), is_due, "{work} {usable}");
+        for (objects, usable, is_due) in [(8000, 180, true), (8000, 200, false), (7999, 180, false)] {
+            // 40,000 for 800 bytes: 50 for each.
+            let mut pace = after_full(39_000, 800);
+            assert_eq!(
+                pace.ends(Collection::Nursery, &marked(objects), 0, usable, little),
+                is_due,
+                "{objects} {usable}"
+            );
         }
     }
 
     #[test]
     fn to_move_costs_as_much_as_to_mark_four_and_a_collection_as_much_as_to_mark_a_thousand() {
         let is_dearer = |moved, full| {
-            let mut pace = CollectionPace::default();
-            pace.ends(Collection::Full, &marked(full), 0, 100, ANY);
             let traced = TraceCounts { moved, ..TraceCounts::default() };
-            pace.ends(Collection::Nursery, &traced, 0, 100, ANY)
+            after_full(full, 100).ends(Collection::Nursery, &traced, 0, 100, ANY)
         };
-        assert_eq!(
-            [(250, 1000), (250, 1001), (0, 0), (0, 1)].map(|(moved, full)| is_dearer(moved, full)),
-            [true, false, true, false]
-        );
+        let cases = [(250, 1000), (250, 1001), (0, 0), (0, 1)];
+        assert_eq!(cases.map(|(moved, full)| is_dearer(moved, full)), [true, false, true, false]);
     }
 
     #[test]
-    fn what_was_free_when_memory_was_out_is_not_usable_and_is_forgotten_with_the_next_collection() {
+    fn what_was_free_when_memory_ran_out_is_not_usable() {
         let little = LittleBelow { capacity: 1000, share: 0.2 };
-        let mut pace = CollectionPace::default();
-        pace.ends(Collection::Full, &marked(0), 0, 900, little);
-        pace.is_out(300);
+        let mut pace = after_full(0, 900);
         assert!(pace.ends(Collection::Nursery, &marked(1000), 300, 450, little), "150 are usable");
-        assert!(!pace.ends(Collection::Nursery, &marked(1000), 300, 450, little), "memory was not out");
-        pace.is_out(300);
-        pace.ends(Collection::Full, &marked(0), 300, 900, little);
-        assert!(!pace.ends(Collection::Nursery, &marked(9000), 300, 450, little), "a full one forgets, too");
+        assert!(!pace.ends(Collection::Nursery, &marked(1000), 300, 450, little), "memory has not run out");
+        assert!(pace.ends(Collection::Nursery, &marked(1000), 300, 190, little), "little is free");
     }
 
     #[test]
     fn what_the_program_uses_between_all_collections_since_the_full_one_counts_and_what_was_before_does_not() {
-        let last_is_dearer = |work| {
+        let last_is_dearer = |objects| {
             let mut pace = CollectionPace::default();
             pace.ends(Collection::Nursery, &marked(50_000), 0, 500, ANY);
             pace.ends(Collection::Full, &marked(9000), 100, 900, ANY);
-            // 400 bytes are used, and then 200, for 10,000 + 5000 in all: 25 for each byte.
-            pace.ends(Collection::Nursery, &marked(4000), 500, 600, ANY);
-            pace.ends(Collection::Nursery, &marked(work), 400, 200, ANY)
+            // 300 bytes are used, 100, and then 200, for 10,000 + 5000 in all: 25 for each byte.
+            pace.runs_out();
+            pace.ends(Collection::Nursery, &marked(4000), 600, 700, ANY);
+            pace.ends(Collection::Nursery, &marked(7000), 600, 600, ANY);
+            pace.runs_out();
+            pace.ends(Collection::Nursery, &marked(objects), 400, 600, ANY)
         };
         assert!(!last_is_dearer(3999) && last_is_dearer(4000));
+    }
+
+    #[test]
+    fn passes_without_use_of_memory_between_them_are_one_collection() {
+        let is_dearer = |objects, before_last_pass| {
+            let mut pace = after_full(1000, 400);
+            pace.ends(Collection::Compacting, &marked(0), 0, 100, ANY);
+            pace.ends(Collection::Compacting, &marked(0), before_last_pass, 200, ANY);
+            pace.runs_out();
+            pace.ends(Collection::Nursery, &marked(objects), 0, 200, ANY)
+        };
+        assert_eq!([999, 1000].map(|objects| is_dearer(objects, 100)), [false, true], "2000 for 200 bytes");
+        assert!(is_dearer(0, 99), "1000 for 200 bytes");
     }
 }

@@ -1,12 +1,13 @@
 //! The addresses that are free for large objects.
 //!
-//! **Problem.** Each large object needs contiguous addresses, the first that are long enough: then dead objects' memory
-//! is used again, and not more and more of the region. **Idea.** A sorted array of runs. **Why this way.** There are a
-//! few hundred runs of 8 bytes; to go through them costs less than one step in a tree.
+//! **Problem.** A large object needs contiguous addresses. The first that are long enough are best: so the addresses
+//! of dead objects are used again, and not more and more of the region. **Idea.** A sorted array of ranges. **Why this
+//! way.** Usually there are a few hundred, of 8 B each. An array is searched from its start faster than a tree, and
+//! what is moved when one comes or goes is less than what was searched.
 
 use crate::geometry::PAGE;
 
-/// Free addresses that follow each other.
+/// A range of free addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FreeRun {
     at: u32,
@@ -14,13 +15,13 @@ struct FreeRun {
 }
 
 impl FreeRun {
-    /// The first address behind it, which may be that of the region's end, 4 GiB.
+    /// The address behind it; of 64 bits, as it may be 4 GiB.
     const fn end(self) -> u64 {
         self.at as u64 + self.pages as u64 * PAGE as u64
     }
 }
 
-/// Free addresses, in runs that do not touch, by their addresses.
+/// The free addresses, sorted; ranges that touch are one.
 #[derive(Debug)]
 pub(super) struct FreeAddresses {
     runs: Vec<FreeRun>,

@@ -201,7 +201,7 @@ impl ImmixSpace {
 
     /// Takes perfect pages, of free blocks too; borrows only when there are none.
     ///
-    /// Inlined: its second caller is there only where lines can fail, and large objects would pay for it with a call.
+    /// Inlined, so that large objects pay no call although there are two callers.
     #[inline(always)]
     fn take_perfect(&mut self, count: usize, source: Source) -> Option<Vec<HeapPage>> {
         if !self.may_take(count, source) {
@@ -250,6 +250,7 @@ impl ImmixSpace {
     pub(super) fn share(&mut self, block: HeapBlock, free: &FreeLines) {
         let longest = free.holes().map(|hole| hole.len()).max();
         if let Some(longest) = longest {
+            self.blocks.get_mut(block).census.free = free.count();
             self.recyclable.push(block, narrow(longest));
         }
     }
@@ -456,7 +457,7 @@ impl ImmixSpace {
         self.free.push(block);
     }
 
-    /// The bytes that can be allocated, as the last collection found them: what works of free pages, and holes.
+    /// The bytes that can be allocated: what works of free pages, and the holes of blocks that nobody allocates in.
     pub fn free_bytes(&self) -> u64 {
         let in_blocks: u64 = self.recyclable.iter().map(|block| self.free_lines(block)).sum();
         in_blocks * u64::from(MEMORY_LINE) + self.working_bytes()

@@ -53,7 +53,7 @@ fn what_is_free_between_objects_counts_as_free() {
 
 #[test]
 fn what_is_free_counts_as_used_if_the_program_got_no_memory_for_an_object_there() {
-    // Neither objects of 8 KiB fit between those of 2 KiB, nor the pages of large ones.
+    // Between objects of 2 KiB, there is room neither for objects of 8 KiB nor for the pages of large ones.
     for bytes in [8192, 12_288] {
         let mut program = start(HeapSettings::default());
         program.fill(2048);
@@ -65,6 +65,18 @@ fn what_is_free_counts_as_used_if_the_program_got_no_memory_for_an_object_there(
         let with_holes = blocks.iter().filter(|block| block.state == HeapBlockState::Recyclable).count();
         assert!(with_holes > 20, "much is free");
         assert_eq!(program.heap.due(), Collection::Full, "{bytes}");
+    }
+}
+
+#[test]
+fn what_was_allocated_of_a_block_that_others_may_use_does_not_count_as_free() {
+    let mut program = start(HeapSettings::default());
+    // Four fit a block, and what is left of it is shared.
+    for round in 0..4 {
+        assert!(program.fill(7 << 10) > 100);
+        program.roots.clear();
+        program.collect(Collection::Nursery);
+        assert_eq!(program.heap.due(), Collection::Nursery, "all is usable again after round {round}");
     }
 }
 
