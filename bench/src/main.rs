@@ -66,7 +66,7 @@ const BENCHES: [Bench; 23] = [
     ("guarded", "NAME programs of ours, for `guard`", guard::guarded),
     (
         "heap",
-        "[cost|peers] [PROGRAM...] [runs=N] the heap beside MMTk's collectors at twice the minimum and at equal bytes, and beside itself without the state `failed`: 20 runs",
+        "[cost|peers|sweep|redirection] [PROGRAM...] [runs=N] the heap beside MMTk's collectors at twice the minimum and at equal bytes, and beside itself without the state `failed`: 20 runs",
         heap::run,
     ),
     ("heap-soak", "[TIME] the heap under random load: its memory stays flat: 10m", heap_soak::run),

@@ -2,8 +2,9 @@ import java.lang.ref.ReferenceQueue;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.WeakHashMap;
 
-/** Weak references are cleared once their objects are gone, and come to their queue; others stay. */
+/** Weak references are cleared once their objects are gone, and come to their queue; others stay. So do weak keys. */
 public class References {
     static Object[] keep = new Object[200];
 
@@ -45,6 +46,19 @@ public class References {
             }
             System.gc();
         }
+        WeakHashMap<Object, Integer> map = new WeakHashMap<>();
+        for (int i = 0; i < 1000; i++) {
+            map.put(i % 5 == 0 ? keep[i / 5] : new int[] {i}, i);
+        }
+        for (int round = 0; round < 200 && map.size() > 200; round++) {
+            System.gc();
+        }
+        int values = 0;
+        for (int i = 0; i < 1000; i += 5) {
+            Integer value = map.get(keep[i / 5]);
+            values += value != null && value == i ? 1 : 0;
+        }
+        System.out.println("keys " + map.size() + ", of which right " + values);
         System.out.println("cleared by the first System.gc() " + first + ", kept " + (1000 - cleared)
             + ", wrong " + wrong + ", queued " + (queued >= 800));
     }

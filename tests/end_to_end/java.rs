@@ -149,7 +149,7 @@ fn whatever_is_wrong_is_said_in_one_line() {
     refused(&["--", "-jar", "a.jar"], "a.jar is no jar");
     refused(&["--", "-cp", "none", "Main"], "none cannot be read");
     refused(&["--", "-Da=b", "Main"], "-Da=b is not supported");
-    refused(&["--holes", "91%", "--", "Main"], "give a share from 0% to 90%");
+    refused(&["--holes", "91%", "--", "Main"], "give a share from 0% to 90%, or 100%");
     refused(&["--failures-per-second", "0", "--", "Main"], "give a number above 0");
     refused(&["--heap", "2GiB", "--", "Main"], "give from 1MiB to 1GiB");
     let failed = kit.command(&["--", "-cp", "a.jar", "Main"]).env("REFUSE", "1").output().unwrap();

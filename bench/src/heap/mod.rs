@@ -14,6 +14,7 @@ mod cost;
 mod minimum;
 mod peers;
 mod ratios;
+mod redirection;
 mod request;
 mod runs;
 mod sweep;
@@ -34,6 +35,9 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     }
     if request.sweep {
         sweep::run(&request)?;
+    }
+    if request.redirection {
+        redirection::run(&request)?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ pub struct HeapRequest {
     pub cost: bool,
     pub peers: bool,
     pub sweep: bool,
+    pub redirection: bool,
     pub programs: Vec<&'static HeapProgram>,
     pub rounds: usize,
 }
@@ -17,12 +18,14 @@ impl HeapRequest {
     /// # Errors
     /// If a word is unknown.
     pub fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut request = Self { cost: false, peers: false, sweep: false, programs: Vec::new(), rounds: 20 };
+        let (programs, rounds) = (Vec::new(), 20);
+        let mut request = Self { cost: false, peers: false, sweep: false, redirection: false, programs, rounds };
         for word in arguments {
             match (word.as_str(), word.strip_prefix("runs=")) {
                 ("cost", _) => request.cost = true,
                 ("peers", _) => request.peers = true,
                 ("sweep", _) => request.sweep = true,
+                ("redirection", _) => request.redirection = true,
                 (_, Some(rounds)) => {
                     let rounds = rounds.parse().ok().filter(|rounds| *rounds > 0);
                     request.rounds = rounds.ok_or_else(|| format!("{word}: not a number of runs"))?;
@@ -33,7 +36,7 @@ impl HeapRequest {
                 }
             }
         }
-        if !request.cost && !request.peers && !request.sweep {
+        if !request.cost && !request.peers && !request.sweep && !request.redirection {
             (request.cost, request.peers) = (true, true);
         }
         if request.programs.is_empty() {

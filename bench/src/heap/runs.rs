@@ -96,7 +96,8 @@ impl<'a> HeapRun<'a> {
 }
 
 impl HeapRun<'_> {
-    fn arguments(&self, runs: u32) -> Vec<String> {
+    /// The arguments of the program, to run it so many times.
+    pub fn arguments(&self, runs: u32) -> Vec<String> {
         let numbers = [self.size.to_string(), self.bytes.to_string(), runs.to_string()];
         let [size, bytes, runs] = numbers;
         let mut arguments = vec![self.program.to_owned(), size, self.collector.to_owned(), bytes, runs];

@@ -23,7 +23,7 @@ pub enum Error {
     NoAddressSpace(io::Error),
     /// the memory of the heap is not to be had ({0})
     NoMemory(io::Error),
-    /// give a share from 0% to {most}%
+    /// give a share from 0% to {most}%, or 100%
     NoShare {
         /// The largest, in per cent.
         most: f64,

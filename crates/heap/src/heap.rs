@@ -99,6 +99,8 @@ pub struct HeapCounts {
     pub cards: u64,
     /// Of all collections, those that several threads marked in.
     pub helped: u64,
+    /// The largest stack of references to follow, of all markers together, in bytes.
+    pub most_stack_bytes: u64,
 }
 
 /// A garbage-collected heap on pages of which lines have failed.
@@ -208,9 +210,10 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.space.pools.demand()
     }
 
-    /// The bytes of all tables, which lie in perfect memory.
+    /// The bytes of the collector's own data, which lies in perfect memory: all tables, the cards, and the largest
+    /// stack that markers have had.
     pub fn metadata_bytes(&self) -> u64 {
-        self.space.metadata_bytes()
+        self.space.metadata_bytes() + self.counts.most_stack_bytes
     }
 
     /// Objects of so many bytes and less may be taken from a hole that is at hand, without asking the heap.
@@ -459,6 +462,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.counts.moved_bytes += traced.moved_bytes;
         self.counts.replaced += traced.replaced;
         self.counts.helped += u64::from(traced.is_helped);
+        self.counts.most_stack_bytes = self.counts.most_stack_bytes.max(traced.stack_bytes);
         self.allocations = 0;
         let chosen = self.settings.stress.kind(self.counts.nursery + self.counts.full);
         let is_full_due = self.pace.ends(kind, &traced, before, self.space.free_bytes(), self.little());

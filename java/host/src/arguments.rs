@@ -131,8 +131,9 @@ impl Arguments {
     /// The failed lines of each page of a heap on simulated memory.
     fn draw(&self) -> Vec<FailedLines> {
         let (working, share) = (self.heap.div_ceil(4) as usize, self.holes.share());
-        let compensated = || share.compensated(working).expect("not everything has failed");
-        let pages = if self.uncompensated { working } else { compensated() };
+        // Nothing makes up for a memory of which all has failed.
+        let compensated = share.compensated(working).filter(|_| !self.uncompensated);
+        let pages = compensated.unwrap_or(working);
         self.cluster.addresses(draw_failures(pages, share, self.failed_together, self.seed))
     }
 }

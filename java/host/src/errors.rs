@@ -19,6 +19,9 @@ use crate::state::{Exceptions, HostCaller};
 /// How many lost objects have an error of their own, where errors are thrown, and one for all others.
 const LOST_ERRORS: i32 = 512;
 
+/// What Java prints if nobody catches that memory is out.
+pub const OUT_OF_MEMORY: &str = "Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space";
+
 /// The functions of the launcher.
 pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<Option<Val>> {
     match name {
@@ -36,7 +39,7 @@ pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val])
         "gc" => caller.as_context_mut().gc(None)?,
         "reportOutOfMemory" => {
             let state = caller.data_mut();
-            state.print_error("Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space\n");
+            state.print_error(&format!("{OUT_OF_MEMORY}\n"));
             state.exceptions.is_reported = true;
         }
         "reported" => caller.data_mut().exceptions.is_reported = true,
@@ -108,6 +111,11 @@ fn keep(caller: &mut HostCaller<'_>, error: Option<HeapError>, given: &[Val]) ->
     Ok(())
 }
 
+/// Whether the heap has no memory.
+pub fn is_out_of_memory(error: &Error) -> bool {
+    error.is::<GcHeapOutOfMemory<JsValue>>() || error.is::<GcHeapOutOfMemory<()>>()
+}
+
 /// What a function of the host ends with that got no memory, or read a lost object: the exception of Java.
 pub fn thrown(caller: &mut HostCaller<'_>, error: Error) -> Error {
     if are_losses_thrown()
@@ -117,7 +125,7 @@ pub fn thrown(caller: &mut HostCaller<'_>, error: Error) -> Error {
     {
         return caller.as_context_mut().throw::<()>(exception).expect_err("it throws");
     }
-    if !(error.is::<GcHeapOutOfMemory<JsValue>>() || error.is::<GcHeapOutOfMemory<()>>()) {
+    if !is_out_of_memory(&error) {
         return error;
     }
     let made = &caller.data().exceptions.made;

@@ -71,6 +71,11 @@ fn main() -> ExitCode {
     }
     match ended {
         Ok(Ok((code, _))) => code,
+        // Even what the program is before it starts does not fit the heap.
+        Ok(Err(error)) if errors::is_out_of_memory(&error) => {
+            eprintln!("{}", errors::OUT_OF_MEMORY);
+            ExitCode::FAILURE
+        }
         Ok(Err(error)) => {
             eprintln!("rampart-java: {error:#}");
             ExitCode::FAILURE

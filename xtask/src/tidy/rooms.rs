@@ -36,7 +36,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "median",
         ],
     ),
-    ("bench/src/heap", &["cost", "peers", "sweep", "request", "ratios", "runs", "minimum", "builds"]),
+    ("bench/src/heap", &["cost", "peers", "sweep", "redirection", "request", "ratios", "runs", "minimum", "builds"]),
     ("bench/heap/src", &["ours", "mmtk_heap", "arguments", "programs", "heap"]),
     (
         "crates/banks/src",

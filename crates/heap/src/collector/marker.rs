@@ -244,6 +244,11 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
 }
 
 impl MarkerFindings {
+    /// What the marker did, and how large its stack has become: a stack does not shrink.
+    pub fn totals(&self) -> TraceCounts {
+        TraceCounts { stack_bytes: (self.pending.capacity() * size_of::<ObjectRef>()) as u64, ..self.counts }
+    }
+
     /// Puts perfect pages below the objects on failed lines that could not move, once no marker runs.
     pub fn replace_below_stuck(&mut self, space: &mut ImmixSpace) {
         for (object, bytes) in std::mem::take(&mut self.stuck) {

@@ -19,6 +19,8 @@ pub(crate) struct TraceCounts {
     /// The bytes of all that were marked or moved, but for large ones.
     pub live_bytes: u64,
     pub replaced: u64,
+    /// The bytes of the markers' stacks in the end.
+    pub stack_bytes: u64,
     /// Whether several threads marked.
     pub is_helped: bool,
 }
@@ -31,6 +33,7 @@ impl TraceCounts {
             moved_bytes: self.moved_bytes + other.moved_bytes,
             live_bytes: self.live_bytes + other.live_bytes,
             replaced: self.replaced + other.replaced,
+            stack_bytes: self.stack_bytes + other.stack_bytes,
             is_helped: self.is_helped || other.is_helped,
         }
     }

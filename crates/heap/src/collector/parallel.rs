@@ -29,7 +29,7 @@ pub(crate) fn mark<M: ObjectModel>(
     marker.run(usize::MAX);
     let mut findings = marker.findings;
     findings.replace_below_stuck(space);
-    findings.counts
+    findings.totals()
 }
 
 /// Marks all that can be reached, with so many markers if there is enough to do.
@@ -49,7 +49,7 @@ pub(crate) fn mark_in_parallel<M: ObjectModel + Sync>(
     let mut all = if is_done { vec![findings] } else { run_all(trace, space, findings, markers) };
     all.iter_mut().for_each(|findings| findings.replace_below_stuck(space));
     let before = TraceCounts { is_helped: !is_done, ..TraceCounts::default() };
-    all.into_iter().fold(before, |sum, findings| sum.plus(findings.counts))
+    all.into_iter().fold(before, |sum, findings| sum.plus(findings.totals()))
 }
 
 /// Goes on with all markers until nothing is left.

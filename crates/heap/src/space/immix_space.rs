@@ -16,6 +16,7 @@ use crate::geometry::{
 };
 use crate::memory::{HeapMemory, HeapPageChange, RefusalCounts};
 use crate::pools::{BlockPages, HeapPage, PagePools};
+use crate::region::CARD_BYTES;
 use crate::wear::FailedLines;
 
 /// What becomes of a line that fails.
@@ -473,9 +474,10 @@ impl ImmixSpace {
         self.blocks.get(block).census.free.into()
     }
 
-    /// The bytes of all tables.
+    /// The bytes of all tables, and of the cards of what objects can lie in.
     pub fn metadata_bytes(&self) -> u64 {
         let lists = self.in_use.capacity() * size_of::<HeapBlock>();
+        let cards = (self.large.first() + narrow(self.large.pages()) * PAGE) / CARD_BYTES;
         self.lines.metadata_bytes()
             + self.starts.metadata_bytes()
             + self.blocks.metadata_bytes()
@@ -483,6 +485,7 @@ impl ImmixSpace {
             + self.pools.metadata_bytes()
             + self.recyclable.metadata_bytes()
             + lists as u64
+            + u64::from(cards)
     }
 }
 
@@ -554,12 +557,13 @@ mod tests {
         let expected = space.metadata_bytes();
         assert_eq!(of(LineSize::L64, 16).metadata_bytes(), expected + blocks * (512 - 128));
         assert_eq!(of(LineSize::L256, 8).metadata_bytes(), expected + blocks * 256);
-        // Behind these: failed lines with a flag for each block; a set of failed lines and a number for each page.
-        assert!((blocks * (128 + 72 + 256) + 1024 * 12..expected).contains(&(expected - 16)));
-        // A large object is on two lists, with its addresses, and has pages.
+        // Behind these: failed lines with a flag for each block, and its cards; a set of failed lines and a number for
+        // each page.
+        assert!((blocks * (128 + 72 + 256 + 128) + 1024 * 12..expected).contains(&(expected - 8)));
+        // A large object is on two lists, with its addresses, and has pages and cards.
         for objects in 1..3 {
             space.take_large(3 * PAGE, Source::Mutator).unwrap();
-            assert_eq!(space.metadata_bytes(), expected + objects * (3 * 16 + 3 * 8));
+            assert_eq!(space.metadata_bytes(), expected + objects * (3 * 16 + 3 * 8 + 3 * 16));
         }
         let block = space.new_block(Source::Mutator).unwrap();
         let in_use = space.metadata_bytes();

@@ -54,7 +54,7 @@ impl FailureShare {
 }
 
 impl FailurePercent {
-    /// Beyond it, a compensated heap has more than ten times its pages.
+    /// Beyond it, a compensated heap has more than ten times its pages. With 100, nothing can compensate.
     const MOST: f64 = 90.0;
 
     /// The number.
@@ -75,8 +75,9 @@ impl FromStr for FailurePercent {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let percent: Option<f64> = text.strip_suffix('%').unwrap_or(text).parse().ok();
-        let percent = percent.filter(|percent| (0.0..=Self::MOST).contains(percent));
-        percent.map(Self).ok_or(Error::NoShare { most: Self::MOST })
+        #[expect(clippy::float_cmp, reason = "what was said")]
+        let is_allowed = |percent: &f64| (0.0..=Self::MOST).contains(percent) || *percent == 100.0;
+        percent.filter(is_allowed).map(Self).ok_or(Error::NoShare { most: Self::MOST })
     }
 }
 
@@ -164,9 +165,10 @@ mod tests {
     fn a_share_is_read_as_it_is_written_and_refused_with_the_largest() {
         let read = |text: &str| text.parse::<FailurePercent>().map(|percent| percent.share().get()).ok();
         assert_eq!(["0", "0%", "25%", "25", "12.5%", "90%"].map(read), [0.0, 0.0, 0.25, 0.25, 0.125, 0.9].map(Some));
+        assert_eq!(read("100%"), Some(1.0));
         assert_eq!(["90.1%", "-1%", "nan", "inf%", "", "%", "25%%", "25 %", "much"].map(read), [None; 9]);
-        let refusal = "100%".parse::<FailurePercent>().unwrap_err();
-        assert_eq!(refusal.to_string(), "give a share from 0% to 90%");
+        let refusal = "91%".parse::<FailurePercent>().unwrap_err();
+        assert_eq!(refusal.to_string(), "give a share from 0% to 90%, or 100%");
         for text in ["0%", "7%", "12.5%", "33.3%", "90%"] {
             assert_eq!(text.parse::<FailurePercent>().unwrap().to_string(), text);
         }

@@ -59,6 +59,12 @@ impl FailedLines {
         Self(self.0 | other.0)
     }
 
+    /// The lines that have failed here, and not in `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Whether what fits a page with the failed lines of `other` fits this page too: each of its failed lines has
     /// failed there [Gao13, 3.2.3].
     #[must_use]

@@ -9,11 +9,22 @@
 
 use std::collections::VecDeque;
 
-use rampart_memory::LineData;
+use rampart_memory::{Frame, LINES_PER_FRAME, LineData};
 
 /// A line of memory, by its physical address divided by 64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemoryLine(pub u64);
+
+impl MemoryLine {
+    /// The frame that it lies in.
+    ///
+    /// # Panics
+    /// If it lies above 2^52, where no memory is.
+    #[must_use]
+    pub const fn frame(self) -> Frame {
+        Frame::new(self.0 / LINES_PER_FRAME).expect("a physical address has at most 52 bits")
+    }
+}
 
 /// A line that software cannot access any more, as its page has no permissions.
 #[derive(Debug, PartialEq, Eq)]
@@ -84,6 +95,12 @@ impl FailureBuffer {
     /// The failed writes, the oldest first.
     pub fn pending(&self) -> impl Iterator<Item = FailedWrite> {
         self.entries.iter().copied()
+    }
+
+    /// Whether a write to a line of a frame is under way: what the frame holds is not known yet.
+    #[must_use]
+    pub fn is_draining(&self, frame: Frame) -> bool {
+        self.under_way.iter().any(|line| line.frame() == frame)
     }
 
     /// Accepts a write to a line.

@@ -56,6 +56,18 @@ fn what_a_handler_got_is_set_aside_again_once_there_is_room() {
 }
 
 #[test]
+fn where_all_lines_have_failed_memory_is_out_from_the_start() {
+    for line in [LineSize::L64, LineSize::L256] {
+        let mut program = start(256, 1.0, line);
+        program.heap.open_reserve();
+        for bytes in [8, 2000, 20_000, 200_000] {
+            assert_eq!(fill(&mut program, Shape::new(1, bytes).unwrap()), 0, "objects of {bytes} bytes");
+        }
+        assert_eq!((program.objects(), program.heap.demand().borrowed), (0, 0));
+    }
+}
+
+#[test]
 fn an_object_that_never_fits_damages_nothing() {
     let mut program = start(256, 0.1, LineSize::L64);
     let small = fill(&mut program, Shape::new(1, 2000).unwrap());

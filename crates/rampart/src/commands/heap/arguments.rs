@@ -66,7 +66,7 @@ pub struct ShowArguments {
     /// Write the drawings to this HTML file [default: print how many lines are free, used, marked and failed]
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// The share of memory lines (64 B) that have failed, at random: 0% to 90%
+    /// The share of memory lines (64 B) that have failed, at random: 0% to 90%, or 100%
     #[arg(long, value_name = "PERCENT", default_value = "25%")]
     pub holes: FailurePercent,
     /// Simulate hardware that collects the failed lines of each region at one end: pages per region, or 0 for none

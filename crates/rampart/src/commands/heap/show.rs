@@ -85,7 +85,7 @@ struct Program {
 
 fn moments(arguments: &ShowArguments) -> Result<Vec<Moment>, Error> {
     let share = arguments.holes.share();
-    let pages = share.compensated(PAGES).expect("not everything has failed");
+    let pages = share.compensated(PAGES).unwrap_or(PAGES);
     let drawn = draw_failures(pages, share, ClusterBytes::LINE, arguments.seed);
     let heap = ManagedHeap::new(NativeModel, HeapSettings::default(), arguments.cluster.addresses(drawn))?;
     let mut program =

@@ -17,7 +17,7 @@ use crate::parsing::{clustering, line_size};
                         sudo rampart java --map --gc-log -- -jar app.jar\n  \
                         rampart java --gc-log -- -Xmx64m -cp 'classes:lib/*' org.example.Main")]
 pub struct JavaArguments {
-    /// The share of memory lines (64 B) that have failed, at random: 0% to 90%
+    /// The share of memory lines (64 B) that have failed, at random: 0% to 90%, or 100%
     #[arg(long, value_name = "PERCENT", default_value = "0%")]
     pub holes: FailurePercent,
     /// Put the heap on known frames of this machine, and leave out the failed lines of those that are on its map of bad
