@@ -5,6 +5,7 @@
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::Instant;
 
@@ -41,13 +42,14 @@ pub fn run_checks(root: &Path) -> Result<(), Error> {
 
 fn checks(root: &Path, skips: &Skips) -> Result<(), Error> {
     type Stage<'a> = (&'static str, &'a dyn Fn(&Path) -> Result<(), Error>);
-    let stages: [Stage<'_>; 9] = [
+    let stages: [Stage<'_>; 10] = [
         ("format", &format),
         ("tidy", &tidy::run),
         ("lints", &lints),
         ("lints for aarch64", &|root| aarch64::check(root, skips)),
         ("fuzz targets compile", &fuzz::check),
         ("heap benchmarks compile", &heap_programs),
+        ("pins of wasmtime", &pins),
         ("libraries", &|root| libraries(root, skips)),
         ("allocators without std", &|root| freestanding::check(root, skips)),
         ("documents", &documents),
@@ -76,6 +78,11 @@ fn lints(root: &Path) -> Result<(), Error> {
 fn heap_programs(root: &Path) -> Result<(), Error> {
     let clippy = &mut clippy_of(root, HEAP_PROGRAMS);
     run(clippy.args(["--no-default-features", "--all-targets", "--", "-D", "warnings"]))
+}
+
+/// The files of wasmtime that `java/` replaces: its build takes minutes, and so does what it fetches for Java.
+fn pins(root: &Path) -> Result<(), Error> {
+    run(Command::new(root.join("java/build")).arg("pins"))
 }
 
 /// Licences and sources of the libraries (`deny.toml`).

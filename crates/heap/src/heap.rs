@@ -58,6 +58,8 @@ pub struct HeapSettings {
     /// If a collection of young objects leaves the program a smaller share of what works of the heap, the next one is a
     /// full one, provided that it pays.
     pub full_below: f64,
+    /// How many perfect pages are borrowed at a time at most, but for those below objects that cannot move.
+    pub borrowable: usize,
     /// Whether collections come although there is room, to find errors of the runtime.
     pub stress: CollectionStress,
 }
@@ -71,6 +73,7 @@ impl Default for HeapSettings {
             headroom: 0.025,
             is_generational: true,
             full_below: 0.2,
+            borrowable: usize::MAX,
             stress: CollectionStress::Off,
         }
     }
@@ -169,7 +172,8 @@ impl<M: ObjectModel> ManagedHeap<M> {
         let headroom = ((memory.pages() as f64 * settings.headroom) as usize).max(BLOCK_PAGES);
         let settings = HeapSettings { large_above: settings.large_above.min(BLOCK_BYTES / 2), ..settings };
         attach(&mut *memory, &region, end);
-        let space = ImmixSpace::new(memory, settings.line, settings.grain, headroom, end, M::ALIGN);
+        let mut space = ImmixSpace::new(memory, settings.line, settings.grain, headroom, end, M::ALIGN);
+        space.pools.borrow_at_most(settings.borrowable);
         let next = if settings.is_generational { Collection::Nursery } else { Collection::Full };
         let hole_limit = if settings.stress == CollectionStress::Off { settings.large_above } else { 0 };
         let pace = CollectionPace::default();

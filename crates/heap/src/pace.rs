@@ -1,14 +1,15 @@
 //! When a full collection is due.
 //!
-//! **Problem.** A collection of young objects leaves old ones where they are. Of these, more and more die, and the
+//! **Problem.** A collection of young objects leaves old ones where they are. More and more of these die, and the
 //! holes between them get too small for what the program allocates: each such collection yields less. A full one costs
-//! more, and makes much usable again. **Idea.** Collections of young objects go on until both hold: little is usable,
-//! and the last one cost at least as much, for each usable byte, as the mean of the last full one and of all since.
-//! From then on, another one would raise the mean. **Why this way.** With the first rule alone, a heap in which little
-//! is left after each collection gets a full one each time. With the second rule alone, a program of which more
-//! objects survive for a while gets full collections that free nothing.
+//! more, and frees much more. **Idea.** Collections of young objects go on until both hold: little is usable, and the
+//! last one cost at least as much for each usable byte as the last full one and those since have cost for each byte
+//! that was used. From then on, another one would not lower the mean. **Why this way.** With the first rule alone, a
+//! heap in which little is left after each collection gets a full one each time. With the second rule alone, a program
+//! of which more objects survive for a while gets full collections that find little.
 //!
-//! Work is counted in objects, not in time: the same program has the same collections wherever it runs.
+//! Cost is counted in objects, not in time: with one thread, and without failures at run time, a program has the same
+//! collections on every machine.
 
 use crate::collection::Collection;
 use crate::collector::TraceCounts;
@@ -19,8 +20,8 @@ const MOVED: u64 = 4;
 /// The fixed cost of a collection, in marked objects.
 const COLLECTION: u64 = 1000;
 
-/// What the collections since the last full one, that one included, have cost and yielded. Those of young objects that
-/// came for another reason than lack of memory cost nothing here.
+/// What the last full collection and those since have cost and yielded. Of young objects, only those that came for lack
+/// of memory count as cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CollectionPace {
     work: u64,

@@ -67,6 +67,8 @@ pub(crate) struct PagePools {
     paid_back: Vec<PageToken>,
     /// Borrowed pages for which the heap could not pay.
     unpaid: usize,
+    /// As many can be borrowed at a time, beside those.
+    borrowable: usize,
     /// Pages in which nothing works.
     idle: Vec<PageToken>,
     demand: PerfectDemand,
@@ -94,6 +96,7 @@ impl PagePools {
             withheld: Vec::new(),
             paid_back: Vec::new(),
             unpaid: 0,
+            borrowable: usize::MAX,
             idle: Vec::new(),
             demand: PerfectDemand::default(),
             has_failed: CAN_FAIL && failed.iter().any(|page| !page.is_perfect()),
@@ -102,6 +105,12 @@ impl PagePools {
         // The last one that is put there is the first to be taken.
         (0..pools.failed.len()).rev().for_each(|number| pools.put(PageToken(narrow(number))));
         pools
+    }
+
+    /// From now on, at most so many pages are borrowed at a time, but for those below objects that cannot move: the
+    /// operating system has no more perfect memory [Gao13, 3.2.1].
+    pub const fn borrow_at_most(&mut self, pages: usize) {
+        self.borrowable = pages;
     }
 
     /// Whether any page has failed lines, or had.
@@ -252,7 +261,7 @@ impl PagePools {
         if let Some(own) = self.perfect.pop() {
             return Some(HeapPage::Own(own));
         }
-        if self.imperfect() < PRICE {
+        if self.imperfect() < PRICE || self.borrowed() >= self.borrowable {
             return None;
         }
         let price = std::array::from_fn(|place| self.take_imperfect(place).expect("there are as many"));

@@ -50,6 +50,9 @@ pub struct Arguments {
     /// program neither allocates nor collects
     #[arg(long, hide = true)]
     pub canaries: bool,
+    /// At most so many KiB of perfect memory are borrowed at a time
+    #[arg(long, value_name = "KIB")]
+    borrow: Option<u32>,
     /// Add no pages for failed lines
     #[arg(long)]
     uncompensated: bool,
@@ -108,8 +111,13 @@ impl Arguments {
             Grain::MemoryLine => FailureGrain::MemoryLine,
             Grain::HeapLine => FailureGrain::HeapLine,
         };
-        let settings =
-            HeapSettings { line: self.line, grain, is_generational: !self.only_full, ..HeapSettings::default() };
+        let settings = HeapSettings {
+            line: self.line,
+            grain,
+            is_generational: !self.only_full,
+            borrowable: self.borrow.map_or(usize::MAX, |kib| kib as usize / 4),
+            ..HeapSettings::default()
+        };
         let memory: Box<dyn HeapMemory> = match &self.frames {
             Some(frames) => {
                 let lines_of = lines_of_frames(frames, self.emulate_bad_frames)?;

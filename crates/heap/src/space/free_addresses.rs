@@ -1,9 +1,9 @@
 //! The addresses that are free for large objects.
 //!
-//! **Problem.** A large object needs contiguous addresses. The first that are long enough are best: so the addresses
-//! of dead objects are used again, and not more and more of the region. **Idea.** A sorted array of ranges. **Why this
-//! way.** Usually there are a few hundred, of 8 B each. An array is searched from its start faster than a tree, and
-//! what is moved when one comes or goes is less than what was searched.
+//! **Problem.** A large object needs contiguous addresses. The first range that is long enough is taken, so that
+//! addresses of dead objects are used again before new ones. **Idea.** A sorted array of ranges. **Why this way.**
+//! Usually there are a few hundred of 8 B each. To search them in order, or to move them when one comes or goes,
+//! touches a few KiB of contiguous memory: that was faster than a tree.
 
 use crate::geometry::PAGE;
 

@@ -1,13 +1,14 @@
 //! What an operating system does about failed writes [Gao13, 3.2.2].
 //!
-//! **Problem.** The memory module keeps the data of failed writes only until their entries are cleared, and stops when
-//! it has no room for more. Some processes know what to do about a failed line, and others must never notice. **Idea.**
-//! For each frame with a failed write: take the permissions of its page, wait until no write to it is under way, clear
-//! its entries, and only then act on them: copy the page to a perfect frame, or hand addresses and data to the process.
-//! **Why this way.** That order loses nothing, whatever happens in between; a search through all orders shows it.
+//! **Problem.** The memory module keeps the data of failed writes in a buffer ([`FailureBuffer`]), and stops when it
+//! has no room for more. Some processes know what to do about a failed line, and others must never notice. **Idea.**
+//! For each frame with a failed write: take away all access to its page. If writes to it are still under way, come
+//! again when they have ended. Else read its entries of the buffer, clear them, and act on what was read: copy the
+//! page to a perfect frame, or tell the process by an up-call. **Why this way.** That order loses nothing, whatever
+//! the program and the module do before and after; a search through all orders of events shows it.
 //!
 //! Stock Linux knows no failed lines, only frames that have failed as a whole: this is the reference for hardware and
-//! kernels that do.
+//! kernels that know them.
 
 use rampart_memory::Frame;
 
@@ -33,15 +34,16 @@ pub enum FailureAnswer {
 
 /// The page tables of all processes.
 pub trait PageTables {
-    /// What the process expects that a frame belongs to.
+    /// What the process that owns a frame expects.
     fn kind(&self, frame: Frame) -> PageExpectation;
 
-    /// Takes the permissions to read and write from the page on a frame.
+    /// Takes away all access to the page on a frame.
     fn revoke(&mut self, frame: Frame);
 }
 
-/// Answers an interrupt of the memory module. Frames to which writes are under way keep their entries, without
-/// permissions: the caller comes again when these writes have ended.
+/// Answers an interrupt of the memory module. While writes to a frame are under way, its entries stay, and nobody has
+/// access to its page: the caller comes again when they have ended. The caller gives access back once it has acted on
+/// the answer.
 pub fn answer_failures(buffer: &mut FailureBuffer, tables: &mut impl PageTables) -> Vec<FailureAnswer> {
     let mut frames: Vec<Frame> = Vec::new();
     for failed in buffer.pending() {

@@ -1,8 +1,9 @@
 //! The cache of redirection maps, and what accesses cost with it [Gao13, 3.1.2].
 //!
-//! **Problem.** An access to a redirected line takes three: the line, which says that it is redirected, the map, and
-//! the line that serves it. **Idea.** The module keeps the maps of the regions that were accessed last: then it takes
-//! two. **Why this way.** Least recently used first out, and a scan of all entries, as in hardware: there are few.
+//! **Problem.** An access to a redirected line takes three accesses to the memory array: to the line itself, which
+//! says that it is redirected; to the map; and to the line that serves it. **Idea.** The memory module keeps the maps
+//! that it used last: then the access takes two. **Why this way.** The map that was not used for longest is replaced.
+//! Hardware compares all entries at once; a scan does the same here.
 
 use std::collections::VecDeque;
 

@@ -1,12 +1,14 @@
-//! Which frame a page gets that comes back from swap [Gao13, 3.2.3].
+//! Which frame a page gets when it comes back from swap [Gao13, 3.2.3].
 //!
 //! **Problem.** The page's data leaves out the lines that had failed in its old frame; the new one has failed lines of
-//! its own. Perfect frames fit always, and are scarce. **Idea.** The first of: a frame whose failed lines all had
-//! failed in the old one; another, if the process can do without what lies on its other failed lines; a perfect one.
-//! **Why this way.** With failure clustering, a frame nearly always fits, as failed lines lie at the same end.
+//! its own. Perfect frames always fit, and are scarce. **Idea.** The first of these: a frame whose failed lines had
+//! all failed in the old one, the worst of those; another, if the process agrees not to use the frame's other failed
+//! lines; a perfect one; none, and the page stays where it is. **Why this way.** With failure clustering, a frame fits
+//! if its lines fail at the same end and are no more in number: in a test with 10 % of the lines failed, nearly every
+//! page fits one of twenty such frames, and without clustering few do.
 //!
-//! Rampart's own heaps lock their pages, so that Linux never swaps them: this is the reference for kernels that know
-//! failed lines.
+//! With known frames, Rampart's own heaps pin or lock their pages, so Linux never swaps them: this is the reference
+//! for kernels that know failed lines.
 
 use super::FailedLines;
 
@@ -15,7 +17,7 @@ use super::FailedLines;
 pub enum SwapIn {
     /// It fits, and the process need not know.
     Fitting(usize),
-    /// It has these failed lines besides: the process was told, and has agreed.
+    /// It has these failed lines besides: the process was told, and does not use them.
     Moved(usize, FailedLines),
     /// It is perfect.
     Perfect(usize),

@@ -1,5 +1,6 @@
 //! Memory is out: what is there stays as it is, and the program that handles it gets a little more.
 
+use rampart_heap::wear::FailedLines;
 use rampart_heap::{BLOCK_BYTES, Collection, HeapSettings, LineSize, NativeModel, ObjectRef, Shape};
 
 use super::{Program, drawn};
@@ -64,6 +65,20 @@ fn where_all_lines_have_failed_memory_is_out_from_the_start() {
             assert_eq!(fill(&mut program, Shape::new(1, bytes).unwrap()), 0, "objects of {bytes} bytes");
         }
         assert_eq!((program.objects(), program.heap.demand().borrowed), (0, 0));
+    }
+}
+
+#[test]
+fn without_perfect_memory_to_borrow_large_objects_are_out_of_memory_and_small_ones_are_not() {
+    let large = Shape::new(1, 40_000).unwrap();
+    for (borrowable, expected) in [(0, 0), (25, 2), (usize::MAX, 33)] {
+        let settings = HeapSettings { line: LineSize::L64, borrowable, ..HeapSettings::default() };
+        let mut program = Program { roots: vec![0], ..Program::new(settings, vec![FailedLines::from_bits(1); 1024]) };
+        // Ten pages each, paid for with twenty.
+        assert_eq!(fill(&mut program, large).min(33), expected);
+        assert_eq!(program.heap.demand().most_borrowed.min(330), 10 * expected);
+        let small = fill(&mut program, Shape::new(1, 8).unwrap());
+        assert_eq!(small > 100_000, borrowable < usize::MAX, "{small} small ones");
     }
 }
 

@@ -17,7 +17,8 @@ use crate::parsing::{clustering, line_size};
                         sudo rampart java --map --gc-log -- -jar app.jar\n  \
                         rampart java --gc-log -- -Xmx64m -cp 'classes:lib/*' org.example.Main")]
 pub struct JavaArguments {
-    /// The share of memory lines (64 B) that have failed, at random: 0% to 90%, or 100%
+    /// The share of memory lines (64 B) that have failed, at random: 0% to 90%, or 100%, with which each program runs
+    /// out of memory
     #[arg(long, value_name = "PERCENT", default_value = "0%")]
     pub holes: FailurePercent,
     /// Put the heap on known frames of this machine, and leave out the failed lines of those that are on its map of bad
@@ -43,6 +44,10 @@ pub struct JavaArguments {
     /// The size of an Immix line, the unit in which the heap reuses memory, in bytes
     #[arg(long, default_value = "256", value_parser = line_size())]
     pub line: LineSize,
+    /// Borrow at most this much perfect memory at a time, in pages of 4 KiB; beyond it only when a line fails under an
+    /// object that cannot move [default: as much as the heap can pay for]
+    #[arg(long, value_name = "SIZE", value_parser = parse_borrow)]
+    pub borrow: Option<Bytes>,
     /// The seed of the failed lines
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -64,6 +69,12 @@ pub struct JavaArguments {
     /// What `java` would be given: [-XmxSIZE] (-jar FILE | -cp PATH CLASS) [ARGUMENT...]
     #[arg(last = true, required = true, value_name = "JAVA-ARGUMENT")]
     pub java: Vec<OsString>,
+}
+
+/// A size that a heap can borrow.
+fn parse_borrow(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse().map_err(|error: rampart_memory::ParseSizeError| error.to_string())?;
+    if bytes <= Bytes::from_mib(1024) { Ok(bytes) } else { Err("give at most 1GiB".to_owned()) }
 }
 
 /// A size that a heap can have.

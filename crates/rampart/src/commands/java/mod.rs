@@ -84,6 +84,9 @@ fn command(kit: &JavaKit, arguments: &JavaArguments, launch: &JavaLaunch, frames
     if let Some(rate) = arguments.failures_per_second {
         command.arg("--failures-per-second").arg(rate.to_string());
     }
+    if let Some(most) = arguments.borrow {
+        command.arg("--borrow").arg((most.get() / 1024).to_string());
+    }
     if arguments.canaries {
         command.arg("--canaries");
     }
