@@ -34,12 +34,12 @@ impl RootSet for Roots<'_> {
 }
 
 /// What a heap of so many bytes is made of, without the tables if they count as part of it.
-fn pages(bytes: u64, tables: Tables) -> Result<u64, rampart_heap::Error> {
+fn pages<const STICKY: bool>(bytes: u64, tables: Tables) -> Result<u64, rampart_heap::Error> {
     let pages = bytes / PAGE;
     if tables == Tables::Apart {
         return Ok(pages);
     }
-    let of_tables = made::<true>(pages)?.metadata_bytes().div_ceil(PAGE);
+    let of_tables = made::<STICKY>(pages)?.metadata_bytes().div_ceil(PAGE);
     Ok(pages - of_tables.min(pages))
 }
 
@@ -52,7 +52,7 @@ fn made<const STICKY: bool>(pages: u64) -> Result<ManagedHeap<NativeModel>, ramp
 impl<const STICKY: bool> RampartHeap<STICKY> {
     /// A heap of so many bytes. One that is too small for the library is out of memory from the start.
     pub fn new(bytes: u64, tables: Tables) -> Self {
-        let heap = pages(bytes, tables).and_then(made::<STICKY>).unwrap_or_else(|error| {
+        let heap = pages::<STICKY>(bytes, tables).and_then(made::<STICKY>).unwrap_or_else(|error| {
             eprintln!("{error}");
             process::exit(OUT_OF_MEMORY)
         });

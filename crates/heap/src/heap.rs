@@ -214,10 +214,11 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.space.pools.demand()
     }
 
-    /// The bytes of the collector's own data, which lies in perfect memory: all tables, the cards, and the largest
-    /// stack that markers have had.
+    /// The bytes of the collector's own data, which lies in perfect memory: all tables, the cards if it uses them, and
+    /// the largest stack that markers have had.
     pub fn metadata_bytes(&self) -> u64 {
-        self.space.metadata_bytes() + self.counts.most_stack_bytes
+        let cards = if self.settings.is_generational { self.space.card_bytes() } else { 0 };
+        self.space.metadata_bytes() + cards + self.counts.most_stack_bytes
     }
 
     /// Objects of so many bytes and less may be taken from a hole that is at hand, without asking the heap.

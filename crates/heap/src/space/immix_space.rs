@@ -474,10 +474,15 @@ impl ImmixSpace {
         self.blocks.get(block).census.free.into()
     }
 
-    /// The bytes of all tables, and of the cards of what objects can lie in.
+    /// The bytes of the cards of what objects can lie in.
+    pub fn card_bytes(&self) -> u64 {
+        let large = self.large.pages() as u64 * u64::from(PAGE);
+        (u64::from(self.large.first()) + large) / u64::from(CARD_BYTES)
+    }
+
+    /// The bytes of all tables.
     pub fn metadata_bytes(&self) -> u64 {
         let lists = self.in_use.capacity() * size_of::<HeapBlock>();
-        let cards = (self.large.first() + narrow(self.large.pages()) * PAGE) / CARD_BYTES;
         self.lines.metadata_bytes()
             + self.starts.metadata_bytes()
             + self.blocks.metadata_bytes()
@@ -485,7 +490,6 @@ impl ImmixSpace {
             + self.pools.metadata_bytes()
             + self.recyclable.metadata_bytes()
             + lists as u64
-            + u64::from(cards)
     }
 }
 
@@ -557,13 +561,14 @@ mod tests {
         let expected = space.metadata_bytes();
         assert_eq!(of(LineSize::L64, 16).metadata_bytes(), expected + blocks * (512 - 128));
         assert_eq!(of(LineSize::L256, 8).metadata_bytes(), expected + blocks * 256);
-        // Behind these: failed lines with a flag for each block, and its cards; a set of failed lines and a number for
-        // each page.
-        assert!((blocks * (128 + 72 + 256 + 128) + 1024 * 12..expected).contains(&(expected - 8)));
-        // A large object is on two lists, with its addresses, and has pages and cards.
+        // Behind these: failed lines with a flag for each block; a set of failed lines and a number for each page.
+        assert!((blocks * (128 + 72 + 256) + 1024 * 12..expected).contains(&(expected - 8)));
+        assert_eq!(space.card_bytes(), blocks * 128);
+        // A large object is on two lists, with its addresses, and has pages, and cards.
         for objects in 1..3 {
             space.take_large(3 * PAGE, Source::Mutator).unwrap();
-            assert_eq!(space.metadata_bytes(), expected + objects * (3 * 16 + 3 * 8 + 3 * 16));
+            assert_eq!(space.metadata_bytes(), expected + objects * (3 * 16 + 3 * 8));
+            assert_eq!(space.card_bytes(), blocks * 128 + objects * 3 * 16);
         }
         let block = space.new_block(Source::Mutator).unwrap();
         let in_use = space.metadata_bytes();

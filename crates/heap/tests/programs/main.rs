@@ -7,6 +7,7 @@ mod leaf_arrays;
 mod lost_data;
 mod out_of_memory;
 mod placement;
+mod tables;
 
 use rampart_heap::wear::{ClusterBytes, FailedLines, FailureShare, draw_failures};
 use rampart_heap::{Collection, HeapSettings, LineFailure, LocalAllocator, ManagedHeap, NativeModel, ObjectRef, Shape};
