@@ -240,14 +240,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         if bytes > self.hole_limit {
             return self.allocate_large_or_under_stress(local, bytes);
         }
-        local.allocate(&mut self.space, bytes, Source::Mutator).or_else(|| self.memory_is_out())
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn memory_is_out(&mut self) -> Option<u32> {
-        self.pace.runs_out();
-        None
+        local.allocate(&mut self.space, bytes, Source::Mutator)
     }
 
     #[cold]
@@ -257,12 +250,10 @@ impl<M: ObjectModel> ManagedHeap<M> {
             return None;
         }
         self.allocations += 1;
-        let taken = if bytes > self.settings.large_above {
-            self.space.take_large(bytes, Source::Mutator)
-        } else {
-            local.allocate(&mut self.space, bytes, Source::Mutator)
-        };
-        taken.or_else(|| self.memory_is_out())
+        if bytes > self.settings.large_above {
+            return self.space.take_large(bytes, Source::Mutator);
+        }
+        local.allocate(&mut self.space, bytes, Source::Mutator)
     }
 
     /// Memory as [`ManagedHeap::allocate`] gives it, after collections if need be, each of a stronger kind than the
@@ -449,6 +440,9 @@ impl<M: ObjectModel> ManagedHeap<M> {
         finish: &mut dyn FnMut(&Survivors<'_, M>),
         mark: Mark<'_, M>,
     ) {
+        if std::mem::take(&mut self.space.has_refused) {
+            self.pace.runs_out();
+        }
         let before = self.space.free_bytes();
         locals.iter_mut().for_each(|local| local.retire());
         let trace = Trace::begin(&self.region, &self.model, &mut self.space, kind);

@@ -67,6 +67,11 @@ impl LocalAllocator {
     #[cold]
     #[inline(never)]
     fn allocate_elsewhere(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
+        let taken = self.find_elsewhere(space, bytes, source);
+        space.note_refusal(taken, source)
+    }
+
+    fn find_elsewhere(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
         // What is left of the hole at hand is worth keeping if the next one may be shorter than the object.
         let is_kept = || CAN_FAIL && self.is_uneven && bytes > MEMORY_LINE && self.bump.left() >= MEMORY_LINE;
         if bytes > space.lines.size().bytes() || is_kept() {

@@ -68,7 +68,9 @@ pub(crate) struct ImmixSpace {
     pub in_use: Vec<HeapBlock>,
     /// The pages that only a collection may take.
     pub headroom: usize,
-    /// Of these, what the program may take: what it does when memory is out needs memory, too.
+    /// Whether the program got no memory for an object since the last collection.
+    pub has_refused: bool,
+    /// Of the headroom, what the program may take: what it does when memory is out needs memory, too.
     reserve: usize,
     /// Blocks with objects on lines that have failed since, and which collection moves them.
     pub vacating: Vec<(HeapBlock, Collection)>,
@@ -102,6 +104,7 @@ impl ImmixSpace {
             recyclable: RecyclableBlocks::default(),
             in_use: Vec::new(),
             headroom,
+            has_refused: false,
             reserve: 0,
             vacating: Vec::new(),
             lost: LostData::default(),
@@ -184,6 +187,11 @@ impl ImmixSpace {
 
     /// Pages for a large object, and its place.
     pub fn take_large(&mut self, bytes: u32, source: Source) -> Option<u32> {
+        let taken = self.put_large(bytes, source);
+        self.note_refusal(taken, source)
+    }
+
+    fn put_large(&mut self, bytes: u32, source: Source) -> Option<u32> {
         let count = bytes.div_ceil(PAGE) as usize;
         let pages = self.take_perfect(count, source)?;
         let refused = match self.large.put(pages) {
@@ -214,6 +222,12 @@ impl ImmixSpace {
             self.unmap(free);
         }
         self.pools.take_perfect(count)
+    }
+
+    /// Notes if the program, or whoever allocates, got nothing.
+    pub(super) fn note_refusal(&mut self, taken: Option<u32>, source: Source) -> Option<u32> {
+        self.has_refused |= taken.is_none() && source == Source::Mutator;
+        taken
     }
 
     fn may_take(&self, pages: usize, source: Source) -> bool {
