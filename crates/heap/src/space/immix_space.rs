@@ -224,7 +224,7 @@ impl ImmixSpace {
         self.pools.take_perfect(count)
     }
 
-    /// Notes if the program, or whoever allocates, got nothing.
+    /// Notes whether the program got nothing.
     pub(super) fn note_refusal(&mut self, taken: Option<u32>, source: Source) -> Option<u32> {
         self.has_refused |= taken.is_none() && source == Source::Mutator;
         taken

@@ -71,7 +71,7 @@ fn where_all_lines_have_failed_memory_is_out_from_the_start() {
 #[test]
 fn without_perfect_memory_to_borrow_large_objects_are_out_of_memory_and_small_ones_are_not() {
     let large = Shape::new(1, 40_000).unwrap();
-    for (borrowable, expected) in [(0, 0), (25, 2), (usize::MAX, 33)] {
+    for (borrowable, expected) in [(0, 0), (19, 1), (20, 2), (usize::MAX, 33)] {
         let settings = HeapSettings { line: LineSize::L64, borrowable, ..HeapSettings::default() };
         let mut program = Program { roots: vec![0], ..Program::new(settings, vec![FailedLines::from_bits(1); 1024]) };
         // Ten pages each, paid for with twenty.
