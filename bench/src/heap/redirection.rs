@@ -5,8 +5,8 @@
 //! accesses there are depends on what gets past the processor's caches. **Idea.** valgrind traces the loads and stores
 //! of the programs of this bench; a model of a last-level cache says which of them reach memory; these go to the lines
 //! of clustered regions that work: the program's pages, in the order of their first use, fill them one after the
-//! other. **Why this way.** [Gao13] gives no figure: this is ours, for the first 67 million loads and stores of each
-//! program.
+//! other. **Why this way.** [Gao13, 3.1.2] gives no figure: this is ours, for the first 67 million loads and stores of
+//! each program.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
