@@ -28,9 +28,7 @@ impl RatioInterval {
         let [mean, low, high] = [mean, mean - within, mean + within].map(f64::exp);
         Self { mean, low, high, median: median(ratios.to_vec()) }
     }
-}
 
-impl RatioInterval {
     /// Of so many rounds: of each, the geometric mean of its ratios.
     pub fn of_rounds<R: ExactSizeIterator<Item = f64>>(rounds: usize, ratios: impl Fn(usize) -> R) -> Self {
         Self::of(&(0..rounds).map(|round| geometric_mean(ratios(round))).collect::<Vec<_>>())

@@ -45,9 +45,8 @@ pub fn run(request: &HeapRequest) -> Result<(), String> {
     let build = HeapBuild::Ours.build()?;
     println!("accesses of the memory array for each one of the program, and those that are redirected");
     for program in &request.programs {
-        let least = HeapRun { size: program.small, ..HeapRun::of(&build, program, "sticky", GUESS) }.minimum()?;
-        let run = HeapRun { size: program.small, ..HeapRun::of(&build, program, "sticky", 2 * least) };
-        let accesses = reaching_memory(&run)?;
+        let run_in = |bytes| HeapRun { size: program.small, ..HeapRun::of(&build, program, "sticky", bytes) };
+        let accesses = reaching_memory(&run_in(2 * run_in(GUESS).minimum()?))?;
         println!("{}: {} of its accesses reach memory", program.name, accesses.len());
         println!("  failed lines | pages in a region | redirected, % | without a cache | with 16 maps | 128 | 1024");
         for share in SHARES {

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::geometry::{BLOCK_BYTES, BLOCK_PAGES, FailureGrain, HeapBlock, LineSize, ObjectRef, PAGE};
 use crate::memory::{HeapMemory, RefusalCounts, SimulatedMemory, attach};
 use crate::object::{CollectorWord, ObjectModel};
-use crate::pace::{CollectionPace, LittleBelow};
+use crate::pace::{CollectionCause, CollectionPace, LittleBelow};
 use crate::pools::PerfectDemand;
 use crate::region::{HeapRegion, LOST};
 use crate::space::allocator::LocalAllocator;
@@ -440,9 +440,8 @@ impl<M: ObjectModel> ManagedHeap<M> {
         finish: &mut dyn FnMut(&Survivors<'_, M>),
         mark: Mark<'_, M>,
     ) {
-        if std::mem::take(&mut self.space.has_refused) {
-            self.pace.runs_out();
-        }
+        let has_refused = std::mem::take(&mut self.space.has_refused);
+        let cause = if has_refused { CollectionCause::OutOfMemory } else { CollectionCause::Request };
         let before = self.space.free_bytes();
         locals.iter_mut().for_each(|local| local.retire());
         let trace = Trace::begin(&self.region, &self.model, &mut self.space, kind);
@@ -464,7 +463,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.counts.most_stack_bytes = self.counts.most_stack_bytes.max(traced.stack_bytes);
         self.allocations = 0;
         let chosen = self.settings.stress.kind(self.counts.nursery + self.counts.full);
-        let is_full_due = self.pace.ends(kind, &traced, before, self.space.free_bytes(), self.little());
+        let is_full_due = self.pace.ends(kind, cause, &traced, before, self.space.free_bytes(), self.little());
         let next = self.next_after(kind, is_full_due, traced.live_bytes);
         // Under stress, all kinds come by turns.
         self.next = chosen.filter(|chosen| *chosen != Collection::Nursery).unwrap_or(next);

@@ -29,16 +29,14 @@ pub(crate) struct CollectionPace {
     used: u64,
     /// What was free after the last collection, in bytes.
     free: u64,
-    cause: CollectionCause,
 }
 
-/// Why the next collection comes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum CollectionCause {
+/// Why a collection comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CollectionCause {
     /// The runtime wants it.
-    #[default]
     Request,
-    /// An allocation has failed.
+    /// An allocation has failed. What was free was of no use to the program, and is taken to be of none now.
     OutOfMemory,
 }
 
@@ -58,17 +56,12 @@ impl LittleBelow {
 }
 
 impl CollectionPace {
-    /// An allocation has failed. What is free is of no use to the program now, and is taken to be of none after the
-    /// next collection.
-    pub const fn runs_out(&mut self) {
-        self.cause = CollectionCause::OutOfMemory;
-    }
-
     /// Ends a collection: before it, `before` bytes were free, and now `free` are. Returns whether the next one should
     /// be a full one, if this was one of young objects.
     pub fn ends(
         &mut self,
         kind: Collection,
+        cause: CollectionCause,
         traced: &TraceCounts,
         before: u64,
         free: u64,
@@ -76,7 +69,6 @@ impl CollectionPace {
     ) -> bool {
         let work = traced.marked + MOVED * traced.moved + COLLECTION;
         let used = self.used + self.free.saturating_sub(before);
-        let cause = std::mem::take(&mut self.cause);
         self.free = free;
         match (kind, cause) {
             (Collection::Nursery, CollectionCause::Request) => {
@@ -106,6 +98,7 @@ impl CollectionPace {
 mod tests {
     use proptest::prelude::*;
 
+    use super::CollectionCause::{OutOfMemory, Request};
     use super::*;
 
     /// All that is usable is little.
@@ -142,8 +135,7 @@ mod tests {
                 let (kind, cost) =
                     if is_full_due { (Collection::Full, self.full) } else { (Collection::Nursery, self.nursery) };
                 free = if is_full_due { self.usable } else { free * self.kept / 1000 };
-                pace.runs_out();
-                let is_due = pace.ends(kind, &marked(cost), 0, free, ANY);
+                let is_due = pace.ends(kind, OutOfMemory, &marked(cost), 0, free, ANY);
                 is_full_due = kind == Collection::Nursery && is_due;
                 work += cost + COLLECTION;
                 used += free;
@@ -171,8 +163,7 @@ mod tests {
     /// used.
     fn after_full(objects: u64, free: u64) -> CollectionPace {
         let mut pace = CollectionPace::default();
-        pace.ends(Collection::Full, &marked(objects), 0, free, ANY);
-        pace.runs_out();
+        pace.ends(Collection::Full, Request, &marked(objects), 0, free, ANY);
         pace
     }
 
@@ -183,7 +174,7 @@ mod tests {
             // 40,000 for 800 bytes: 50 for each.
             let mut pace = after_full(39_000, 800);
             assert_eq!(
-                pace.ends(Collection::Nursery, &marked(objects), 0, usable, little),
+                pace.ends(Collection::Nursery, OutOfMemory, &marked(objects), 0, usable, little),
                 is_due,
                 "{objects} {usable}"
             );
@@ -194,7 +185,7 @@ mod tests {
     fn to_move_costs_as_much_as_to_mark_four_and_a_collection_as_much_as_to_mark_a_thousand() {
         let is_dearer = |moved, full| {
             let traced = TraceCounts { moved, ..TraceCounts::default() };
-            after_full(full, 100).ends(Collection::Nursery, &traced, 0, 100, ANY)
+            after_full(full, 100).ends(Collection::Nursery, OutOfMemory, &traced, 0, 100, ANY)
         };
         let cases = [(250, 1000), (250, 1001), (0, 0), (0, 1)];
         assert_eq!(cases.map(|(moved, full)| is_dearer(moved, full)), [true, false, true, false]);
@@ -204,23 +195,21 @@ mod tests {
     fn what_was_free_when_memory_ran_out_is_not_usable() {
         let little = LittleBelow { capacity: 1000, share: 0.2 };
         let mut pace = after_full(0, 900);
-        assert!(pace.ends(Collection::Nursery, &marked(1000), 300, 450, little), "150 are usable");
-        assert!(!pace.ends(Collection::Nursery, &marked(1000), 300, 450, little), "memory has not run out");
-        assert!(pace.ends(Collection::Nursery, &marked(1000), 300, 190, little), "little is free");
+        assert!(pace.ends(Collection::Nursery, OutOfMemory, &marked(1000), 300, 450, little), "150 are usable");
+        assert!(!pace.ends(Collection::Nursery, Request, &marked(1000), 300, 450, little), "memory has not run out");
+        assert!(pace.ends(Collection::Nursery, Request, &marked(1000), 300, 190, little), "little is free");
     }
 
     #[test]
     fn what_the_program_uses_between_all_collections_since_the_full_one_counts_and_what_was_before_does_not() {
         let last_is_dearer = |objects| {
             let mut pace = CollectionPace::default();
-            pace.ends(Collection::Nursery, &marked(50_000), 0, 500, ANY);
-            pace.ends(Collection::Full, &marked(9000), 100, 900, ANY);
+            pace.ends(Collection::Nursery, Request, &marked(50_000), 0, 500, ANY);
+            pace.ends(Collection::Full, Request, &marked(9000), 100, 900, ANY);
             // 300 bytes are used, 100, and then 200, for 10,000 + 5000 in all: 25 for each byte.
-            pace.runs_out();
-            pace.ends(Collection::Nursery, &marked(4000), 600, 700, ANY);
-            pace.ends(Collection::Nursery, &marked(7000), 600, 600, ANY);
-            pace.runs_out();
-            pace.ends(Collection::Nursery, &marked(objects), 400, 600, ANY)
+            pace.ends(Collection::Nursery, OutOfMemory, &marked(4000), 600, 700, ANY);
+            pace.ends(Collection::Nursery, Request, &marked(7000), 600, 600, ANY);
+            pace.ends(Collection::Nursery, OutOfMemory, &marked(objects), 400, 600, ANY)
         };
         assert!(!last_is_dearer(3999) && last_is_dearer(4000));
     }
@@ -229,10 +218,9 @@ mod tests {
     fn passes_without_use_of_memory_between_them_are_one_collection() {
         let is_dearer = |objects, before_last_pass| {
             let mut pace = after_full(1000, 400);
-            pace.ends(Collection::Compacting, &marked(0), 0, 100, ANY);
-            pace.ends(Collection::Compacting, &marked(0), before_last_pass, 200, ANY);
-            pace.runs_out();
-            pace.ends(Collection::Nursery, &marked(objects), 0, 200, ANY)
+            pace.ends(Collection::Compacting, OutOfMemory, &marked(0), 0, 100, ANY);
+            pace.ends(Collection::Compacting, Request, &marked(0), before_last_pass, 200, ANY);
+            pace.ends(Collection::Nursery, OutOfMemory, &marked(objects), 0, 200, ANY)
         };
         assert_eq!([999, 1000].map(|objects| is_dearer(objects, 100)), [false, true], "2000 for 200 bytes");
         assert!(is_dearer(0, 99), "1000 for 200 bytes");

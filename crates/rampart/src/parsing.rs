@@ -61,9 +61,17 @@ pub fn parse_instructions(text: &str) -> Result<MarchEngine, String> {
     MarchEngine::named(text).ok_or_else(|| format!("this processor tests with {}", names()))
 }
 
+/// A size in bytes, as it is written.
+///
+/// # Errors
+/// In one line.
+pub fn parse_size(text: &str) -> Result<Bytes, String> {
+    text.parse().map_err(|error: rampart_memory::ParseSizeError| error.to_string())
+}
+
 /// An amount of memory that is worth a test, such as `4GiB`.
 pub fn parse_memory(text: &str) -> Result<Bytes, String> {
-    let bytes: Bytes = text.parse().map_err(|error: rampart_memory::ParseSizeError| error.to_string())?;
+    let bytes = parse_size(text)?;
     if bytes < rampart_diagnostic::SMALLEST_CLAIM {
         return Err(format!("{bytes} is too little: give at least {}", rampart_diagnostic::SMALLEST_CLAIM));
     }
@@ -72,7 +80,7 @@ pub fn parse_memory(text: &str) -> Result<Bytes, String> {
 
 /// A power of two of bytes, at least 4 KiB, such as `256MiB`.
 pub fn parse_power_of_two(text: &str) -> Result<Bytes, String> {
-    let bytes: Bytes = text.parse().map_err(|error: rampart_memory::ParseSizeError| error.to_string())?;
+    let bytes = parse_size(text)?;
     if bytes.get() < rampart_memory::FRAME_BYTES || !bytes.get().is_power_of_two() {
         return Err(format!("{bytes} is not a power of two of at least 4KiB: give one such as 256MiB"));
     }

@@ -159,9 +159,8 @@ impl FailureBuffer {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
+    use crate::wear::search::reachable;
 
     fn write(line: u64, value: u64) -> FailedWrite {
         FailedWrite { line: MemoryLine(line), data: LineData([value; 8]) }
@@ -290,16 +289,7 @@ mod tests {
     #[test]
     fn no_order_of_writes_failures_and_clearing_loses_data_or_stops_for_good() {
         for capacity in 1..=3 {
-            let mut seen = HashSet::from([World::new(capacity)]);
-            let mut next: Vec<_> = seen.iter().cloned().collect();
-            while let Some(world) = next.pop() {
-                world.check();
-                for successor in world.successors() {
-                    if seen.insert(successor.clone()) {
-                        next.push(successor);
-                    }
-                }
-            }
+            let seen = reachable(World::new(capacity), World::successors, World::check);
             assert!(seen.len() > 100, "{} worlds", seen.len());
         }
     }

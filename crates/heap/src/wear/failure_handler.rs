@@ -19,7 +19,7 @@ use super::{FailedWrite, FailureBuffer, RevokedLine};
 pub enum PageExpectation {
     /// No failures: the process does not know of them, or has asked for perfect memory.
     Perfect,
-    /// Failed lines, of which it is told.
+    /// Some lines may fail: the process leaves them out, and learns of new ones.
     Imperfect,
 }
 
@@ -28,7 +28,7 @@ pub enum PageExpectation {
 pub enum FailureAnswer {
     /// The page is to be copied to a perfect frame: these lines from here, the others from the old frame.
     Copy(Frame, Vec<FailedWrite>),
-    /// The process is to be told, and must not access these lines again.
+    /// The process must learn of these lines, and never access them again.
     UpCall(Frame, Vec<FailedWrite>),
 }
 
@@ -72,11 +72,10 @@ pub fn answer_failures(buffer: &mut FailureBuffer, tables: &mut impl PageTables)
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use rampart_memory::{LINES_PER_FRAME, LineData};
 
     use super::*;
+    use crate::wear::search::reachable;
     use crate::wear::{MemoryLine, WriteEnd};
 
     /// Two lines of a process that does not know of failures, and one of a process that does.
@@ -98,7 +97,7 @@ mod tests {
         revoked: Revoked,
         /// The page of the process that does not know of failures, once it was copied.
         copy: Option<[u64; 2]>,
-        /// What the other process was told of its line: it does not access it any more.
+        /// The data that the other process got by an up-call: it no longer accesses the line.
         told: Option<u64>,
     }
 
@@ -221,16 +220,7 @@ mod tests {
     #[test]
     fn a_process_that_knows_nothing_of_failures_never_notices_one_and_another_is_told_all_in_any_order_of_events() {
         for capacity in 1..=3 {
-            let mut seen = HashSet::from([Machine::new(capacity)]);
-            let mut next: Vec<_> = seen.iter().cloned().collect();
-            while let Some(machine) = next.pop() {
-                machine.check();
-                for successor in machine.successors() {
-                    if seen.insert(successor.clone()) {
-                        next.push(successor);
-                    }
-                }
-            }
+            let seen = reachable(Machine::new(capacity), Machine::successors, Machine::check);
             let ended = seen.iter().filter(|machine| machine.copy.is_some() && machine.told.is_some()).count();
             assert!(ended > 0 && seen.len() > 100, "{ended} of {} machines", seen.len());
         }

@@ -7,6 +7,8 @@ mod failure_buffer;
 mod failure_handler;
 mod redirection_cache;
 mod schedule;
+#[cfg(test)]
+mod search;
 mod swap_in;
 mod usable;
 mod wear_out;

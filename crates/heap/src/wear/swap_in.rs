@@ -17,7 +17,7 @@ use super::FailedLines;
 pub enum SwapIn {
     /// It fits, and the process need not know.
     Fitting(usize),
-    /// It has these failed lines besides: the process was told, and does not use them.
+    /// It has these further failed lines. The process knows, and does not use them.
     Moved(usize, FailedLines),
     /// It is perfect.
     Perfect(usize),

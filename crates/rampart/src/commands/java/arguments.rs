@@ -9,7 +9,7 @@ use rampart_heap::LineSize;
 use rampart_heap::wear::{Clustering, FailurePercent, FailureRate};
 use rampart_memory::Bytes;
 
-use crate::parsing::{clustering, line_size};
+use crate::parsing::{clustering, line_size, parse_size};
 
 /// Options of `rampart java`.
 #[derive(Clone, Debug, Args)]
@@ -73,13 +73,13 @@ pub struct JavaArguments {
 
 /// A size that a heap can borrow.
 fn parse_borrow(text: &str) -> Result<Bytes, String> {
-    let bytes: Bytes = text.parse().map_err(|error: rampart_memory::ParseSizeError| error.to_string())?;
+    let bytes = parse_size(text)?;
     if bytes <= Bytes::from_mib(1024) { Ok(bytes) } else { Err("give at most 1GiB".to_owned()) }
 }
 
 /// A size that a heap can have.
 pub fn parse_heap(text: &str) -> Result<Bytes, String> {
-    let bytes: Bytes = text.parse().map_err(|error: rampart_memory::ParseSizeError| error.to_string())?;
+    let bytes = parse_size(text)?;
     let fits = (Bytes::from_mib(1)..=Bytes::from_mib(1024)).contains(&bytes);
     if fits { Ok(bytes) } else { Err("give from 1MiB to 1GiB".to_owned()) }
 }
