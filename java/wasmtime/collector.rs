@@ -6,6 +6,7 @@
 //! way.** Compiled code bumps a cursor up to a limit and calls the runtime at the limit: only the runtime knows that
 //! the range is a hole. The write barrier is in `compiler.rs`, what objects look like in `objects.rs`.
 
+mod losses;
 mod objects;
 
 use self::objects::{ArrayHeader, ExternObject, ObjectHeader, RESERVED, TypeTable, WasmModel};
@@ -26,10 +27,9 @@ use rampart_heap::wasmtime::{
     TOO_LARGE_SIZE, are_losses_thrown,
 };
 use rampart_heap::{
-    CARD_BYTES, Collection, HeapRegion, LOST, LineFailure, LocalAllocator, ManagedHeap, ObjectModel, ObjectRef, RootSet,
-    Survivors,
+    CARD_BYTES, Collection, HeapRegion, LOST, LineFailure, LocalAllocator, ManagedHeap, ObjectRef, RootSet,
 };
-use wasmtime_environ::copying::{ALIGN, CopyingTypeLayouts, HEADER_SIZE, InlineTraceInfo};
+use wasmtime_environ::copying::{ALIGN, CopyingTypeLayouts, InlineTraceInfo};
 use wasmtime_environ::{GcArrayLayout, GcStructLayout, GcTypeLayouts, VMGcKind, VMSharedTypeIndex};
 
 /// The collector.
@@ -255,9 +255,10 @@ impl ImmixHeap {
                 heap.region().fill(offset / 64 * 64, 64, 0xff);
             }
         }
+        let known = shared.lost_objects();
         heap.collect(kind, &mut [local], roots, &mut |survivors| {
             shared.follow(survivors);
-            note_lost(shared, survivors);
+            losses::note_lost(shared, survivors);
             externs.retain_mut(|(object, data)| match survivors.at(*object) {
                 Some(now) => {
                     *object = now;
@@ -269,6 +270,9 @@ impl ImmixHeap {
                 }
             });
         });
+        if shared.is_class_missing(known) && are_losses_thrown() {
+            losses::find_clues(shared, heap);
+        }
         heap.model().types.set(None);
         let ended = Instant::now();
         shared.collected(kind, ended - began, heap.counts(), heap.demand(), heap.metadata_bytes());
@@ -284,18 +288,6 @@ impl ImmixHeap {
             state.host_data_table.dealloc(data)?;
         }
         roots.end()
-    }
-}
-
-/// Notes the classes of objects that were lost. TeaVM's objects begin with a reference to a virtual table, and these
-/// with one to the class.
-fn note_lost(shared: &HeapShare, survivors: &Survivors<'_, WasmModel>) {
-    let lost = survivors.lost_objects();
-    for object in lost.get(shared.lost_objects()..).unwrap_or_default() {
-        let is_struct = object.header.is_some_and(|header| VMGcKind::from_high_bits_of_u32(header[0]) == VMGcKind::StructRef);
-        let table = object.first.filter(|_| is_struct).and_then(WasmModel::referent).and_then(|table| survivors.at(table));
-        let class = table.map(|table| survivors.region().read(table.offset() + HEADER_SIZE));
-        shared.add_lost_class(class.and_then(WasmModel::referent).map(ObjectRef::offset));
     }
 }
 
@@ -379,6 +371,7 @@ unsafe impl GcHeap for ImmixHeap {
             Some(STACK_OVERFLOW) => Some(self.stack_overflow()?),
             Some(value) => {
                 let lost = DataLost::check(value).err();
+                lost.into_iter().for_each(|lost| self.shared.set_read_as(lost, self.compiled.take_read_as()));
                 lost.and_then(|lost| self.shared.lost_exception(lost)).and_then(VMGcRef::from_raw_u32)
             }
             None => None,

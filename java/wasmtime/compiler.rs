@@ -6,6 +6,10 @@
 //! first. Each store of a reference into an object marks a card as dirty; loads need no barrier. Stack maps tell the
 //! collector which references to change when it moves objects.
 
+mod checks;
+
+pub use checks::{check_lost, check_overflow, check_reference, throws_overflow};
+
 use super::*;
 use crate::TRAP_INTERNAL_ASSERT;
 use crate::func_environ::FuncEnvironment;
@@ -13,14 +17,12 @@ use crate::translate::TargetEnvironment;
 use cranelift_codegen::ir::{self, InstBuilder};
 use cranelift_frontend::FunctionBuilder;
 use rampart_heap::wasmtime::{
-    HOLE_BYTES, HOLE_LIMIT, HOLES_AHEAD, INSTEAD, MOST_INLINE, NEGATIVE_SIZE, NEXT_HOLE, STACK_OVERFLOW, TOO_LARGE_SIZE,
-    are_losses_thrown, are_overflows_thrown,
+    HOLE_BYTES, HOLE_LIMIT, HOLES_AHEAD, INSTEAD, MOST_INLINE, NEGATIVE_SIZE, NEXT_HOLE, TOO_LARGE_SIZE,
 };
-use rampart_heap::{CARD_BYTES, CARDS, LOST};
+use rampart_heap::{CARD_BYTES, CARDS};
 use wasmtime_environ::copying::{
     ALIGN, EXCEPTION_TAG_DEFINED_OFFSET, EXCEPTION_TAG_INSTANCE_OFFSET, InlineTraceInfo,
 };
-use wasmparser::{FunctionBody, Operator};
 use wasmtime_environ::{
     GcTypeLayouts, ModuleInternedTypeIndex, TypeIndex, VMGcKind, WasmHeapTopType, WasmHeapType,
     WasmRefType, WasmResult, WasmStorageType, WasmValType, copying::CopyingTypeLayouts,
@@ -329,97 +331,6 @@ impl CopyingCompiler {
 
         Ok((gc_ref, ptr_to_object))
     }
-}
-
-/// Traps if a reference is null, and throws if its object is lost, with one comparison: both are out of the range of
-/// offsets. `java/build` puts calls of this where wasmtime's `gc.rs` would look for null.
-pub fn check_reference(func_env: &mut FuncEnvironment<'_>, builder: &mut FunctionBuilder<'_>, gc_ref: ir::Value) {
-    if !are_losses_thrown() {
-        return func_env.trapz(builder, gc_ref, crate::TRAP_NULL_REFERENCE);
-    }
-    let (current_block, refused) = (builder.current_block().unwrap(), builder.create_block());
-    let (lost, is_there) = (builder.create_block(), builder.create_block());
-    builder.ensure_inserted_block();
-    builder.insert_block_after(refused, current_block);
-    builder.insert_block_after(lost, refused);
-    builder.insert_block_after(is_there, lost);
-    let below = builder.ins().iadd_imm_s(gc_ref, -1);
-    let is_refused = builder.ins().icmp_imm_u(
-        ir::condcodes::IntCC::UnsignedGreaterThanOrEqual,
-        below,
-        i64::from(LOST - 1),
-    );
-    builder.ins().brif(is_refused, refused, &[], is_there, &[]);
-
-    builder.switch_to_block(refused);
-    builder.seal_block(refused);
-    builder.set_cold_block(refused);
-    func_env.trapz(builder, gc_ref, crate::TRAP_NULL_REFERENCE);
-    builder.ins().jump(lost, &[]);
-
-    builder.switch_to_block(lost);
-    builder.seal_block(lost);
-    builder.set_cold_block(lost);
-    // `write_gc_ref` of the collector puts the exception in its place.
-    translate_exn_throw_ref(func_env, builder, gc_ref).expect("a call of the runtime");
-
-    builder.switch_to_block(is_there);
-    builder.seal_block(is_there);
-}
-
-/// Throws if the object of a reference that is not null is lost.
-pub fn check_lost(func_env: &mut FuncEnvironment<'_>, builder: &mut FunctionBuilder<'_>, gc_ref: ir::Value) {
-    if are_losses_thrown() {
-        check_reference(func_env, builder, gc_ref);
-    }
-}
-
-/// Whether a function is to throw where the stack has no room left: if it may call others. wasmtime's own check is in
-/// the prologue, before there is a frame that could throw, so it can only trap. `None` if that is what is wanted.
-///
-/// Functions that call no others check nothing: their frames fit into what the host has set aside.
-pub fn throws_overflow(body: &FunctionBody<'_>) -> Option<bool> {
-    let calls = |operator| {
-        use Operator::*;
-        let (Call { .. } | CallIndirect { .. } | CallRef { .. }) = operator else {
-            return matches!(operator, ReturnCall { .. } | ReturnCallIndirect { .. } | ReturnCallRef { .. });
-        };
-        true
-    };
-    are_overflows_thrown().then(|| {
-        let operators = body.get_operators_reader();
-        operators.map_or(true, |operators| operators.into_iter().any(|operator| operator.map_or(true, calls)))
-    })
-}
-
-/// Throws at the beginning of a function, or traps, if the stack has no room for what it calls. The handlers are those
-/// of its callers.
-pub fn check_overflow(
-    func_env: &mut FuncEnvironment<'_>,
-    builder: &mut FunctionBuilder<'_>,
-    overflows: ir::Value,
-) -> WasmResult<()> {
-    if !are_overflows_thrown() {
-        func_env.conditionally_trap(builder, overflows, ir::TrapCode::STACK_OVERFLOW);
-        return Ok(());
-    }
-    let (current_block, refused) = (builder.current_block().unwrap(), builder.create_block());
-    let has_room = builder.create_block();
-    builder.ensure_inserted_block();
-    builder.insert_block_after(refused, current_block);
-    builder.insert_block_after(has_room, refused);
-    builder.ins().brif(overflows, refused, &[], has_room, &[]);
-
-    builder.switch_to_block(refused);
-    builder.seal_block(refused);
-    builder.set_cold_block(refused);
-    // `write_gc_ref` of the collector puts the exception in its place.
-    let exception = builder.ins().iconst(ir::types::I32, i64::from(STACK_OVERFLOW));
-    translate_exn_throw_ref(func_env, builder, exception)?;
-
-    builder.switch_to_block(has_room);
-    builder.seal_block(has_room);
-    Ok(())
 }
 
 impl GcCompiler for CopyingCompiler {

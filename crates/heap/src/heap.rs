@@ -364,6 +364,14 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.space.lost.objects()
     }
 
+    /// The old objects: after a full collection, all that are live.
+    pub fn old_objects(&self) -> impl Iterator<Item = ObjectRef> {
+        let ImmixSpace { starts, large, .. } = &self.space;
+        let is_old = |object: &ObjectRef| !CollectorWord::of::<M>(&self.region, *object).is_young();
+        let large_ones = large.objects().filter_map(|(at, _)| ObjectRef::new(at)).filter(is_old);
+        starts.within(0, large.first()).chain(large_ones)
+    }
+
     /// Whether objects lie on lines that have failed: a collection of this kind moves them.
     pub fn vacating(&self) -> Option<Collection> {
         let due = self.space.vacating.iter().map(|(_, due)| *due);

@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 use rampart_heap::Frame;
-use rampart_heap::wasmtime::{DataLost, HeapError, are_losses_thrown};
+use rampart_heap::wasmtime::{DataLost, HeapError, LostClass, are_losses_thrown};
 use wasmtime::{
     AnyRef, AsContextMut as _, Error, ExnRef, ExnRefPre, ExnType, GcHeapOutOfMemory, Result, Rooted, ThrownException,
     Val, bail, format_err,
@@ -29,11 +29,7 @@ pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val])
         "negativeSize" => keep(caller, Some(HeapError::NegativeSize), given)?,
         "stackOverflow" => keep(caller, Some(HeapError::StackOverflow), given)?,
         "addLost" => keep(caller, None, given)?,
-        "lostClass" => {
-            let number = given[0].i32().and_then(|number| u32::try_from(number).ok()).unwrap_or(u32::MAX);
-            let class = caller.data().share.lost_class(DataLost(number));
-            return Ok(Some(Val::AnyRef(class.and_then(|offset| AnyRef::from_raw(&mut *caller, offset)))));
-        }
+        "lostClass" | "lostHolder" | "lostReadAs" => return lost_class(caller, name, given).map(Some),
         "lostErrors" => return Ok(Some(Val::I32(if are_losses_thrown() { LOST_ERRORS } else { 16 }))),
         "lose" | "offset" | "frame" | "freeFrame" | "collect" | "await" => return loss_function(caller, name, given),
         "gc" => caller.as_context_mut().gc(None)?,
@@ -46,6 +42,18 @@ pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val])
         _ => bail!("the program needs rampart.{name}: was it compiled by another version?"),
     }
     Ok(None)
+}
+
+/// A class of which a lost object may be.
+fn lost_class(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<Val> {
+    let number = given[0].i32().ok_or_else(|| format_err!("no number"))?;
+    let LostClass { known, holder, read_as } = caller.data().share.lost_class(DataLost(number.cast_unsigned()));
+    let offset = match name {
+        "lostClass" => known,
+        "lostHolder" => holder,
+        _ => read_as,
+    };
+    Ok(Val::AnyRef(offset.and_then(|offset| AnyRef::from_raw(&mut *caller, offset))))
 }
 
 /// What tests of losses need.
@@ -86,10 +94,10 @@ fn content(caller: &mut HostCaller<'_>, given: &[Val]) -> Result<Rooted<AnyRef>>
     Ok(object)
 }
 
-/// The line of an object's byte is lost: for tests.
+/// The line of a byte of an object, or of the elements of an array, is lost: for tests.
 fn lose(caller: &mut HostCaller<'_>, given: &[Val]) -> Result<()> {
-    let (Val::AnyRef(Some(object)), Some(at)) = (given[0], given[1].i32()) else { bail!("nothing to lose") };
-    let offset = object.to_raw(&mut *caller)?;
+    let at = given[1].i32().ok_or_else(|| format_err!("nothing to lose"))?;
+    let offset = content(caller, given)?.to_raw(&mut *caller)?;
     caller.data().share.doom(offset + at.cast_unsigned());
     caller.as_context_mut().gc(None)
 }

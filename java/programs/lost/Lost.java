@@ -77,6 +77,23 @@ public class Lost {
         }
     }
 
+    interface Access {
+        int read();
+    }
+
+    static String withoutNumber(Throwable error) {
+        String message = error.getMessage();
+        return message.substring(0, message.indexOf(" (number "));
+    }
+
+    static String message(Access access) {
+        try {
+            return "" + access.read();
+        } catch (VirtualMachineError error) {
+            return withoutNumber(error);
+        }
+    }
+
     static long[] check() {
         long lost = 0;
         long sum = 0;
@@ -109,6 +126,9 @@ public class Lost {
             }
         }
         System.out.println(check()[0] > 0);
+        // Nothing is left that names its class, but the code that reads it.
+        System.out.println(message(() -> held.value));
+        System.out.println(message(() -> held.get()));
         // Its class is known: that was in another line.
         wide = new Wide[] {null, new Wide(nodes.length)};
         Losses.lose(wide[1], 90);
@@ -116,7 +136,7 @@ public class Lost {
             Wide read = wide[1];
             System.out.println(read.a + read.b + read.c + read.d + read.e + read.f + read.g + read.h + read.i);
         } catch (VirtualMachineError error) {
-            System.out.println(error.getMessage().startsWith("the data of an object of Lost$Wide is lost"));
+            System.out.println(withoutNumber(error));
         }
         // Bytes of an array, of a node behind its header, and of a large array.
         Losses.lose(nodes[5000].data, 20);
@@ -127,8 +147,12 @@ public class Lost {
         try {
             System.out.println(large[99999]);
         } catch (Throwable error) {
-            System.out.println(error);
+            System.out.println(withoutNumber(error));
         }
+        large = new byte[100000];
+        Losses.lose(large, 50000);
+        final byte[] half = large;
+        System.out.println(message(() -> half[0]));
         byte[] copy = new byte[10];
         try {
             System.arraycopy(large, 0, copy, 0, 10);

@@ -47,6 +47,14 @@ public final class Errors {
     @Import(module = "rampart", name = "lostClass")
     static native Object lostClass(int number);
 
+    /** The class of an object that refers to a lost one. */
+    @Import(module = "rampart", name = "lostHolder")
+    static native Object lostHolder(int number);
+
+    /** The class as which the program last read a lost object. */
+    @Import(module = "rampart", name = "lostReadAs")
+    static native Object lostReadAs(int number);
+
     @Import(module = "rampart", name = "negativeSize")
     private static native void setNegativeSize(Object exception);
 

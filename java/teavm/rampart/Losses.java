@@ -7,7 +7,7 @@ public final class Losses {
     private Losses() {
     }
 
-    /** Loses the line of 64 B that holds a byte of an object. */
+    /** Loses the line of 64 B that holds a byte of an object, or of the elements of an array. */
     @Import(module = "rampart", name = "lose")
     public static native void lose(Object object, int at);
 

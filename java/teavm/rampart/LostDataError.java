@@ -15,10 +15,24 @@ public final class LostDataError extends VirtualMachineError {
         if (isForMany) {
             return "the data of an object is lost (number " + number + " or above)";
         }
-        Object type = Errors.lostClass(number);
-        if (!(type instanceof Class)) {
-            return "the data of an object is lost, and its class (number " + number + ")";
+        String name = nameOf(Errors.lostClass(number));
+        // The elements of an array lie elsewhere than its header.
+        if (name == null && Errors.lostHolder(number) instanceof Class<?> holder && holder.isArray()) {
+            name = nameOf(holder);
         }
-        return "the data of an object of " + ((Class<?>) type).getName() + " is lost (number " + number + ")";
+        if (name != null) {
+            return "the data of an object of " + name + " is lost (number " + number + ")";
+        }
+        name = nameOf(Errors.lostReadAs(number));
+        return "the data of an object" + (name == null ? " is lost, and its class" : " that was read as " + name + " is lost")
+            + " (number " + number + ")";
+    }
+
+    /** TeaVM keeps no names of arrays. */
+    private static String nameOf(Object type) {
+        if (!(type instanceof Class<?> known)) {
+            return null;
+        }
+        return known.isArray() ? nameOf(known.getComponentType()) + "[]" : known.getName();
     }
 }

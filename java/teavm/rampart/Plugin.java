@@ -2,6 +2,7 @@ package rampart;
 
 import java.util.List;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.teavm.dependency.AbstractDependencyListener;
 import org.teavm.dependency.DependencyAgent;
 import org.teavm.dependency.DependencyNode;
@@ -45,8 +46,10 @@ public final class Plugin implements TeaVMPlugin {
     private static final List<ValueType> ERRORS =
         List.of(ValueType.parse(OutOfMemoryError.class), ValueType.parse(NegativeArraySizeException.class),
             ValueType.parse(StackOverflowError.class), ValueType.parse(LostDataError.class));
-    private static final MethodReference LOST_CLASS =
-        new MethodReference(Errors.class, "lostClass", int.class, Object.class);
+    private static final List<MethodReference> LOST_CLASSES = Stream.of("lostClass", "lostHolder", "lostReadAs")
+        .map(name -> new MethodReference(Errors.class, name, int.class, Object.class)).toList();
+    private static final List<Class<?>> PRIMITIVES = List.of(boolean.class, byte.class, short.class, char.class,
+        int.class, long.class, float.class, double.class);
     /** What makes an array, or reads or writes an object, without a call. */
     private static final Set<Class<?>> THROWING =
         Set.of(ConstructArrayInstruction.class, ConstructMultiArrayInstruction.class, GetFieldInstruction.class,
@@ -63,12 +66,23 @@ public final class Plugin implements TeaVMPlugin {
     }
 
     private static final class AllThrow extends AbstractDependencyListener {
-        /** TeaVM keeps the names of classes that somebody may ask for: a lost object may be of any. */
+        @Override
+        public void started(DependencyAgent agent) {
+            PRIMITIVES.forEach(type -> keepName(agent, ValueType.parse(type)));
+        }
+
         @Override
         public void classReached(DependencyAgent agent, String name) {
-            DependencyNode lost = agent.linkMethod(LOST_CLASS).getResult();
-            lost.propagate(agent.getType(ValueType.object("java.lang.Class")));
-            lost.getClassValueNode().propagate(agent.getType(ValueType.object(name)));
+            keepName(agent, ValueType.object(name));
+        }
+
+        /** TeaVM keeps the names of classes that somebody may ask for: a lost object may be of any. */
+        private static void keepName(DependencyAgent agent, ValueType type) {
+            for (MethodReference source : LOST_CLASSES) {
+                DependencyNode lost = agent.linkMethod(source).getResult();
+                lost.propagate(agent.getType(ValueType.object("java.lang.Class")));
+                lost.getClassValueNode().propagate(agent.getType(type));
+            }
         }
 
         @Override

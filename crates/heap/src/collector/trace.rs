@@ -51,7 +51,7 @@ pub struct Survivors<'a, M> {
     kind: Collection,
     mark: LiveMark,
     lost: LostData,
-    model: std::marker::PhantomData<&'a M>,
+    model: &'a M,
 }
 
 impl<'a, M: ObjectModel> Trace<'a, M> {
@@ -151,7 +151,7 @@ impl<'a, M: ObjectModel> Trace<'a, M> {
     /// What is live.
     pub fn survivors(&self, space: &ImmixSpace) -> Survivors<'a, M> {
         let lost = if self.is_losing { space.lost.clone() } else { LostData::default() };
-        Survivors { region: self.region, kind: self.kind, mark: self.mark, lost, model: std::marker::PhantomData }
+        Survivors { region: self.region, kind: self.kind, mark: self.mark, lost, model: self.model }
     }
 
     /// Frees what is not live.
@@ -195,6 +195,11 @@ impl<M: ObjectModel> Survivors<'_, M> {
     /// The memory.
     pub const fn region(&self) -> &HeapRegion {
         self.region
+    }
+
+    /// The objects' model.
+    pub const fn model(&self) -> &M {
+        self.model
     }
 
     /// Where an object is now that was there before the collection; `None` if it is gone.

@@ -5,6 +5,7 @@
 
 mod compiled;
 mod failures;
+mod losses;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,12 +23,14 @@ use crate::heap::{HeapCounts, HeapSettings, check_size};
 use crate::memory::{HeapFrameCounts, HeapMemory, PageFrame, SimulatedMemory};
 use crate::object::ObjectModel;
 use crate::pools::PerfectDemand;
-use crate::region::{CARDS, LOST};
+use crate::region::CARDS;
 use crate::space::lost::APART;
 use crate::wear::FailedLines;
 
-pub use compiled::{CompiledAllocator, HOLE_BYTES, HOLE_LIMIT, HOLES_AHEAD, MOST_INLINE, NEXT_HOLE};
+pub use compiled::{CompiledAllocator, HOLE_BYTES, HOLE_LIMIT, HOLES_AHEAD, MOST_INLINE, NEXT_HOLE, NO_TYPE, READ_AS};
 pub use failures::{FailureLog, LineFailures};
+use losses::LostShare;
+pub use losses::{DataLost, LostClass};
 pub use rampart_linux::LossBell;
 
 /// A heap to be made.
@@ -95,32 +98,6 @@ struct FrameTable {
     at: BTreeMap<u32, Frame>,
     /// Those of pages in which nothing is.
     free: Vec<Frame>,
-}
-
-/// What is known of lost objects.
-#[derive(Debug, Default)]
-struct LostShare {
-    /// Lines to be lost: for tests.
-    doomed: Vec<u32>,
-    /// The exceptions, by their slots.
-    exceptions: Vec<Option<WeakNumber>>,
-    /// The class of each lost object, by its number.
-    classes: Vec<Option<WeakNumber>>,
-}
-
-/// An object is lost, by its number: its data cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
-#[displaydoc("the data of object {0} is lost")]
-pub struct DataLost(pub u32);
-
-impl DataLost {
-    /// What a reference says.
-    ///
-    /// # Errors
-    /// If its object is lost.
-    pub const fn check(reference: u32) -> Result<(), Self> {
-        if reference < LOST { Ok(()) } else { Err(Self((reference - LOST) / APART)) }
-    }
 }
 
 /// What the collections did.
@@ -269,16 +246,6 @@ impl HeapShare {
         number.and_then(|number| self.object(number))
     }
 
-    /// The line at an offset is to be lost at the next collection: for tests.
-    pub fn doom(&self, offset: u32) {
-        lock(&self.lost).doomed.push(offset);
-    }
-
-    /// The lines that are to be lost now.
-    pub fn take_doomed(&self) -> Vec<u32> {
-        std::mem::take(&mut lock(&self.lost).doomed)
-    }
-
     /// Whether pages were lost since a collection last looked for them.
     pub fn is_loss_noticed(&self) -> bool {
         count_loss_notices() != self.heeded.load(Ordering::Relaxed)
@@ -312,36 +279,6 @@ impl HeapShare {
     /// One of the frames in which the last collection found nothing.
     pub fn free_frame(&self, number: usize) -> Option<Frame> {
         lock(&self.frames).as_ref()?.free.get(number).copied()
-    }
-
-    /// One more exception for lost objects, at an offset of the region. The host must keep it alive.
-    pub fn add_lost_exception(&self, offset: u32) {
-        let exception = self.weaken(offset);
-        lock(&self.lost).exceptions.push(exception);
-    }
-
-    /// The offset of the exception for a lost object. The last one serves all that have none of their own.
-    pub fn lost_exception(&self, lost: DataLost) -> Option<u32> {
-        let exceptions = &lock(&self.lost).exceptions;
-        let slot = (lost.0 as usize).min(exceptions.len().checked_sub(1)?);
-        exceptions[slot].and_then(|number| self.object(number))
-    }
-
-    /// The class of the next lost object is at an offset, if it is known.
-    pub fn add_lost_class(&self, offset: Option<u32>) {
-        let class = offset.and_then(|offset| self.weaken(offset));
-        lock(&self.lost).classes.push(class);
-    }
-
-    /// How many objects are lost.
-    pub fn lost_objects(&self) -> usize {
-        lock(&self.lost).classes.len()
-    }
-
-    /// The offset of the class of a lost object, if it is known.
-    pub fn lost_class(&self, lost: DataLost) -> Option<u32> {
-        let class = lock(&self.lost).classes.get(lost.0 as usize).copied().flatten();
-        class.and_then(|number| self.object(number))
     }
 
     /// Follows objects to where a collection has moved them, and clears references to those that are gone.

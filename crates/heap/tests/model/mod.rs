@@ -1,6 +1,6 @@
 //! A model of the heap: what each object that a program can reach is, and what of it is lost.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroU32;
 
 use proptest::prelude::*;
@@ -204,6 +204,10 @@ impl Pair {
     pub fn collect(&mut self, kind: Collection) {
         self.heap.collect(kind, &mut [&mut self.local], &mut self.roots, &mut |_| {});
         self.check();
+        if kind != Collection::Nursery {
+            let old: BTreeSet<u32> = self.heap.old_objects().map(ObjectRef::offset).collect();
+            assert_eq!(old, self.reached().into_values().collect());
+        }
         self.canaries.check(&self.heap).unwrap();
     }
 

@@ -199,3 +199,17 @@ fn an_object_of_a_header_alone_has_less_to_tell_and_its_neighbours_stay() {
     assert!(program.heap.lost_objects().iter().all(|lost| lost.header.is_none() && lost.was_at / 64 * 64 == line));
     assert_eq!(program.objects(), 16);
 }
+
+#[test]
+fn old_objects_are_those_that_a_collection_has_seen() {
+    let mut program = start(FailedLines::NONE);
+    let added = [100, 20_000].map(|bytes| program.add(1, bytes));
+    assert_eq!(program.heap.old_objects().count(), 0);
+    program.collect(Collection::Nursery);
+    let seen: Vec<u32> = program.heap.old_objects().map(ObjectRef::offset).collect();
+    assert_eq!(seen, added.map(|root| program.roots[root]));
+    for bytes in [100, 20_000] {
+        program.add(1, bytes);
+    }
+    assert_eq!(program.heap.old_objects().count(), 2);
+}

@@ -1,0 +1,127 @@
+//! What compiled code checks before it reads an object or calls a function, where the program is to catch what follows:
+//! lost data, and a stack without room.
+
+use rampart_heap::LOST;
+use rampart_heap::wasmtime::{NO_TYPE, READ_AS, STACK_OVERFLOW, are_losses_thrown, are_overflows_thrown};
+use wasmparser::{FunctionBody, Operator};
+
+use super::*;
+
+/// Traps if a reference is null, and throws if its object is lost, with one comparison: both are out of the range of
+/// offsets. The code says first as which type it reads the object. `java/build` puts calls of this where
+/// wasmtime's `gc.rs` would look for null.
+pub fn check_reference(
+    func_env: &mut FuncEnvironment<'_>,
+    builder: &mut FunctionBuilder<'_>,
+    gc_ref: ir::Value,
+    read_as: Option<ModuleInternedTypeIndex>,
+) {
+    if !are_losses_thrown() {
+        return func_env.trapz(builder, gc_ref, crate::TRAP_NULL_REFERENCE);
+    }
+    let (current_block, refused) = (builder.current_block().unwrap(), builder.create_block());
+    let (lost, is_there) = (builder.create_block(), builder.create_block());
+    builder.ensure_inserted_block();
+    builder.insert_block_after(refused, current_block);
+    builder.insert_block_after(lost, refused);
+    builder.insert_block_after(is_there, lost);
+    let below = builder.ins().iadd_imm_s(gc_ref, -1);
+    let is_refused = builder.ins().icmp_imm_u(
+        ir::condcodes::IntCC::UnsignedGreaterThanOrEqual,
+        below,
+        i64::from(LOST - 1),
+    );
+    builder.ins().brif(is_refused, refused, &[], is_there, &[]);
+
+    builder.switch_to_block(refused);
+    builder.seal_block(refused);
+    builder.set_cold_block(refused);
+    func_env.trapz(builder, gc_ref, crate::TRAP_NULL_REFERENCE);
+    builder.ins().jump(lost, &[]);
+
+    builder.switch_to_block(lost);
+    builder.seal_block(lost);
+    builder.set_cold_block(lost);
+    store_read_as(func_env, builder, read_as);
+    // `write_gc_ref` of the collector puts the exception in its place.
+    translate_exn_throw_ref(func_env, builder, gc_ref).expect("a call of the runtime");
+
+    builder.switch_to_block(is_there);
+    builder.seal_block(is_there);
+}
+
+/// Throws if the object of a reference that is not null is lost.
+pub fn check_lost(
+    func_env: &mut FuncEnvironment<'_>,
+    builder: &mut FunctionBuilder<'_>,
+    gc_ref: ir::Value,
+    read_as: Option<ModuleInternedTypeIndex>,
+) {
+    if are_losses_thrown() {
+        check_reference(func_env, builder, gc_ref, read_as);
+    }
+}
+
+/// Whether a function is to throw where the stack has no room left: if it may call others. wasmtime's own check is in
+/// the prologue, before there is a frame that could throw, so it can only trap. `None` if that is what is wanted.
+///
+/// Functions that call no others check nothing: their frames fit into what the host has set aside.
+pub fn throws_overflow(body: &FunctionBody<'_>) -> Option<bool> {
+    let calls = |operator| {
+        use Operator::*;
+        let (Call { .. } | CallIndirect { .. } | CallRef { .. }) = operator else {
+            return matches!(operator, ReturnCall { .. } | ReturnCallIndirect { .. } | ReturnCallRef { .. });
+        };
+        true
+    };
+    are_overflows_thrown().then(|| {
+        let operators = body.get_operators_reader();
+        operators.map_or(true, |operators| operators.into_iter().any(|operator| operator.map_or(true, calls)))
+    })
+}
+
+/// Throws at the beginning of a function, or traps, if the stack has no room for what it calls. The handlers are those
+/// of its callers.
+pub fn check_overflow(
+    func_env: &mut FuncEnvironment<'_>,
+    builder: &mut FunctionBuilder<'_>,
+    overflows: ir::Value,
+) -> WasmResult<()> {
+    if !are_overflows_thrown() {
+        func_env.conditionally_trap(builder, overflows, ir::TrapCode::STACK_OVERFLOW);
+        return Ok(());
+    }
+    let (current_block, refused) = (builder.current_block().unwrap(), builder.create_block());
+    let has_room = builder.create_block();
+    builder.ensure_inserted_block();
+    builder.insert_block_after(refused, current_block);
+    builder.insert_block_after(has_room, refused);
+    builder.ins().brif(overflows, refused, &[], has_room, &[]);
+
+    builder.switch_to_block(refused);
+    builder.seal_block(refused);
+    builder.set_cold_block(refused);
+    // `write_gc_ref` of the collector puts the exception in its place.
+    let exception = builder.ins().iconst(ir::types::I32, i64::from(STACK_OVERFLOW));
+    translate_exn_throw_ref(func_env, builder, exception)?;
+
+    builder.switch_to_block(has_room);
+    builder.seal_block(has_room);
+    Ok(())
+}
+
+/// Says as which type a lost object is read.
+fn store_read_as(
+    func_env: &mut FuncEnvironment<'_>,
+    builder: &mut FunctionBuilder<'_>,
+    read_as: Option<ModuleInternedTypeIndex>,
+) {
+    let heap_data = CopyingCompiler::load_vmcopying_heap_data_ptr(func_env, builder);
+    let read_as = match read_as {
+        Some(ty) => func_env.module_interned_to_shared_ty(&mut builder.cursor(), ty),
+        None => builder.ins().iconst(ir::types::I32, i64::from(NO_TYPE)),
+    };
+    let region = func_env.alias_regions.vmcopying_heap_data_region(builder.func, u32::try_from(READ_AS).unwrap());
+    let flags = ir::MemFlagsData::trusted().with_alias_region(Some(region));
+    builder.ins().store(flags, read_as, heap_data, i32::try_from(READ_AS).unwrap());
+}
