@@ -371,7 +371,7 @@ unsafe impl GcHeap for ImmixHeap {
             Some(STACK_OVERFLOW) => Some(self.stack_overflow()?),
             Some(value) => {
                 let lost = DataLost::check(value).err();
-                lost.into_iter().for_each(|lost| self.shared.set_read_as(lost, self.compiled.take_read_as()));
+                lost.into_iter().for_each(|lost| self.shared.set_expected(lost, self.compiled.take_expected_type()));
                 lost.and_then(|lost| self.shared.lost_exception(lost)).and_then(VMGcRef::from_raw_u32)
             }
             None => None,

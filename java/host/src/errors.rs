@@ -29,7 +29,11 @@ pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val])
         "negativeSize" => keep(caller, Some(HeapError::NegativeSize), given)?,
         "stackOverflow" => keep(caller, Some(HeapError::StackOverflow), given)?,
         "addLost" => keep(caller, None, given)?,
-        "lostClass" | "lostHolder" | "lostReadAs" => return lost_class(caller, name, given).map(Some),
+        "classOfClasses" => {
+            let offset = content(caller, given)?.to_raw(&mut *caller)?;
+            caller.data().share.set_class_of_classes(offset);
+        }
+        "lostClass" | "lostHolder" | "lostExpected" => return lost_class(caller, name, given).map(Some),
         "lostErrors" => return Ok(Some(Val::I32(if are_losses_thrown() { LOST_ERRORS } else { 16 }))),
         "lose" | "offset" | "frame" | "freeFrame" | "collect" | "await" => return loss_function(caller, name, given),
         "gc" => caller.as_context_mut().gc(None)?,
@@ -47,11 +51,11 @@ pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val])
 /// A class of which a lost object may be.
 fn lost_class(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<Val> {
     let number = given[0].i32().ok_or_else(|| format_err!("no number"))?;
-    let LostClass { known, holder, read_as } = caller.data().share.lost_class(DataLost(number.cast_unsigned()));
+    let LostClass { known, holder, expected } = caller.data().share.lost_class(DataLost(number.cast_unsigned()));
     let offset = match name {
         "lostClass" => known,
         "lostHolder" => holder,
-        _ => read_as,
+        _ => expected,
     };
     Ok(Val::AnyRef(offset.and_then(|offset| AnyRef::from_raw(&mut *caller, offset))))
 }

@@ -38,7 +38,13 @@ public class Lost {
         }
     }
 
+    static final class Box {
+        Wide last;
+    }
+
     static Node[] nodes = new Node[20000];
+    static Box box = new Box();
+    static Wide spare = new Wide(2);
     static Node held;
     static Wide[] wide;
 
@@ -83,7 +89,11 @@ public class Lost {
 
     static String withoutNumber(Throwable error) {
         String message = error.getMessage();
-        return message.substring(0, message.indexOf(" (number "));
+        int end = "the data of object ".length();
+        while (Character.isDigit(message.charAt(end))) {
+            end++;
+        }
+        return "the data of object N" + message.substring(end);
     }
 
     static String message(Access access) {
@@ -138,6 +148,10 @@ public class Lost {
         } catch (VirtualMachineError error) {
             System.out.println(withoutNumber(error));
         }
+        // Its holder is no array.
+        box.last = new Wide(1);
+        Losses.lose(box.last, 0);
+        System.out.println(message(() -> (int) (box.last.a + spare.a)));
         // Bytes of an array, of a node behind its header, and of a large array.
         Losses.lose(nodes[5000].data, 20);
         Losses.lose(nodes[7000], 20);

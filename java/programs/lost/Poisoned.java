@@ -133,7 +133,8 @@ public class Poisoned {
     /** Whether an error names the class and the number of a lost object. */
     static boolean isNamed(Throwable error, String named) {
         String message = error.getMessage();
-        return error instanceof VirtualMachineError && message.startsWith("the data of an object " + named + " is lost (number ");
+        return error instanceof VirtualMachineError && message.startsWith("the data of object ")
+            && message.endsWith(named + ", is lost");
     }
 
     static void report(String kind, int lost, int expected, int named, int innocent, int wrong) {
@@ -152,7 +153,7 @@ public class Poisoned {
                 }
             } catch (Throwable error) {
                 lost++;
-                named += isNamed(error, "that was read as Poisoned$Cell") ? 1 : 0;
+                named += isNamed(error, " Poisoned$Cell") ? 1 : 0;
                 innocent += cellGoes[i] ? 0 : 1;
                 cells[i] = new Cell(i * 1000L);
             }
@@ -168,7 +169,7 @@ public class Poisoned {
                 }
             } catch (Throwable error) {
                 lost++;
-                named += isNamed(error, "of byte[]") ? 1 : 0;
+                named += isNamed(error, " of class byte[]") ? 1 : 0;
                 innocent += arrayGoes[i] ? 0 : 1;
                 arrays[i] = newArray(i);
             }

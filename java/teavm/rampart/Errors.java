@@ -14,6 +14,7 @@ public final class Errors {
         setOutOfMemory(OUT_OF_MEMORY);
         setNegativeSize(new NegativeArraySizeException());
         setStackOverflow(new StackOverflowError());
+        setClassOfClasses(Class.class);
         // The last one is for all others.
         int lost = lostErrors();
         for (int slot = 0; slot < lost; slot++) {
@@ -38,6 +39,9 @@ public final class Errors {
     @Import(module = "rampart", name = "outOfMemory")
     private static native void setOutOfMemory(Object exception);
 
+    @Import(module = "rampart", name = "classOfClasses")
+    private static native void setClassOfClasses(Object type);
+
     @Import(module = "rampart", name = "lostErrors")
     private static native int lostErrors();
 
@@ -47,13 +51,13 @@ public final class Errors {
     @Import(module = "rampart", name = "lostClass")
     static native Object lostClass(int number);
 
-    /** The class of an object that refers to a lost one. */
+    /** The class of an object whose last field refers to a lost object: an array, if that has its elements. */
     @Import(module = "rampart", name = "lostHolder")
     static native Object lostHolder(int number);
 
-    /** The class as which the program last read a lost object. */
-    @Import(module = "rampart", name = "lostReadAs")
-    static native Object lostReadAs(int number);
+    /** The class that the program expected when it last tried to read a lost object. */
+    @Import(module = "rampart", name = "lostExpected")
+    static native Object lostExpected(int number);
 
     @Import(module = "rampart", name = "negativeSize")
     private static native void setNegativeSize(Object exception);

@@ -7,7 +7,10 @@ public final class Losses {
     private Losses() {
     }
 
-    /** Loses the line of 64 B that holds a byte of an object, or of the elements of an array. */
+    /**
+     * Loses the line of 64 B that holds a byte of an object, or of the object that has the elements of an array, and
+     * collects.
+     */
     @Import(module = "rampart", name = "lose")
     public static native void lose(Object object, int at);
 

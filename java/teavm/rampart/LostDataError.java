@@ -13,7 +13,7 @@ public final class LostDataError extends VirtualMachineError {
     @Override
     public String getMessage() {
         if (isForMany) {
-            return "the data of an object is lost (number " + number + " or above)";
+            return "the data of object " + number + " or a later one is lost";
         }
         String name = nameOf(Errors.lostClass(number));
         // The elements of an array lie elsewhere than its header.
@@ -21,14 +21,16 @@ public final class LostDataError extends VirtualMachineError {
             name = nameOf(holder);
         }
         if (name != null) {
-            return "the data of an object of " + name + " is lost (number " + number + ")";
+            return "the data of object " + number + ", of class " + name + ", is lost";
         }
-        name = nameOf(Errors.lostReadAs(number));
-        return "the data of an object" + (name == null ? " is lost, and its class" : " that was read as " + name + " is lost")
-            + " (number " + number + ")";
+        Object expected = Errors.lostExpected(number);
+        // Many arrays have one type, so it does not tell of what they are.
+        name = expected instanceof Class<?> type && type.isArray() ? "an array" : nameOf(expected);
+        return "the data of object " + number
+            + (name == null ? " is lost; its class is unknown" : ", read as " + name + ", is lost");
     }
 
-    /** TeaVM keeps no names of arrays. */
+    /** The name of a class; null if that is none. TeaVM has no names for arrays, so this makes them. */
     private static String nameOf(Object type) {
         if (!(type instanceof Class<?> known)) {
             return null;

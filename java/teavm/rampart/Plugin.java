@@ -46,7 +46,7 @@ public final class Plugin implements TeaVMPlugin {
     private static final List<ValueType> ERRORS =
         List.of(ValueType.parse(OutOfMemoryError.class), ValueType.parse(NegativeArraySizeException.class),
             ValueType.parse(StackOverflowError.class), ValueType.parse(LostDataError.class));
-    private static final List<MethodReference> LOST_CLASSES = Stream.of("lostClass", "lostHolder", "lostReadAs")
+    private static final List<MethodReference> LOST_CLASSES = Stream.of("lostClass", "lostHolder", "lostExpected")
         .map(name -> new MethodReference(Errors.class, name, int.class, Object.class)).toList();
     private static final List<Class<?>> PRIMITIVES = List.of(boolean.class, byte.class, short.class, char.class,
         int.class, long.class, float.class, double.class);
@@ -76,7 +76,7 @@ public final class Plugin implements TeaVMPlugin {
             keepName(agent, ValueType.object(name));
         }
 
-        /** TeaVM keeps the names of classes that somebody may ask for: a lost object may be of any. */
+        /** TeaVM drops the names of classes for which nobody can ask. A lost object can be of any class. */
         private static void keepName(DependencyAgent agent, ValueType type) {
             for (MethodReference source : LOST_CLASSES) {
                 DependencyNode lost = agent.linkMethod(source).getResult();

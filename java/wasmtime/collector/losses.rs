@@ -1,9 +1,9 @@
 //! The classes of lost objects, as TeaVM's objects tell them.
 //!
-//! An object of Java begins with a reference to a virtual table, and that with one to the class. The elements of an
-//! array of Java are an object of WebAssembly of their own, to which only the array refers.
+//! An object of Java begins with a reference to its virtual table, and the virtual table with one to the class. The
+//! elements of an array of Java are an object of their own, to which the last field of the array refers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rampart_heap::wasmtime::{DataLost, HeapShare};
 use rampart_heap::{HeapRegion, LOST, LostObject, ManagedHeap, ObjectModel, ObjectRef, Survivors};
@@ -14,48 +14,67 @@ use super::objects::WasmModel;
 
 /// Notes the classes of objects that were lost, if what is left of them tells it.
 pub(super) fn note_lost(shared: &HeapShare, survivors: &Survivors<'_, WasmModel>) {
-    let (region, model) = (survivors.region(), survivors.model());
+    let classes = Classes::of(shared, survivors.region(), survivors.model());
     for LostObject { header, first, .. } in survivors.lost_objects().iter().skip(shared.lost_objects()) {
         let is_struct = header.is_some_and(|header| VMGcKind::from_high_bits_of_u32(header[0]) == VMGcKind::StructRef);
         let table = first.filter(|_| is_struct).and_then(WasmModel::referent).and_then(|table| survivors.at(table));
-        let class = table.and_then(|table| first_of(model, region, table)).filter(|class| is_class(model, region, *class));
+        let class = table.and_then(|table| classes.of_table(table));
         shared.add_lost_class(class.map(ObjectRef::offset));
     }
 }
 
-/// Learns from live objects, if [`note_lost`] did not find all classes: which class an object has whose last field
-/// refers to a lost object, as that of an array of Java does; and which class the objects of each type have. A full
-/// collection has just ended.
+/// Looks at all live objects for what tells more of the classes of lost ones: the class of each object whose last field
+/// refers to a lost one, as the last field of an array may, and the class of the objects of each type. For use at the
+/// end of a full collection in which [`note_lost`] has not found each class.
 pub(super) fn find_clues(shared: &HeapShare, heap: &ManagedHeap<WasmModel>) {
     let (region, model) = (heap.region(), heap.model());
-    let mut classes: BTreeMap<ObjectRef, Option<ObjectRef>> = BTreeMap::new();
-    for object in heap.old_objects().filter(|object| is_struct(region, *object)) {
-        let Some(table) = first_of(model, region, object) else { continue };
-        let find = || first_of(model, region, table).filter(|class| is_class(model, region, *class));
-        let Some(class) = *classes.entry(table).or_insert_with(find) else { continue };
-        let ty = region.read(object.offset() + wasmtime_environ::VM_GC_HEADER_TYPE_INDEX_OFFSET);
-        shared.set_class_of_type(ty, class.offset());
+    let classes = Classes::of(shared, region, model);
+    let (mut of_tables, mut of_types) = (BTreeMap::new(), BTreeSet::new());
+    for object in heap.old_objects() {
+        let Some(table) = classes.first_of(object) else { continue };
+        let Some(class) = *of_tables.entry(table).or_insert_with(|| classes.of_table(table)) else { continue };
+        let ty: u32 = region.read(object.offset() + wasmtime_environ::VM_GC_HEADER_TYPE_INDEX_OFFSET);
+        of_types.insert((ty, class));
         let mut last = 0;
         model.visit_slots(region, object, 0..u32::MAX, &mut |slot| last = region.read(slot));
         if let Err(lost) = DataLost::check(last) {
             shared.set_holder(lost, class.offset());
         }
     }
+    of_types.into_iter().for_each(|(ty, class)| shared.set_class_of_type(ty, class.offset()));
 }
 
-fn is_struct(region: &HeapRegion, object: ObjectRef) -> bool {
-    VMGcKind::from_high_bits_of_u32(region.read(object.offset())) == VMGcKind::StructRef
+/// Finds the classes of objects.
+struct Classes<'a> {
+    region: &'a HeapRegion,
+    model: &'a WasmModel,
+    /// The class of classes; `None` if the program has not said it.
+    of_classes: Option<u32>,
 }
 
-/// The struct to which the first field of a struct refers.
-fn first_of(model: &WasmModel, region: &HeapRegion, object: ObjectRef) -> Option<ObjectRef> {
-    let (at, mut first) = (object.offset() + HEADER_SIZE, None);
-    model.visit_slots(region, object, at..at + 4, &mut |slot| first = WasmModel::referent(region.read(slot)));
-    first.filter(|first| first.offset() < LOST && is_struct(region, *first))
-}
+impl<'a> Classes<'a> {
+    fn of(shared: &HeapShare, region: &'a HeapRegion, model: &'a WasmModel) -> Self {
+        Self { region, model, of_classes: shared.class_of_classes() }
+    }
 
-/// Whether an object is a class: their class is the one that is its own.
-fn is_class(model: &WasmModel, region: &HeapRegion, object: ObjectRef) -> bool {
-    let class_of = |object| first_of(model, region, first_of(model, region, object)?);
-    class_of(object).is_some_and(|class| class_of(class) == Some(class))
+    /// The class of the objects that have a virtual table, if it is one: other structs begin with references, too.
+    fn of_table(&self, table: ObjectRef) -> Option<ObjectRef> {
+        let class = self.first_of(table)?;
+        let of_class = self.first_of(self.first_of(class)?)?;
+        (Some(of_class.offset()) == self.of_classes).then_some(class)
+    }
+
+    /// What the first field of a struct refers to.
+    fn first_of(&self, object: ObjectRef) -> Option<ObjectRef> {
+        if object.offset() >= LOST || self.kind_of(object) != VMGcKind::StructRef {
+            return None;
+        }
+        let (at, mut first) = (object.offset() + HEADER_SIZE, 0);
+        self.model.visit_slots(self.region, object, at..at + 4, &mut |slot| first = self.region.read(slot));
+        WasmModel::referent(first)
+    }
+
+    fn kind_of(&self, object: ObjectRef) -> VMGcKind {
+        VMGcKind::from_high_bits_of_u32(self.region.read(object.offset()))
+    }
 }

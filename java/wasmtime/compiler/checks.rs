@@ -1,20 +1,20 @@
-//! What compiled code checks before it reads an object or calls a function, where the program is to catch what follows:
-//! lost data, and a stack without room.
+//! What compiled code checks before it reads an object or calls a function, so that the program can catch the error:
+//! lost data, or a full stack.
 
 use rampart_heap::LOST;
-use rampart_heap::wasmtime::{NO_TYPE, READ_AS, STACK_OVERFLOW, are_losses_thrown, are_overflows_thrown};
+use rampart_heap::wasmtime::{EXPECTED_TYPE, STACK_OVERFLOW, are_losses_thrown, are_overflows_thrown};
 use wasmparser::{FunctionBody, Operator};
 
 use super::*;
 
-/// Traps if a reference is null, and throws if its object is lost, with one comparison: both are out of the range of
-/// offsets. The code says first as which type it reads the object. `java/build` puts calls of this where
-/// wasmtime's `gc.rs` would look for null.
+/// Traps if a reference is null, and throws if its object is lost. One comparison finds both: neither value is an
+/// offset. Before the code throws, it says which type it expected, if it knows one. `java/build` puts calls of this
+/// where wasmtime's `gc.rs` would look for null.
 pub fn check_reference(
     func_env: &mut FuncEnvironment<'_>,
     builder: &mut FunctionBuilder<'_>,
     gc_ref: ir::Value,
-    read_as: Option<ModuleInternedTypeIndex>,
+    expected: Option<ModuleInternedTypeIndex>,
 ) {
     if !are_losses_thrown() {
         return func_env.trapz(builder, gc_ref, crate::TRAP_NULL_REFERENCE);
@@ -42,7 +42,9 @@ pub fn check_reference(
     builder.switch_to_block(lost);
     builder.seal_block(lost);
     builder.set_cold_block(lost);
-    store_read_as(func_env, builder, read_as);
+    if let Some(expected) = expected {
+        store_expected(func_env, builder, expected);
+    }
     // `write_gc_ref` of the collector puts the exception in its place.
     translate_exn_throw_ref(func_env, builder, gc_ref).expect("a call of the runtime");
 
@@ -55,15 +57,15 @@ pub fn check_lost(
     func_env: &mut FuncEnvironment<'_>,
     builder: &mut FunctionBuilder<'_>,
     gc_ref: ir::Value,
-    read_as: Option<ModuleInternedTypeIndex>,
+    expected: Option<ModuleInternedTypeIndex>,
 ) {
     if are_losses_thrown() {
-        check_reference(func_env, builder, gc_ref, read_as);
+        check_reference(func_env, builder, gc_ref, expected);
     }
 }
 
-/// Whether a function is to throw where the stack has no room left: if it may call others. wasmtime's own check is in
-/// the prologue, before there is a frame that could throw, so it can only trap. `None` if that is what is wanted.
+/// Whether a function is to throw if the stack has no room left: if it may call others. wasmtime's own check is in the
+/// prologue, before there is a frame that could throw, so it can only trap. `None` if nothing is to throw.
 ///
 /// Functions that call no others check nothing: their frames fit into what the host has set aside.
 pub fn throws_overflow(body: &FunctionBody<'_>) -> Option<bool> {
@@ -110,18 +112,15 @@ pub fn check_overflow(
     Ok(())
 }
 
-/// Says as which type a lost object is read.
-fn store_read_as(
+/// Says of which type a lost object was expected to be.
+fn store_expected(
     func_env: &mut FuncEnvironment<'_>,
     builder: &mut FunctionBuilder<'_>,
-    read_as: Option<ModuleInternedTypeIndex>,
+    expected: ModuleInternedTypeIndex,
 ) {
     let heap_data = CopyingCompiler::load_vmcopying_heap_data_ptr(func_env, builder);
-    let read_as = match read_as {
-        Some(ty) => func_env.module_interned_to_shared_ty(&mut builder.cursor(), ty),
-        None => builder.ins().iconst(ir::types::I32, i64::from(NO_TYPE)),
-    };
-    let region = func_env.alias_regions.vmcopying_heap_data_region(builder.func, u32::try_from(READ_AS).unwrap());
+    let expected = func_env.module_interned_to_shared_ty(&mut builder.cursor(), expected);
+    let region = func_env.alias_regions.vmcopying_heap_data_region(builder.func, u32::try_from(EXPECTED_TYPE).unwrap());
     let flags = ir::MemFlagsData::trusted().with_alias_region(Some(region));
-    builder.ins().store(flags, read_as, heap_data, i32::try_from(READ_AS).unwrap());
+    builder.ins().store(flags, expected, heap_data, i32::try_from(EXPECTED_TYPE).unwrap());
 }

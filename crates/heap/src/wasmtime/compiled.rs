@@ -28,8 +28,8 @@ struct CompiledView {
     cursor: AtomicU32,
     /// The end of the hole at hand; and the number of the next hole, or 0.
     limit_and_next: [AtomicU32; 2],
-    /// The type as which compiled code was to read a lost object, or [`NO_TYPE`].
-    read_as: AtomicU32,
+    /// The type that compiled code expected of a lost object, or [`NO_TYPE`].
+    expected_type: AtomicU32,
     /// The holes of the block, from number 1. One that begins at 0 is the end of the list, and so is number 0.
     ahead: [HoleWords; MOST_HOLES + 2],
 }
@@ -57,11 +57,11 @@ pub const HOLES_AHEAD: usize = offset_of!(CompiledView, ahead);
 /// The size of an entry there: the offset of the hole in the heap, and that of its end.
 pub const HOLE_BYTES: usize = size_of::<HoleWords>();
 
-/// Where it says as which type it was to read a lost object.
-pub const READ_AS: usize = offset_of!(CompiledView, read_as);
+/// Where it says which type it expected of a lost object.
+pub const EXPECTED_TYPE: usize = offset_of!(CompiledView, expected_type);
 
 /// No type.
-pub const NO_TYPE: u32 = u32::MAX;
+const NO_TYPE: u32 = u32::MAX;
 
 /// The largest object, in bytes, for which compiled code takes the next hole: it fits all.
 pub const MOST_INLINE: u32 = MEMORY_LINE;
@@ -73,7 +73,7 @@ impl Default for CompiledAllocator {
         let view = CompiledView {
             cursor: AtomicU32::default(),
             limit_and_next: Default::default(),
-            read_as: AtomicU32::new(NO_TYPE),
+            expected_type: AtomicU32::new(NO_TYPE),
             ahead: std::array::from_fn(|_| HoleWords::default()),
         };
         Self { view: Box::new(view), count: 0, of: None }
@@ -128,9 +128,9 @@ impl CompiledAllocator {
         self.view.limit_and_next[1].store(first + narrow(passed), Ordering::SeqCst);
     }
 
-    /// The type as which compiled code was to read a lost object, if it said any.
-    pub fn take_read_as(&self) -> Option<u32> {
-        Some(self.view.read_as.swap(NO_TYPE, Ordering::Relaxed)).filter(|ty| *ty != NO_TYPE)
+    /// The type that compiled code expected of a lost object, if it has said any since.
+    pub fn take_expected_type(&self) -> Option<u32> {
+        Some(self.view.expected_type.swap(NO_TYPE, Ordering::Relaxed)).filter(|ty| *ty != NO_TYPE)
     }
 
     /// Nothing is at hand any more.
@@ -282,5 +282,13 @@ mod tests {
             assert!(places.insert(program.step(24, number)), "no memory is given out twice");
         }
         assert_eq!(program.heap.counts().full + program.heap.counts().nursery, 0);
+    }
+
+    #[test]
+    fn the_type_that_was_expected_is_told_once() {
+        let compiled = CompiledAllocator::default();
+        assert_eq!(compiled.take_expected_type(), None);
+        compiled.view.expected_type.store(7, Ordering::Relaxed);
+        assert_eq!([compiled.take_expected_type(), compiled.take_expected_type()], [Some(7), None]);
     }
 }

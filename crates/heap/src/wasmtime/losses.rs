@@ -1,14 +1,14 @@
 //! The classes of lost objects, and what is thrown where a program reads one.
 //!
-//! **Problem.** An error names the class of the object whose data is lost. If its header is lost, too, no memory says
-//! the class. **Idea.** Code that reads an object knows the type as which it reads it, and a live object of that type
-//! knows a class. An object that refers to the lost one knows its own. **Why this way.** A table of the classes of all
-//! objects, in perfect memory, would cost at each allocation.
+//! **Problem.** An error names the class of the object whose data is lost. If the header is lost, too, no memory says
+//! the class. **Idea.** The elements of an array are an object of their own, and the array still has its class. Of other
+//! objects, the code that tries to read one knows which type it expects, and live objects of that type have a class.
+//! **Why this way.** A table of the classes of all objects, in perfect memory, would cost at each allocation.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::{HeapShare, WeakNumber, lock};
+use super::{HeapShare, INSTEAD, WeakNumber, lock};
 use crate::region::LOST;
 use crate::space::lost::APART;
 
@@ -19,14 +19,16 @@ pub(super) struct LostShare {
     doomed: Vec<u32>,
     /// The exceptions, by their slots.
     exceptions: Vec<Option<WeakNumber>>,
+    /// The class of classes.
+    class_of_classes: Option<WeakNumber>,
     /// The class of each lost object, by its number.
     classes: Vec<Option<WeakNumber>>,
-    /// The class of an object that refers to one, by the number of the lost one.
+    /// The class of an object that refers to a lost one, by the number of the lost one.
     holders: BTreeMap<u32, Option<WeakNumber>>,
-    /// The class of all live objects of a type; `None` if there are several.
+    /// The class that all live objects of a type share; `None` if they have several.
     classes_of_types: BTreeMap<u32, Option<WeakNumber>>,
-    /// The type as which the program last read an object, by the number of the object.
-    read_as: BTreeMap<u32, u32>,
+    /// The type that the program expected when it last tried to read a lost object, by the number of the object.
+    expected: BTreeMap<u32, u32>,
 }
 
 /// An object is lost, by its number: its data cannot be read.
@@ -41,17 +43,18 @@ pub struct LostClass {
     pub known: Option<u32>,
     /// The class of an object that refers to it.
     pub holder: Option<u32>,
-    /// The class as which the program last read it.
-    pub read_as: Option<u32>,
+    /// The class that the program expected when it last tried to read it.
+    pub expected: Option<u32>,
 }
 
 impl DataLost {
-    /// What a reference says.
+    /// Whether a reference stands for an object that is there. Numbers of 31 bits are no references: their lowest bit is
+    /// set.
     ///
     /// # Errors
-    /// If its object is lost.
+    /// If the object is lost.
     pub const fn check(reference: u32) -> Result<(), Self> {
-        if reference < LOST { Ok(()) } else { Err(Self((reference - LOST) / APART)) }
+        if reference < LOST || reference & INSTEAD != 0 { Ok(()) } else { Err(Self((reference - LOST) / APART)) }
     }
 }
 
@@ -79,7 +82,19 @@ impl HeapShare {
         exceptions[slot].and_then(|number| self.object(number))
     }
 
-    /// The class of the next lost object is at an offset, if it is known.
+    /// The class of classes is at an offset of the region. The host must keep it alive.
+    pub fn set_class_of_classes(&self, offset: u32) {
+        let class = self.weaken(offset);
+        lock(&self.lost).class_of_classes = class;
+    }
+
+    /// The offset of the class of classes, if the host has said it.
+    pub fn class_of_classes(&self) -> Option<u32> {
+        let class = lock(&self.lost).class_of_classes;
+        class.and_then(|class| self.object(class))
+    }
+
+    /// Notes the next lost object, and the offset of its class, if that is known.
     pub fn add_lost_class(&self, offset: Option<u32>) {
         let class = offset.and_then(|offset| self.weaken(offset));
         lock(&self.lost).classes.push(class);
@@ -90,7 +105,7 @@ impl HeapShare {
         lock(&self.lost).classes.len()
     }
 
-    /// Whether the class of a lost object is unknown, from this number on.
+    /// Whether any lost object of this number or a higher one has no known class.
     pub fn is_class_missing(&self, first: usize) -> bool {
         lock(&self.lost).classes.iter().skip(first).any(Option::is_none)
     }
@@ -114,21 +129,25 @@ impl HeapShare {
         }
     }
 
-    /// The program was to read a lost object as one of a type, if it said any.
-    pub fn set_read_as(&self, lost: DataLost, ty: Option<u32>) {
+    /// The program has tried to read a lost object, and expected it to be of a type, if it said any.
+    pub fn set_expected(&self, lost: DataLost, ty: Option<u32>) {
         if let Some(ty) = ty {
-            lock(&self.lost).read_as.insert(lost.0, ty);
+            lock(&self.lost).expected.insert(lost.0, ty);
         }
     }
 
     /// What is known of the class of a lost object.
     pub fn lost_class(&self, lost: DataLost) -> LostClass {
         let share = lock(&self.lost);
-        let at = |number: Option<&Option<WeakNumber>>| number.copied().flatten().and_then(|number| self.object(number));
+        let at = |number: Option<&Option<WeakNumber>>| {
+            let offset = number.copied().flatten().and_then(|number| self.object(number));
+            // The class may be lost, too.
+            offset.filter(|offset| *offset < LOST)
+        };
         LostClass {
             known: at(share.classes.get(lost.0 as usize)),
             holder: at(share.holders.get(&lost.0)),
-            read_as: at(share.read_as.get(&lost.0).and_then(|ty| share.classes_of_types.get(ty))),
+            expected: at(share.expected.get(&lost.0).and_then(|ty| share.classes_of_types.get(ty))),
         }
     }
 }
@@ -153,21 +172,36 @@ mod tests {
         assert_eq!(of(0), LostClass { known: Some(64), ..LostClass::default() });
         assert_eq!([of(1), of(3)], [LostClass::default(); 2]);
         share.set_holder(DataLost(1), 128);
-        share.set_read_as(DataLost(1), Some(7));
-        assert_eq!(of(1), LostClass { known: None, holder: Some(128), read_as: Some(96) });
-        share.set_read_as(DataLost(1), Some(8));
-        share.set_read_as(DataLost(1), None);
-        assert_eq!(of(1).read_as, Some(112));
+        share.set_expected(DataLost(1), Some(7));
+        assert_eq!(of(1), LostClass { known: None, holder: Some(128), expected: Some(96) });
+        share.set_expected(DataLost(1), Some(8));
+        share.set_expected(DataLost(1), None);
+        assert_eq!(of(1).expected, Some(112));
         assert_eq!(of(2), LostClass { known: Some(80), ..LostClass::default() });
+    }
+
+    #[test]
+    fn a_number_of_31_bits_is_no_lost_object() {
+        assert_eq!(DataLost::check(LOST + 5 * APART), Err(DataLost(5)));
+        assert_eq!([LOST + 5 * APART + 1, u32::MAX, LOST - APART].map(DataLost::check), [Ok(()); 3]);
+    }
+
+    #[test]
+    fn a_class_that_is_lost_itself_is_not_told() {
+        let share = HeapShare::default();
+        share.add_lost_class(Some(LOST));
+        share.set_class_of_type(7, LOST);
+        share.set_expected(DataLost(0), Some(7));
+        assert_eq!(share.lost_class(DataLost(0)), LostClass::default());
     }
 
     #[test]
     fn a_type_of_several_classes_says_none() {
         let share = HeapShare::default();
-        share.set_read_as(DataLost(0), Some(7));
+        share.set_expected(DataLost(0), Some(7));
         for (offset, class) in [(96, Some(96)), (112, None), (96, None)] {
             share.set_class_of_type(7, offset);
-            assert_eq!(share.lost_class(DataLost(0)).read_as, class);
+            assert_eq!(share.lost_class(DataLost(0)).expected, class);
         }
     }
 }
