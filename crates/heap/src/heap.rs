@@ -353,7 +353,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
             }
             is_lost |= self.space.change_page(&change);
         }
-        if is_lost {
+        if is_lost || self.vacating() == Some(Collection::Full) {
             self.next = Collection::Full;
         }
         is_lost
@@ -472,7 +472,10 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.allocations = 0;
         let chosen = self.settings.stress.kind(self.counts.nursery + self.counts.full);
         let is_full_due = self.pace.ends(kind, cause, &traced, before, self.space.free_bytes(), self.little());
-        let next = self.next_after(kind, is_full_due, traced.live_bytes);
+        let next = match self.vacating() {
+            Some(Collection::Full) => Collection::Full,
+            _ => self.next_after(kind, is_full_due, traced.live_bytes),
+        };
         // Under stress, all kinds come by turns.
         self.next = chosen.filter(|chosen| *chosen != Collection::Nursery).unwrap_or(next);
     }

@@ -7,9 +7,9 @@
 //!
 //! Elements have 8 bytes and are no references. Spine and leaves are objects of [`NativeModel`].
 
-use crate::geometry::ObjectRef;
+use crate::geometry::{CAN_FAIL, ObjectRef};
 use crate::native::{NativeModel, Shape};
-use crate::region::HeapRegion;
+use crate::region::{HeapRegion, LOST};
 
 /// How many elements a leaf has: a power of two, so that an access needs no division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,10 +90,14 @@ impl LeafArray {
             return None;
         }
         let leaf = ObjectRef::new(region.read(NativeModel::slot(spine, index >> self.leaf.0)))?;
+        if CAN_FAIL && leaf.offset() >= LOST {
+            return None;
+        }
         Some(NativeModel::slot(leaf, 0) + 8 * (index & (self.leaf.elements() - 1)))
     }
 
-    /// Reads an element; `None` if the array has none with that index, or its leaf is not there yet.
+    /// Reads an element; `None` if the array has none with that index, its leaf is not there yet, or is
+    /// lost.
     #[inline]
     #[must_use]
     pub fn read(self, region: &HeapRegion, spine: ObjectRef, index: u32) -> Option<u64> {

@@ -126,11 +126,11 @@ impl PagePools {
         }
     }
 
-    /// One more line of a page has failed.
-    pub fn fail(&mut self, page: HeapPage, line: u32) {
+    /// These lines of a page that somebody has have failed, too.
+    pub fn fail(&mut self, page: HeapPage, lines: FailedLines) {
         if let HeapPage::Own(PageToken(token)) = page {
             let failed = &mut self.failed[token as usize];
-            *failed = failed.with(line);
+            *failed = failed.union(lines);
             self.has_failed = true;
         }
     }
@@ -235,16 +235,24 @@ impl PagePools {
 
     #[inline(never)]
     fn take_and_borrow(&mut self, count: usize) -> Option<Vec<HeapPage>> {
-        let mut taken = Vec::with_capacity(count);
-        for _ in 0..count {
-            let Some(page) = self.take_perfect_page() else {
-                taken.into_iter().for_each(|page| self.give_back(page));
-                return None;
-            };
-            taken.push(page);
+        let missing = self.missing(count);
+        if self.imperfect() < PRICE * missing || self.borrowed().saturating_add(missing) > self.borrowable {
+            return None;
         }
+        let taken = (0..count).map(|_| self.take_perfect_page().expect("the heap can pay for all")).collect();
         self.demand.most_borrowed = self.demand.most_borrowed.max(self.borrowed() as u64);
         Some(taken)
+    }
+
+    /// How many perfect pages must be borrowed for so many.
+    const fn missing(&self, count: usize) -> usize {
+        count.saturating_sub(self.perfect.len())
+    }
+
+    /// How many of the pages that can be taken nobody can take once so many perfect ones are: themselves, and the
+    /// prices of those that must be borrowed.
+    pub const fn taken_by(&self, count: usize) -> usize {
+        count + self.missing(count) * (PRICE - 1)
     }
 
     /// Whether there are so many perfect pages.
@@ -272,12 +280,13 @@ impl PagePools {
 
     /// A perfect page in the place of one with objects that cannot move: borrowed, whether the heap can pay or not.
     pub fn replace(&mut self, page: HeapPage) -> HeapPage {
+        // It may be a part of the price.
+        self.give_back(page);
         let perfect = self.take_perfect_page().unwrap_or_else(|| {
             self.unpaid += 1;
             self.demand.borrowed += 1;
             HeapPage::Borrowed
         });
-        self.give_back(page);
         self.demand.requested += 1;
         self.demand.most_borrowed = self.demand.most_borrowed.max(self.borrowed() as u64);
         perfect
@@ -389,9 +398,36 @@ mod tests {
     fn nothing_is_taken_of_what_the_heap_cannot_pay_for() {
         let mut pools = pools(16);
         assert_eq!(pools.take_perfect(13), None, "8 perfect ones, and 8 imperfect ones for 4 more");
-        assert_eq!((pools.available(), pools.borrowed()), (16, 0));
+        assert_eq!((pools.available(), pools.borrowed(), pools.demand()), (16, 0, PerfectDemand::default()));
+        pools.borrow_at_most(3);
+        assert_eq!(pools.take_perfect(12), None);
+        pools.borrow_at_most(4);
+        assert_eq!([8, 12].map(|count| pools.taken_by(count)), [8, 16]);
         assert_eq!(pools.take_perfect(12).unwrap().len(), 12);
         assert_eq!((pools.available(), pools.take_block()), (0, None));
+    }
+
+    #[test]
+    fn a_refused_request_leaves_what_is_paid_back_as_it_is() {
+        let mut pools = pools(24);
+        let mut large = pools.take_perfect(14).unwrap();
+        // Perfect pages come back, and pay for both borrowed ones.
+        large.drain(..12).for_each(|page| pools.give_back(page));
+        let blocks = [pools.take_block(), pools.take_block()];
+        let state = |pools: &PagePools| (pools.borrowed(), pools.withheld_bytes(), pools.available(), pools.demand());
+        let before = state(&pools);
+        assert_eq!((before.0, before.1), (2, 2 * 4096), "{blocks:?}");
+        assert_eq!(pools.take_perfect(before.2 + 1), None);
+        assert_eq!(state(&pools), before);
+    }
+
+    #[test]
+    fn a_page_that_is_replaced_is_a_part_of_the_price() {
+        let mut pools = PagePools::new(vec![HALF; 9]);
+        let block = pools.take_block().unwrap();
+        assert_eq!(pools.available(), 1);
+        assert_eq!(pools.replace(block[0].unwrap()), HeapPage::Borrowed);
+        assert_eq!((pools.available(), pools.withheld_bytes()), (0, 2 * 4096));
     }
 
     #[test]
@@ -434,7 +470,7 @@ mod tests {
         assert_eq!(perfect.capacity(), 8 * 4096);
         perfect.set_failed(page, HALF);
         assert_eq!((perfect.capacity(), perfect.failed(page)), (8 * 4096 - 2048, HALF));
-        perfect.fail(page, 63);
+        perfect.fail(page, FailedLines::NONE.with(63));
         assert_eq!(perfect.failed(page), HALF.with(63));
     }
 

@@ -266,10 +266,9 @@ impl Program {
         };
         let now = FailedLines::from_bits(failed);
         let lost = now.lines().take(lost).fold(FailedLines::NONE, FailedLines::with);
-        // A page of a block fits what is in it. That of a large object is replaced.
+        // The page of a large object is replaced. Objects in a block move from the lines that have failed since.
         let is_large = !self.heap.snapshot().iter().any(|block| block.block.start() == at / BLOCK_BYTES * BLOCK_BYTES);
-        let may_fail = if is_large { FailedLines::ALL } else { self.failed_at(at) };
-        let failed = FailedLines::from_bits(now.bits() & may_fail.bits()).union(lost);
+        let failed = now.union(lost);
         let mut below = self.below.lock().unwrap();
         below.all_are_known = false;
         below.lost.extend(lost.lines().map(|line| at + line * LINE));

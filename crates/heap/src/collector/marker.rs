@@ -34,8 +34,10 @@ pub(crate) struct Marker<'t, 'a, M, A> {
 pub(crate) struct MarkerFindings {
     /// Live objects whose references are not followed yet.
     pub pending: Vec<ObjectRef>,
-    /// Where objects are moved; `None` once there is no room.
-    copies: Option<LocalAllocator>,
+    /// Where objects are moved.
+    copies: LocalAllocator,
+    /// There was no room for an object of this size.
+    no_room_from: u32,
     /// Objects on failed lines that could not move, and their sizes: the pages below are replaced at the end.
     pub stuck: Vec<(ObjectRef, u32)>,
     pub counts: TraceCounts,
@@ -52,8 +54,13 @@ enum Moving {
 
 impl Default for MarkerFindings {
     fn default() -> Self {
-        let copies = Some(LocalAllocator::default());
-        Self { pending: Vec::new(), copies, stuck: Vec::new(), counts: TraceCounts::default() }
+        Self {
+            pending: Vec::new(),
+            copies: LocalAllocator::default(),
+            no_room_from: u32::MAX,
+            stuck: Vec::new(),
+            counts: TraceCounts::default(),
+        }
     }
 }
 
@@ -213,20 +220,20 @@ impl<'t, 'a, M: ObjectModel, A: MarkerAccess> Marker<'t, 'a, M, A> {
     /// Moves an object if it is not pinned and there is room.
     #[inline]
     fn evacuate(&mut self, object: ObjectRef, word: CollectorWord, bytes: u32) -> Option<ObjectRef> {
-        if word.is_pinned() {
+        if word.is_pinned() || bytes >= self.findings.no_room_from {
             return None;
         }
         let source = match self.trace.kind {
             Collection::Nursery | Collection::Full => Source::Collector,
             Collection::Compacting => Source::Compaction,
         };
-        let copies = self.findings.copies.as_mut()?;
+        let copies = &mut self.findings.copies;
         let place = match copies.bump.take(bytes) {
             None => self.access.with_space(|space| copies.allocate(space, bytes, source)),
             at => at,
         };
         let Some(moved) = place.and_then(ObjectRef::new) else {
-            self.findings.copies = None;
+            self.findings.no_room_from = bytes;
             return None;
         };
         let region = self.trace.region;

@@ -3,8 +3,9 @@
 //! Small objects fill hole after hole. An object that does not fit the hole at hand, and may not fit the next either,
 //! uses overflow allocation: the next hole of the overflow block that is long enough, else a block that has such a
 //! hole, else a new block, else perfect pages. Once a new block has no such hole, objects of this size or larger go
-//! straight to perfect pages until the next collection. What an overflow block has left goes back to those that have
-//! holes.
+//! straight to perfect pages until the next collection, as long as there are any. When there are none, all new blocks
+//! are looked at, and in the end what is left of the block at hand. What an overflow block has left goes back to those
+//! that have holes.
 
 use super::free_lines::{FreeLines, LineRange};
 use super::immix_space::{ImmixSpace, Source};
@@ -27,7 +28,7 @@ pub struct LocalAllocator {
     /// The present hole.
     pub bump: BumpRange,
     holes: Option<Holes>,
-    /// Whether lines have failed in that block: holes may then be shorter than a line of the heap.
+    /// Whether holes of that block may be shorter than a line of the heap, as lines have failed.
     is_uneven: bool,
     overflow: BumpRange,
     overflow_holes: Option<Holes>,
@@ -72,26 +73,38 @@ impl LocalAllocator {
     }
 
     fn find_elsewhere(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
+        let fits_any = bytes <= space.lines.size().bytes();
         // What is left of the hole at hand is worth keeping if the next one may be shorter than the object.
-        let is_kept = || CAN_FAIL && self.is_uneven && bytes > MEMORY_LINE && self.bump.left() >= MEMORY_LINE;
-        if bytes > space.lines.size().bytes() || is_kept() {
-            return self.allocate_overflow(space, bytes, source);
-        }
-        loop {
+        let is_kept = CAN_FAIL && self.is_uneven && bytes > MEMORY_LINE && self.bump.left() >= MEMORY_LINE;
+        while fits_any && !is_kept {
             if let Some(hole) = self.holes.as_mut().and_then(|holes| holes.next_of(1)) {
                 self.bump = hole;
-                let taken = self.bump.take(bytes);
-                return if taken.is_some() { taken } else { self.allocate_overflow(space, bytes, source) };
+                if let Some(at) = self.bump.take(bytes) {
+                    return Some(at);
+                }
+                break;
             }
             let block = space.next_block(source)?;
             let (holes, has_failed) = Holes::of(space, block);
-            (self.holes, self.is_uneven) = (Some(holes), has_failed);
+            (self.holes, self.is_uneven) = (Some(holes), has_failed && space.lines.has_short_holes());
         }
+        self.allocate_overflow(space, bytes, source).or_else(|| self.allocate_ahead(bytes))
+    }
+
+    /// Allocates in a later hole of the block at hand, if there is no other room: the shorter ones before it are given
+    /// up.
+    fn allocate_ahead(&mut self, bytes: u32) -> Option<u32> {
+        self.bump = self.holes.as_mut()?.next_of(bytes.div_ceil(MEMORY_LINE) as usize)?;
+        self.bump.take(bytes)
     }
 
     fn allocate_overflow(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
+        let mut is_refused = false;
         if CAN_FAIL && self.no_hole_from > 0 && bytes >= self.no_hole_from {
-            return self.allocate_perfect(space, bytes, source);
+            if let Some(at) = self.allocate_perfect(space, bytes, source) {
+                return Some(at);
+            }
+            is_refused = true;
         }
         if let Some(at) = self.overflow.take(bytes) {
             return Some(at);
@@ -110,16 +123,21 @@ impl LocalAllocator {
             }
             let block = match space.block_with(lines) {
                 Some(block) => block,
-                None if is_new => {
-                    self.no_hole_from = bytes;
-                    return self.allocate_perfect(space, bytes, source);
+                None if is_new && !is_refused => {
+                    if let Some(at) = self.allocate_perfect(space, bytes, source) {
+                        self.no_hole_from = bytes;
+                        return Some(at);
+                    }
+                    is_refused = true;
+                    continue;
                 }
                 None => {
                     is_new = true;
-                    let Some(block) = space.new_block(source) else {
-                        return self.allocate_perfect(space, bytes, source);
-                    };
-                    block
+                    match space.new_block(source) {
+                        Some(block) => block,
+                        None if is_refused => return None,
+                        None => return self.allocate_perfect(space, bytes, source),
+                    }
                 }
             };
             self.overflow_holes = Some(Holes::of(space, block).0);

@@ -88,12 +88,14 @@ impl ImmixSpace {
         end: u64,
         align: u32,
     ) -> Self {
-        let failed = memory.map_failures();
+        let failed: Vec<FailedLines> = memory.map_failures();
         // The first block is never used, and some have few pages.
         let blocks = failed.len().div_ceil(BLOCK_PAGES) * 5 / 4 + 1;
         let first_large = narrow(blocks) * BLOCK_BYTES;
+        let lines = LineMarks::new(blocks, line, grain);
+        let failed = failed.into_iter().map(|page| lines.widened(page)).collect();
         Self {
-            lines: Arc::new(LineMarks::new(blocks, line, grain)),
+            lines: Arc::new(lines),
             starts: Arc::new(ObjectStarts::new(blocks, align)),
             blocks: BlockRecords::new(blocks),
             large: LargeObjects::new(first_large, end),
@@ -221,7 +223,22 @@ impl ImmixSpace {
         {
             self.unmap(free);
         }
+        // Whoever borrows leaves the collector room, too.
+        let taken = self.pools.taken_by(count);
+        if taken > count && !self.may_take(taken, source) {
+            return None;
+        }
         self.pools.take_perfect(count)
+    }
+
+    /// A perfect page in the place of one with objects that cannot move, of a free block if there is no other.
+    fn replace(&mut self, page: HeapPage) -> HeapPage {
+        while !self.pools.has_perfect(1)
+            && let Some(free) = self.free.pop()
+        {
+            self.unmap(free);
+        }
+        self.pools.replace(page)
     }
 
     /// Notes whether the program got nothing.
@@ -314,17 +331,16 @@ impl ImmixSpace {
     /// A line of 64 B has failed, at an offset. Returns what becomes of what is in it.
     pub fn fail_line(&mut self, offset: u32) -> LineFailure {
         let (page, line) = ((offset / PAGE) as usize, offset % PAGE / MEMORY_LINE);
-        if let Some(replaced) = self.large.page_mut(offset) {
-            self.pools.fail(*replaced, line);
-            *replaced = self.pools.replace(*replaced);
-            let at = offset / PAGE * PAGE;
-            self.memory.replace(at, *replaced, self.lost.in_page(at));
+        let failed = self.lines.widened(FailedLines::NONE.with(line));
+        if let Some(replaced) = self.large.page_mut(offset).copied() {
+            self.pools.fail(replaced, failed);
+            self.replace_large(offset / PAGE * PAGE, replaced);
             return LineFailure::Replaced;
         }
         let block = HeapBlock::at(offset);
         let Some(pages) = self.blocks.find(block).and_then(|block| block.pages) else { return LineFailure::NotThere };
         let Some(HeapPage::Own(token)) = pages[page % BLOCK_PAGES] else { return LineFailure::NotThere };
-        self.pools.fail(HeapPage::Own(token), line);
+        self.pools.fail(HeapPage::Own(token), failed);
         let (was_live, state) = (self.lines.is_live(offset), self.blocks.get(block).state);
         if !self.lines.fail(offset) {
             return LineFailure::Known;
@@ -336,6 +352,13 @@ impl ImmixSpace {
         };
         self.vacating.push((block, due));
         LineFailure::InUse(block, due)
+    }
+
+    /// Puts a perfect page below a large object, in the place of one at an offset.
+    fn replace_large(&mut self, at: u32, page: HeapPage) {
+        let perfect = self.replace(page);
+        *self.large.page_mut(at).expect("the object is still there") = perfect;
+        self.memory.replace(at, perfect, self.lost.in_page(at));
     }
 
     /// The data of a line of 64 B is gone. Returns what becomes of what was in it.
@@ -369,21 +392,24 @@ impl ImmixSpace {
 
     /// A page is another one now. Returns whether objects may be lost for that.
     pub fn change_page(&mut self, change: &HeapPageChange) -> bool {
-        self.pools.set_failed(change.page, change.failed);
+        let new = change.failed.without(self.pools.failed(change.page)).without(change.lost);
+        self.pools.set_failed(change.page, self.lines.widened(change.failed));
         let Some(at) = change.at else { return false };
-        let lost: Vec<u32> = change.lost.lines().map(|line| at + line * MEMORY_LINE).collect();
-        if let Some(page) = self.large.page_mut(at) {
-            lost.iter().for_each(|line| self.lost.add_line(*line));
+        let offsets = |lines: FailedLines| lines.lines().map(|line| at + line * MEMORY_LINE).collect::<Vec<u32>>();
+        if let Some(page) = self.large.page_mut(at).copied() {
+            offsets(change.lost).into_iter().for_each(|line| self.lost.add_line(line));
             if !change.failed.is_perfect() {
-                *page = self.pools.replace(*page);
-                self.memory.replace(at, *page, self.lost.in_page(at));
+                self.replace_large(at, page);
             }
-            return !lost.is_empty();
+            return !change.lost.is_perfect();
         }
         let block = HeapBlock::at(at);
         let mut is_lost = false;
-        for line in lost {
+        for line in offsets(change.lost) {
             is_lost |= self.lose_line(line) == LineFailure::Lost;
+        }
+        for line in offsets(new) {
+            self.fail_line(line);
         }
         self.lines.set_page(block, (at / PAGE) as usize % BLOCK_PAGES, change.failed);
         is_lost
@@ -400,13 +426,14 @@ impl ImmixSpace {
         let (first, last) = (object.offset() % BLOCK_BYTES / PAGE, (object.offset() % BLOCK_BYTES + bytes - 1) / PAGE);
         let mut replaced = 0;
         for page in first as usize..=last as usize {
-            let Some(pages) = &mut self.blocks.get_mut(block).pages else { continue };
-            // A borrowed page has failed lines if data was lost in it.
-            let has_failed = self.lines.any_failed(block.page_at(page), PAGE);
-            let Some(failed) = pages[page].filter(|_| has_failed) else { continue };
-            let perfect = self.pools.replace(failed);
-            pages[page] = Some(perfect);
             let at = block.page_at(page);
+            let (start, end) = (object.offset().max(at), (object.offset() + bytes).min(at + PAGE));
+            // A borrowed page has failed lines if data was lost in it.
+            let has_failed = self.lines.any_failed(start, end - start);
+            let pages = self.blocks.find(block).and_then(|block| block.pages);
+            let Some(failed) = pages.and_then(|pages| pages[page]).filter(|_| has_failed) else { continue };
+            let perfect = self.replace(failed);
+            self.blocks.get_mut(block).pages.as_mut().expect("it has pages")[page] = Some(perfect);
             self.memory.replace(at, perfect, self.lost.in_page(at));
             self.lines.set_page(block, page, FailedLines::NONE);
             replaced += 1;
@@ -547,6 +574,67 @@ mod tests {
             let served = local.allocate(&mut space, 3 * PAGE, source);
             assert_eq!(served.is_some(), is_served, "four pages are left, which are no block");
         }
+    }
+
+    #[test]
+    fn who_borrows_leaves_the_collector_its_headroom() {
+        let failed = vec![HALF; 400];
+        for (count, is_served) in [(187, true), (188, false)] {
+            let memory = Box::new(SimulatedMemory::new(failed.clone()));
+            let mut space = ImmixSpace::new(memory, LineSize::L64, FailureGrain::MemoryLine, 25, 1 << 24, 16);
+            assert_eq!(space.take_large(count * PAGE, Source::Mutator).is_some(), is_served, "{count}");
+            assert_eq!(space.pools.available(), if is_served { 26 } else { 400 });
+        }
+    }
+
+    #[test]
+    fn a_page_is_replaced_by_a_perfect_one_of_a_free_block() {
+        let mut space = space(16, 0);
+        let at = space.take_large(3 * PAGE, Source::Mutator).unwrap();
+        space.new_block(Source::Mutator).unwrap();
+        let more = space.take_large(5 * PAGE, Source::Mutator).unwrap();
+        space.sweep_blocks(true);
+        assert_eq!((space.free.len(), space.pools.available()), (1, 0));
+        assert_eq!([at, more].map(|at| space.fail_line(at)), [LineFailure::Replaced; 2]);
+        assert_eq!((space.pools.borrowed(), space.free_pages()), (0, 8), "the pages that have failed, and six others");
+    }
+
+    #[test]
+    fn only_the_pages_below_the_part_of_an_object_that_lies_on_failed_lines_are_replaced() {
+        let mut space = space(8, 0);
+        let block = space.new_block(Source::Mutator).unwrap();
+        let object = ObjectRef::new(block.page_at(1) - 1024).unwrap();
+        // Lines before the object, in it, and behind it.
+        for line in [block.page_at(0), block.page_at(1) + 64, block.page_at(2) - 64] {
+            space.fail_line(line);
+        }
+        assert_eq!(space.replace_below(object, 2048), 1);
+        let failed = [0, 1].map(|page| space.lines.any_failed(block.page_at(page), PAGE));
+        assert_eq!(failed, [true, false]);
+    }
+
+    #[test]
+    fn a_page_of_which_no_line_of_the_heap_works_is_of_no_use() {
+        // One line of 64 B in each 256 B.
+        let failed = vec![FailedLines::from_bits(0x1111_1111_1111_1111); 16];
+        for (grain, available) in [(FailureGrain::MemoryLine, 16), (FailureGrain::HeapLine, 0)] {
+            let memory = Box::new(SimulatedMemory::new(failed.clone()));
+            let space = ImmixSpace::new(memory, LineSize::L256, grain, 0, 1 << 24, 16);
+            assert_eq!((space.pools.available(), space.pools.capacity()), (available, available as u64 * 3072));
+        }
+    }
+
+    #[test]
+    fn what_fails_later_takes_a_whole_line_of_the_heap_too() {
+        let memory = Box::new(SimulatedMemory::new(vec![FailedLines::NONE; 16]));
+        let mut space = ImmixSpace::new(memory, LineSize::L256, FailureGrain::HeapLine, 0, 1 << 24, 16);
+        let block = space.new_block(Source::Mutator).unwrap();
+        space.fail_line(block.start() + 64);
+        assert_eq!(space.pools.capacity(), 16 * 4096 - 256);
+        let page = HeapPage::own(15);
+        let failed = FailedLines::from_bits(1);
+        space.change_page(&HeapPageChange { page, at: None, failed, lost: FailedLines::NONE });
+        assert_eq!(space.pools.capacity(), 16 * 4096 - 512);
     }
 
     #[test]

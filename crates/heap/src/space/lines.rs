@@ -135,11 +135,21 @@ impl LineMarks {
         whole.start * each..whole.end * each
     }
 
+    /// The lines of a page that the heap loses with these.
+    pub fn widened(&self, failed: FailedLines) -> FailedLines {
+        self.grain.widened(failed, self.size)
+    }
+
+    /// Whether holes may be shorter than a line of the heap where lines have failed.
+    pub fn has_short_holes(&self) -> bool {
+        CAN_FAIL && self.grain == FailureGrain::MemoryLine
+    }
+
     /// A line has failed, at an offset in a page of a block; returns whether that is new.
     pub fn fail(&self, offset: u32) -> bool {
         let page = (offset / PAGE) as usize;
         let before = self.failed_in(page);
-        let failed = self.grain.widened(before.with(offset % PAGE / MEMORY_LINE), self.size);
+        let failed = self.widened(before.with(offset % PAGE / MEMORY_LINE));
         self.failed[page / BLOCK_PAGES].set(page % BLOCK_PAGES, failed);
         failed != before
     }
@@ -149,7 +159,7 @@ impl LineMarks {
         if !CAN_FAIL {
             return;
         }
-        self.failed[block.number()].set(page, self.grain.widened(failed, self.size));
+        self.failed[block.number()].set(page, self.widened(failed));
     }
 
     /// All pages of a block are others now, which are perfect.
@@ -162,7 +172,7 @@ impl LineMarks {
     /// All pages of a block are others.
     pub fn set_pages(&self, block: HeapBlock, failed: [FailedLines; BLOCK_PAGES]) {
         if CAN_FAIL {
-            let widened = failed.map(|failed| self.grain.widened(failed, self.size));
+            let widened = failed.map(|failed| self.widened(failed));
             self.failed[block.number()].set_all(widened);
         }
     }

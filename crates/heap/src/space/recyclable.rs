@@ -12,34 +12,48 @@ const CLASSES: usize = BLOCK_LINES.ilog2() as usize + 1;
 /// The blocks. Class *n* has those whose longest hole has 2^n lines of the memory or more, but not twice as many.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecyclableBlocks {
-    classes: [Vec<HeapBlock>; CLASSES],
+    classes: [Vec<Recyclable>; CLASSES],
+}
+
+/// A block, and the lines of its longest hole.
+#[derive(Clone, Copy, Debug)]
+struct Recyclable {
+    block: HeapBlock,
+    longest: u32,
 }
 
 impl RecyclableBlocks {
     /// Adds a block whose longest hole has so many lines, at least one.
     pub fn push(&mut self, block: HeapBlock, longest: u32) {
-        self.classes[longest.ilog2() as usize].push(block);
+        self.classes[longest.ilog2() as usize].push(Recyclable { block, longest });
     }
 
     /// Takes a block with the shortest holes.
     pub fn pop(&mut self) -> Option<HeapBlock> {
-        self.classes.iter_mut().find_map(Vec::pop)
+        self.classes.iter_mut().find_map(Vec::pop).map(|found| found.block)
     }
 
-    /// Takes a block with a hole of so many lines, at least one.
+    /// Takes a block with a hole of so many lines, at least one. Blocks of the class in which only some have such a
+    /// hole come last, as they must be searched for.
     pub fn pop_with(&mut self, lines: usize) -> Option<HeapBlock> {
         let least = lines.next_power_of_two().ilog2() as usize;
-        self.classes.get_mut(least..)?.iter_mut().find_map(Vec::pop)
+        let found = self.classes.get_mut(least..).and_then(|classes| classes.iter_mut().find_map(Vec::pop));
+        let found = found.or_else(|| {
+            let class = self.classes.get_mut(lines.ilog2() as usize)?;
+            let place = class.iter().rposition(|block| block.longest as usize >= lines)?;
+            Some(class.swap_remove(place))
+        });
+        found.map(|found| found.block)
     }
 
     /// The blocks.
     pub fn iter(&self) -> impl Iterator<Item = HeapBlock> {
-        self.classes.iter().flatten().copied()
+        self.classes.iter().flatten().map(|known| known.block)
     }
 
     /// Removes those that do not fulfil a condition.
     pub fn retain(&mut self, keep: impl Fn(HeapBlock) -> bool) {
-        self.classes.iter_mut().for_each(|class| class.retain(|block| keep(*block)));
+        self.classes.iter_mut().for_each(|class| class.retain(|known| keep(known.block)));
     }
 
     /// Removes all.
@@ -49,7 +63,7 @@ impl RecyclableBlocks {
 
     /// The bytes of the lists.
     pub fn metadata_bytes(&self) -> u64 {
-        self.classes.iter().map(|class| (class.capacity() * size_of::<HeapBlock>()) as u64).sum()
+        self.classes.iter().map(|class| (class.capacity() * size_of::<Recyclable>()) as u64).sum()
     }
 }
 
@@ -71,5 +85,15 @@ mod tests {
             [Some(block(1)), None, Some(block(3)), Some(block(4))]
         );
         assert_eq!(recyclable.pop(), None);
+    }
+
+    #[test]
+    fn a_block_with_a_hole_that_fits_is_found_among_those_with_shorter_ones() {
+        let mut recyclable = RecyclableBlocks::default();
+        for (number, longest) in [(1, 4), (2, 7), (3, 5), (4, 6), (5, 4)] {
+            recyclable.push(HeapBlock::new(number), longest);
+        }
+        let numbers = [8, 6, 7, 5, 5, 4].map(|lines| recyclable.pop_with(lines).map(HeapBlock::number));
+        assert_eq!(numbers, [None, Some(4), Some(2), Some(3), None, Some(5)]);
     }
 }

@@ -38,6 +38,19 @@ fn a_full_collection_is_due_once_one_of_young_objects_leaves_less_than_a_fifth()
 }
 
 #[test]
+fn a_full_collection_stays_due_until_an_old_object_has_left_its_failed_line() {
+    let mut program = start(HeapSettings::default());
+    let object = program.add(1, 200);
+    program.collect(Collection::Full);
+    let at = program.roots[object];
+    assert!(matches!(program.fail(at), LineFailure::InUse(_, Collection::Full)));
+    program.collect(Collection::Nursery);
+    assert_eq!((program.heap.due(), program.roots[object]), (Collection::Full, at));
+    program.collect(Collection::Full);
+    assert_ne!((program.heap.due(), program.roots[object]), (Collection::Full, at));
+}
+
+#[test]
 fn what_is_free_between_objects_counts_as_free() {
     let mut program = start(HeapSettings::default());
     program.fill(2048);

@@ -76,6 +76,19 @@ fn leaves_are_built_while_collections_move_them_and_lines_fail_below_them() {
 }
 
 #[test]
+fn a_leaf_that_is_lost_has_no_elements() {
+    let array = LeafArray::new(100, LeafSize::B256).unwrap();
+    let mut program = start(0.0, CollectionStress::Off);
+    let root = in_leaves(&mut program, array).unwrap();
+    let leaf = program.heap.region().read(NativeModel::slot(object(&program, root), 1));
+    program.lose(leaf + 128);
+    program.collect(Collection::Full);
+    let read = |index| array.read(program.heap.region(), object(&program, root), index);
+    assert_eq!([0, 31, 32, 63, 64].map(read), [Some(0), Some(0), None, None, Some(0)]);
+    assert_eq!(array.write(program.heap.region(), object(&program, root), 40, 1), None);
+}
+
+#[test]
 fn a_leaf_that_is_not_there_yet_has_no_elements() {
     let array = LeafArray::new(100, LeafSize::B256).unwrap();
     let mut program = start(0.0, CollectionStress::Off);

@@ -335,3 +335,50 @@ fn of_the_old_objects_in_a_block_only_those_on_a_line_that_fails_move() {
     assert_eq!((after.marked, after.moved, after.moved_bytes), (19, 21, 21 * 992));
     assert_eq!(after.replaced, 0, "there is room for it elsewhere");
 }
+
+/// On a heap of pages of which these lines have failed, and which borrows none.
+fn without_borrowing(line: LineSize, failed: Vec<FailedLines>) -> Program {
+    Program::new(HeapSettings { line, borrowable: 0, ..HeapSettings::default() }, failed)
+}
+
+#[test]
+fn an_object_that_fits_no_hole_of_the_first_new_block_gets_one_of_another_if_no_page_can_be_borrowed() {
+    // Every sixteenth line of the first pages, and one of each later one.
+    let failed = [vec![FailedLines::from_bits(0x0001_0001_0001_0001); 8], vec![FailedLines::from_bits(1); 56]].concat();
+    let mut program = without_borrowing(LineSize::L64, failed);
+    let shape = Shape::new(0, 17 * 64 - HEADER).unwrap();
+    let first = program.try_add(shape).expect("a later block has room");
+    assert_eq!(program.fill(17 * 64), 6 * 8 * 3 - 1, "three in each page, but for a block of the collector");
+    assert!(program.roots.iter().all(|root| root / BLOCK_BYTES >= first / BLOCK_BYTES));
+}
+
+#[test]
+fn before_memory_is_out_an_object_gets_a_later_hole_of_the_block_at_hand() {
+    // In each page, a hole of two lines and one of four work, in this order.
+    let failed = FailedLines::from_bits(!(0b11 | 0b1111 << 4));
+    let mut program = without_borrowing(LineSize::L256, vec![failed; 40]);
+    let (small, more) = (Shape::new(0, 64 - HEADER).unwrap(), Shape::new(0, 192 - HEADER).unwrap());
+    // One line of the hole at hand is left, which is kept as long as there are other blocks.
+    program.try_add(small).unwrap();
+    let blocks = (40 - 8) / 8;
+    let pages = std::iter::from_fn(|| program.try_add(more)).count();
+    assert_eq!(pages, blocks * 8, "one in each page");
+}
+
+#[test]
+fn a_small_object_leaves_a_line_that_fails_although_there_is_no_room_for_a_larger_one() {
+    // Four perfect pages, and others with holes of 15 lines.
+    let failed = [vec![FailedLines::NONE; 4], vec![FailedLines::from_bits(0x0001_0001_0001_0001); 60]].concat();
+    let mut program = without_borrowing(LineSize::L64, failed);
+    let [larger, small] = [6000, 100].map(|bytes| program.add(1, bytes));
+    let others = program.add(1, 8000);
+    program.collect(Collection::Full);
+    let at = program.roots.clone();
+    for root in [larger, small] {
+        assert!(matches!(program.fail(at[root]), LineFailure::InUse(_, Collection::Full)));
+    }
+    program.collect(Collection::Full);
+    assert_eq!(program.roots[larger], at[larger], "another page is below it");
+    assert_ne!(program.roots[small], at[small]);
+    assert_eq!((program.heap.counts().replaced, program.objects(), others), (1, 3, 2));
+}
