@@ -173,7 +173,9 @@ impl ImmixHeap {
             return Err(Shortage { bytes: size, is_final: true });
         }
         // What was lost is found out before the program reads it.
-        let is_collected_first = self.must_vacate() || self.found.is_none() && self.shared.is_loss_noticed();
+        // What a collection has found for this allocation comes before both.
+        let is_found = self.found.is_some_and(|(_, found)| found == size);
+        let is_collected_first = !is_found && (self.must_vacate() || self.shared.is_loss_noticed());
         let room = if is_collected_first { None } else { self.allocate(size).and_then(VMGcRef::from_raw_u32) };
         room.ok_or_else(|| {
             self.short_of = Some(size);
@@ -184,10 +186,6 @@ impl ImmixHeap {
     /// Deals with lines that have failed since. Whether a collection must move objects out of them, before anything
     /// else is allocated.
     fn must_vacate(&mut self) -> bool {
-        // What a collection has found is for this allocation.
-        if self.found.is_some() {
-            return false;
-        }
         if !self.shared.failures.is_any() {
             return self.must_vacate;
         }
@@ -211,6 +209,13 @@ impl ImmixHeap {
     fn stack_overflow(&self) -> Result<VMGcRef> {
         let exception = self.shared.exception(HeapError::StackOverflow).and_then(VMGcRef::from_raw_u32);
         exception.ok_or_else(|| crate::Trap::StackOverflow.into())
+    }
+
+    /// The exception for a lost object, if compiled code throws one.
+    fn thrown_for(&self, lost: DataLost) -> Option<VMGcRef> {
+        let expected = self.compiled.take_expected_type()?;
+        self.shared.set_expected(lost, expected);
+        self.shared.lost_exception(lost).and_then(VMGcRef::from_raw_u32)
     }
 
     /// Collects as is due. If the allocation that failed still does not fit, collects again with the next stronger
@@ -364,16 +369,12 @@ unsafe impl GcHeap for ImmixHeap {
     }
 
     fn write_gc_ref(&mut self, destination: &mut Option<VMGcRef>, source: Option<&VMGcRef>) -> Result<()> {
-        // The destination is a global, an element of a table or a value of the host: never a field of an object.
-        // Compiled code throws a reference to a lost object, or what stands for an exception: the exception is thrown
-        // in its place.
+        // The destination is a global, an element of a table, a field that the host sets, or what is thrown. Compiled
+        // code throws a reference to a lost object, or what stands for an exception: the exception is thrown in its
+        // place.
         let thrown = match source.map(VMGcRef::as_raw_u32) {
             Some(STACK_OVERFLOW) => Some(self.stack_overflow()?),
-            Some(value) => {
-                let lost = DataLost::check(value).err();
-                lost.into_iter().for_each(|lost| self.shared.set_expected(lost, self.compiled.take_expected_type()));
-                lost.and_then(|lost| self.shared.lost_exception(lost)).and_then(VMGcRef::from_raw_u32)
-            }
+            Some(value) => DataLost::check(value).err().and_then(|lost| self.thrown_for(lost)),
             None => None,
         };
         *destination = thrown.or(source.map(VMGcRef::unchecked_copy));

@@ -345,14 +345,12 @@ impl<M: ObjectModel> ManagedHeap<M> {
     /// Asks the memory what has changed, and heeds it: from now on, no object is allocated on lines that have failed
     /// since. Returns whether objects may be lost: then the caller collects before the program goes on.
     pub fn take_up_calls(&mut self, locals: &mut [&mut LocalAllocator]) -> bool {
-        let mut is_lost = false;
-        for change in self.space.memory.up_calls() {
-            self.counts.changed_pages += 1;
-            if let Some(at) = change.at {
-                locals.iter_mut().for_each(|local| local.leave(HeapBlock::at(at)));
-            }
-            is_lost |= self.space.change_page(&change);
+        let changes = self.space.memory.up_calls();
+        self.counts.changed_pages += changes.len() as u64;
+        for at in changes.iter().filter_map(|change| change.at) {
+            locals.iter_mut().for_each(|local| local.leave(HeapBlock::at(at)));
         }
+        let is_lost = self.space.change_pages(&changes);
         if is_lost || self.vacating() == Some(Collection::Full) {
             self.next = Collection::Full;
         }

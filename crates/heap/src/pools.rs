@@ -207,7 +207,7 @@ impl PagePools {
         }
         let mut pages = std::array::from_fn(|place| self.take_relaxed(place).map(HeapPage::Own));
         if pages.iter().flatten().all(|page| self.failed(*page).is_perfect()) {
-            pages.sort_unstable_by_key(|page| page.and_then(HeapPage::number));
+            pages.sort_unstable_by_key(|page| (page.is_none(), page.and_then(HeapPage::number)));
         }
         Some(pages)
     }

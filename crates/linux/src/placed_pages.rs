@@ -248,7 +248,11 @@ impl PlacedPages {
     fn fault_in(&mut self, page: u32) -> Result<(Frame, bool), Error> {
         let at = page as usize * PAGE_BYTES..(page as usize + 1) * PAGE_BYTES;
         // A lost page is an error here, and no signal.
-        let is_lost = self.window.advise(at.clone(), Advice::LinuxPopulateRead).is_err();
+        let is_lost = match self.window.advise(at.clone(), Advice::LinuxPopulateRead) {
+            Ok(()) => false,
+            Err(Errno::HWPOISON | Errno::FAULT) => true,
+            Err(other) => return Err(refused("fault in")(other)),
+        };
         if is_lost {
             self.renew(page)?;
         }

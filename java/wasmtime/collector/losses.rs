@@ -8,16 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use rampart_heap::wasmtime::{DataLost, HeapShare};
 use rampart_heap::{HeapRegion, LOST, LostObject, ManagedHeap, ObjectModel, ObjectRef, Survivors};
 use wasmtime_environ::VMGcKind;
-use wasmtime_environ::copying::HEADER_SIZE;
+use wasmtime_environ::copying::{HEADER_SIZE, InlineTraceInfo};
 
-use super::objects::WasmModel;
+use super::objects::{RESERVED, WasmModel};
 
 /// Notes the classes of objects that were lost, if what is left of them tells it.
 pub(super) fn note_lost(shared: &HeapShare, survivors: &Survivors<'_, WasmModel>) {
     let classes = Classes::of(shared, survivors.region(), survivors.model());
     for LostObject { header, first, .. } in survivors.lost_objects().iter().skip(shared.lost_objects()) {
-        let is_struct = header.is_some_and(|header| VMGcKind::from_high_bits_of_u32(header[0]) == VMGcKind::StructRef);
-        let table = first.filter(|_| is_struct).and_then(WasmModel::referent).and_then(|table| survivors.at(table));
+        let begins_with_reference = |header: [u32; 4]| {
+            let fields = InlineTraceInfo::decode(header[0] & RESERVED);
+            matches!(fields, InlineTraceInfo::Struct { gc_ref_bitmap } if gc_ref_bitmap & 1 == 1)
+        };
+        let table = first.filter(|_| header.is_some_and(begins_with_reference)).and_then(WasmModel::referent).and_then(|table| survivors.at(table));
         let class = table.and_then(|table| classes.of_table(table));
         shared.add_lost_class(class.map(ObjectRef::offset));
     }

@@ -2,7 +2,7 @@
 //! lost data, or a full stack.
 
 use rampart_heap::LOST;
-use rampart_heap::wasmtime::{EXPECTED_TYPE, STACK_OVERFLOW, are_losses_thrown, are_overflows_thrown};
+use rampart_heap::wasmtime::{ANY_TYPE, EXPECTED_TYPE, STACK_OVERFLOW, are_losses_thrown, are_overflows_thrown};
 use wasmparser::{FunctionBody, Operator};
 
 use super::*;
@@ -42,11 +42,11 @@ pub fn check_reference(
     builder.switch_to_block(lost);
     builder.seal_block(lost);
     builder.set_cold_block(lost);
-    if let Some(expected) = expected {
-        store_expected(func_env, builder, expected);
-    }
+    say_thrown(func_env, builder, expected);
     // `write_gc_ref` of the collector puts the exception in its place.
-    translate_exn_throw_ref(func_env, builder, gc_ref).expect("a call of the runtime");
+    let builtin = func_env.builtin_functions.throw_ref(builder.func);
+    let vmctx = func_env.vmctx_val(&mut builder.cursor());
+    translate_throwing_builtin(func_env, builder, builtin, &[vmctx, gc_ref]).expect("a call of the runtime");
 
     builder.switch_to_block(is_there);
     builder.seal_block(is_there);
@@ -112,14 +112,21 @@ pub fn check_overflow(
     Ok(())
 }
 
-/// Says of which type a lost object was expected to be.
-fn store_expected(
+/// Says that something is thrown: if its object is lost, another exception takes its place, and tells which type the code
+/// expected. `java/build` puts a call of this where wasmtime's `gc.rs` throws.
+pub fn say_thrown(
     func_env: &mut FuncEnvironment<'_>,
     builder: &mut FunctionBuilder<'_>,
-    expected: ModuleInternedTypeIndex,
+    expected: Option<ModuleInternedTypeIndex>,
 ) {
+    if !are_losses_thrown() {
+        return;
+    }
     let heap_data = CopyingCompiler::load_vmcopying_heap_data_ptr(func_env, builder);
-    let expected = func_env.module_interned_to_shared_ty(&mut builder.cursor(), expected);
+    let expected = match expected {
+        Some(ty) => func_env.module_interned_to_shared_ty(&mut builder.cursor(), ty),
+        None => builder.ins().iconst(ir::types::I32, i64::from(ANY_TYPE)),
+    };
     let region = func_env.alias_regions.vmcopying_heap_data_region(builder.func, u32::try_from(EXPECTED_TYPE).unwrap());
     let flags = ir::MemFlagsData::trusted().with_alias_region(Some(region));
     builder.ins().store(flags, expected, heap_data, i32::try_from(EXPECTED_TYPE).unwrap());

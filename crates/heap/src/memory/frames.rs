@@ -229,6 +229,13 @@ impl HeapMemory for FrameMemory {
         self.put(at, &[number]).expect("a mapping in the place of another");
     }
 
+    fn fail(&mut self, at: u32, line: u32) {
+        if let Some(page) = self.below.get(&at) {
+            let failed = &mut self.failed[*page as usize];
+            *failed = failed.with(line);
+        }
+    }
+
     /// # Panics
     /// If the kernel does not tell the frames any more.
     fn up_calls(&mut self) -> Vec<HeapPageChange> {

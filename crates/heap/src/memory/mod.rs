@@ -101,6 +101,9 @@ pub trait HeapMemory: Debug + Send + Sync {
     /// read any more.
     fn replace(&mut self, at: u32, page: HeapPage, unreadable: FailedLines);
 
+    /// The heap was told that a line of the page at an offset has failed, by its number.
+    fn fail(&mut self, _at: u32, _line: u32) {}
+
     /// The up-calls for what has changed since the last call [Gao13, 3.2.2] and 3.2.3.
     fn up_calls(&mut self) -> Vec<HeapPageChange>;
 

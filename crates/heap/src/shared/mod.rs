@@ -144,9 +144,13 @@ impl<M: ObjectModel + Sync, O: CollectionObserver<M>> SharedHeap<M, O> {
         self.safepoint.is_stopped()
     }
 
-    /// The heap, once no mutator is left.
+    /// The heap, once no mutator is left. It knows of the failures that were queued.
     pub fn into_inner(self) -> ManagedHeap<M> {
-        self.heap.into_inner()
+        let mut heap = self.heap.into_inner();
+        let (failed, lost) = self.safepoint.into_failed();
+        failed.into_iter().for_each(|offset| _ = heap.fail_line(offset, &mut []));
+        lost.into_iter().for_each(|offset| _ = heap.lose_line(offset, &mut []));
+        heap
     }
 
     /// Calls `work` with the allocators and the roots of all mutators, which stand still.

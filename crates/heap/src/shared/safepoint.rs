@@ -109,6 +109,12 @@ impl Safepoint {
         state.is_stopped && state.running == 0
     }
 
+    /// The lines that have failed and were not dealt with, and those whose data is gone.
+    pub fn into_failed(self) -> (Vec<u32>, Vec<u32>) {
+        let SafepointState { failed, lost, .. } = self.state.into_inner();
+        (failed, lost)
+    }
+
     /// How many lines have failed that were not dealt with.
     pub fn failed(&self) -> usize {
         let state = self.state.lock();

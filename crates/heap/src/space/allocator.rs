@@ -76,19 +76,25 @@ impl LocalAllocator {
         let fits_any = bytes <= space.lines.size().bytes();
         // What is left of the hole at hand is worth keeping if the next one may be shorter than the object.
         let is_kept = CAN_FAIL && self.is_uneven && bytes > MEMORY_LINE && self.bump.left() >= MEMORY_LINE;
-        while fits_any && !is_kept {
+        if fits_any && !is_kept {
+            self.bump = self.next_hole(space, source)?;
+            if let Some(at) = self.bump.take(bytes) {
+                return Some(at);
+            }
+        }
+        self.allocate_overflow(space, bytes, source).or_else(|| self.allocate_ahead(bytes))
+    }
+
+    /// The next hole of the block at hand, or of the next block.
+    fn next_hole(&mut self, space: &mut ImmixSpace, source: Source) -> Option<BumpRange> {
+        loop {
             if let Some(hole) = self.holes.as_mut().and_then(|holes| holes.next_of(1)) {
-                self.bump = hole;
-                if let Some(at) = self.bump.take(bytes) {
-                    return Some(at);
-                }
-                break;
+                return Some(hole);
             }
             let block = space.next_block(source)?;
             let (holes, has_failed) = Holes::of(space, block);
             (self.holes, self.is_uneven) = (Some(holes), has_failed && space.lines.has_short_holes());
         }
-        self.allocate_overflow(space, bytes, source).or_else(|| self.allocate_ahead(bytes))
     }
 
     /// Allocates in a later hole of the block at hand, if there is no other room: the shorter ones before it are given

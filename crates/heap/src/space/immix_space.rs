@@ -331,6 +331,7 @@ impl ImmixSpace {
     /// A line of 64 B has failed, at an offset. Returns what becomes of what is in it.
     pub fn fail_line(&mut self, offset: u32) -> LineFailure {
         let (page, line) = ((offset / PAGE) as usize, offset % PAGE / MEMORY_LINE);
+        self.memory.fail(offset / PAGE * PAGE, line);
         let failed = self.lines.widened(FailedLines::NONE.with(line));
         if let Some(replaced) = self.large.page_mut(offset).copied() {
             self.pools.fail(replaced, failed);
@@ -390,10 +391,20 @@ impl ImmixSpace {
         failure
     }
 
-    /// A page is another one now. Returns whether objects may be lost for that.
-    pub fn change_page(&mut self, change: &HeapPageChange) -> bool {
-        let new = change.failed.without(self.pools.failed(change.page)).without(change.lost);
-        self.pools.set_failed(change.page, self.lines.widened(change.failed));
+    /// Pages are others now. Returns whether objects may be lost for that.
+    pub fn change_pages(&mut self, changes: &[HeapPageChange]) -> bool {
+        // All are known before one of them could replace another.
+        let note = |change: &HeapPageChange| {
+            let new = change.failed.without(self.pools.failed(change.page)).without(change.lost);
+            self.pools.set_failed(change.page, self.lines.widened(change.failed));
+            new
+        };
+        let new: Vec<FailedLines> = changes.iter().map(note).collect();
+        changes.iter().zip(new).fold(false, |is_lost, (change, new)| self.change_page(change, new) || is_lost)
+    }
+
+    /// A page is another one now, with these new failed lines whose data is there. Returns whether objects may be lost.
+    fn change_page(&mut self, change: &HeapPageChange, new: FailedLines) -> bool {
         let Some(at) = change.at else { return false };
         let offsets = |lines: FailedLines| lines.lines().map(|line| at + line * MEMORY_LINE).collect::<Vec<u32>>();
         if let Some(page) = self.large.page_mut(at).copied() {
@@ -588,6 +599,19 @@ mod tests {
     }
 
     #[test]
+    fn no_page_is_replaced_by_one_that_has_failed_at_the_same_time() {
+        let mut space = space(4, 0);
+        let at = space.take_large(PAGE, Source::Mutator).unwrap();
+        let [page] = space.large.pages_of(ObjectRef::new(at).unwrap()).unwrap() else { panic!("one page") };
+        let changed = |page, at| HeapPageChange { page, at, failed: HALF, lost: FailedLines::NONE };
+        let mut changes = vec![changed(*page, Some(at))];
+        changes.extend((0..4).map(HeapPage::own).filter(|other| other != page).map(|other| changed(other, None)));
+        space.change_pages(&changes);
+        let [page] = space.large.pages_of(ObjectRef::new(at).unwrap()).unwrap() else { panic!("one page") };
+        assert_eq!(*page, HeapPage::Borrowed, "no other is perfect");
+    }
+
+    #[test]
     fn a_page_is_replaced_by_a_perfect_one_of_a_free_block() {
         let mut space = space(16, 0);
         let at = space.take_large(3 * PAGE, Source::Mutator).unwrap();
@@ -633,7 +657,7 @@ mod tests {
         assert_eq!(space.pools.capacity(), 16 * 4096 - 256);
         let page = HeapPage::own(15);
         let failed = FailedLines::from_bits(1);
-        space.change_page(&HeapPageChange { page, at: None, failed, lost: FailedLines::NONE });
+        space.change_pages(&[HeapPageChange { page, at: None, failed, lost: FailedLines::NONE }]);
         assert_eq!(space.pools.capacity(), 16 * 4096 - 512);
     }
 

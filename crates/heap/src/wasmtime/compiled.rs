@@ -28,7 +28,8 @@ struct CompiledView {
     cursor: AtomicU32,
     /// The end of the hole at hand; and the number of the next hole, or 0.
     limit_and_next: [AtomicU32; 2],
-    /// The type that compiled code expected of a lost object, or [`NO_TYPE`].
+    /// While compiled code throws in the place of a lost object: the type that it expected, or [`ANY_TYPE`]. Else
+    /// [`NO_TYPE`].
     expected_type: AtomicU32,
     /// The holes of the block, from number 1. One that begins at 0 is the end of the list, and so is number 0.
     ahead: [HoleWords; MOST_HOLES + 2],
@@ -60,7 +61,10 @@ pub const HOLE_BYTES: usize = size_of::<HoleWords>();
 /// Where it says which type it expected of a lost object.
 pub const EXPECTED_TYPE: usize = offset_of!(CompiledView, expected_type);
 
-/// No type.
+/// What it says if it expected none.
+pub const ANY_TYPE: u32 = u32::MAX - 1;
+
+/// Nothing is thrown.
 const NO_TYPE: u32 = u32::MAX;
 
 /// The largest object, in bytes, for which compiled code takes the next hole: it fits all.
@@ -128,9 +132,14 @@ impl CompiledAllocator {
         self.view.limit_and_next[1].store(first + narrow(passed), Ordering::SeqCst);
     }
 
-    /// The type that compiled code expected of a lost object, if it has said any since.
-    pub fn take_expected_type(&self) -> Option<u32> {
-        Some(self.view.expected_type.swap(NO_TYPE, Ordering::Relaxed)).filter(|ty| *ty != NO_TYPE)
+    /// Whether compiled code throws in the place of a lost object, and the type that it expected, if any. It is told
+    /// once.
+    pub fn take_expected_type(&self) -> Option<Option<u32>> {
+        match self.view.expected_type.swap(NO_TYPE, Ordering::Relaxed) {
+            NO_TYPE => None,
+            ANY_TYPE => Some(None),
+            ty => Some(Some(ty)),
+        }
     }
 
     /// Nothing is at hand any more.
@@ -288,7 +297,9 @@ mod tests {
     fn the_type_that_was_expected_is_told_once() {
         let compiled = CompiledAllocator::default();
         assert_eq!(compiled.take_expected_type(), None);
-        compiled.view.expected_type.store(7, Ordering::Relaxed);
-        assert_eq!([compiled.take_expected_type(), compiled.take_expected_type()], [Some(7), None]);
+        for (stored, told) in [(7, Some(Some(7))), (ANY_TYPE, Some(None))] {
+            compiled.view.expected_type.store(stored, Ordering::Relaxed);
+            assert_eq!([compiled.take_expected_type(), compiled.take_expected_type()], [told, None]);
+        }
     }
 }

@@ -27,7 +27,9 @@ use crate::region::CARDS;
 use crate::space::lost::APART;
 use crate::wear::FailedLines;
 
-pub use compiled::{CompiledAllocator, EXPECTED_TYPE, HOLE_BYTES, HOLE_LIMIT, HOLES_AHEAD, MOST_INLINE, NEXT_HOLE};
+pub use compiled::{
+    ANY_TYPE, CompiledAllocator, EXPECTED_TYPE, HOLE_BYTES, HOLE_LIMIT, HOLES_AHEAD, MOST_INLINE, NEXT_HOLE,
+};
 pub use failures::{FailureLog, LineFailures};
 use losses::LostShare;
 pub use losses::{DataLost, LostClass};
