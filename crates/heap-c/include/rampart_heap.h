@@ -72,8 +72,8 @@ uint64_t rampart_heap_collections(const rampart_heap *heap);
 /* The line at an offset has failed: it is left out. An object's reference is the offset of its first line. */
 rampart_failure rampart_heap_fail_line(rampart_heap *heap, uint32_t offset);
 
-/* Checks the whole heap: how many objects can be reached, or -1 if it is damaged. After RAMPART_IN_USE, objects lie on a
- * failed line until the next full collection, which counts as damage. */
+/* Checks the whole heap: how many objects can be reached, or -1 if it is damaged. After RAMPART_IN_USE, objects lie on
+ * a failed line until the next full collection, which counts as damage. */
 int64_t rampart_heap_verify(const rampart_heap *heap);
 
 #ifdef __cplusplus

@@ -320,26 +320,60 @@ impl<M: ObjectModel> ManagedHeap<M> {
     /// page at once. Other objects stay until the collection that [`LineFailure::InUse`] names; until then the caller
     /// (hardware or operating system) must keep the line readable and writable.
     pub fn fail_line(&mut self, offset: u32, locals: &mut [&mut LocalAllocator]) -> LineFailure {
-        let failure = self.space.fail_line(offset);
-        if let LineFailure::InUse(block, due) = failure {
-            locals.iter_mut().for_each(|local| local.leave(block));
-            if due == Collection::Full {
-                self.next = Collection::Full;
+        self.fail_lines(&[offset], locals)[0]
+    }
+
+    /// As [`Self::fail_line`], of several lines that have failed before the heap was told of the first: a large object
+    /// gets another page once for all lines of it.
+    pub fn fail_lines(&mut self, offsets: &[u32], locals: &mut [&mut LocalAllocator]) -> Vec<LineFailure> {
+        let failures = self.space.fail_lines(offsets);
+        for failure in &failures {
+            if let LineFailure::InUse(block, due) = *failure {
+                locals.iter_mut().for_each(|local| local.leave(block));
+                if due == Collection::Full {
+                    self.next = Collection::Full;
+                }
             }
         }
-        failure
+        failures
     }
 
     /// A line of 64 B has failed, and its data is gone. If nothing was in it, that is all. If an object may have been
     /// in it ([`LineFailure::Lost`]), the caller collects before the program goes on: that finds out which objects are
     /// lost. No collection reads anything in the line.
     pub fn lose_line(&mut self, offset: u32, locals: &mut [&mut LocalAllocator]) -> LineFailure {
-        let failure = self.space.lose_line(offset);
-        if failure == LineFailure::Lost {
-            locals.iter_mut().for_each(|local| local.leave(HeapBlock::at(offset)));
+        self.lose_lines(&[offset], locals)[0]
+    }
+
+    /// As [`Self::lose_line`], of several lines.
+    pub fn lose_lines(&mut self, offsets: &[u32], locals: &mut [&mut LocalAllocator]) -> Vec<LineFailure> {
+        let failures = self.space.lose_lines(offsets);
+        for (offset, _) in offsets.iter().zip(&failures).filter(|(_, failure)| **failure == LineFailure::Lost) {
+            locals.iter_mut().for_each(|local| local.leave(HeapBlock::at(*offset)));
             self.next = Collection::Full;
         }
-        failure
+        failures
+    }
+
+    /// The heap is told later that the data of these lines is gone: until then, it copies none of them.
+    pub(crate) fn expect_losses(&mut self, offsets: &[u32]) {
+        self.space.expect_losses(offsets);
+    }
+
+    /// The heap is told later of lines that fail, maybe when other pages are there. So it notes which pages leave, as
+    /// long as it is not told to forget them.
+    pub(crate) fn note_leaving(&mut self) {
+        self.space.note_leaving();
+    }
+
+    /// How many pages have left so far.
+    pub(crate) fn leavings(&self) -> usize {
+        self.space.leavings()
+    }
+
+    /// Forgets the first pages that have left.
+    pub(crate) fn forget_leavings(&mut self, count: usize) {
+        self.space.forget_leavings(count);
     }
 
     /// Asks the memory what has changed, and heeds it: from now on, no object is allocated on lines that have failed

@@ -22,6 +22,28 @@ pub(crate) use shuttle::{hint::spin_loop, thread};
 
 pub(crate) use threads::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+/// Starts a thread of a scope.
+///
+/// # Errors
+/// If the system gives no more threads.
+#[cfg(not(shuttle))]
+pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    run: impl FnOnce() -> T + Send + 'scope,
+) -> std::io::Result<thread::ScopedJoinHandle<'scope, T>> {
+    thread::Builder::new().spawn_scoped(scope, run)
+}
+
+/// As the other, in a checker, which always gives one.
+#[cfg(shuttle)]
+#[expect(clippy::unnecessary_wraps, reason = "as the other")]
+pub(crate) fn spawn_scoped<'scope, T: Send + 'static>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    run: impl FnOnce() -> T + Send + 'scope,
+) -> std::io::Result<thread::ScopedJoinHandle<'scope, T>> {
+    Ok(scope.spawn(run))
+}
+
 /// A lock. What it protects is whole between any two statements, so a thread that panics spoils nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T> {

@@ -128,3 +128,20 @@ fn what_is_lost_under_several_threads_is_said_to_be_and_all_else_stays() {
     assert!(lost > 0 && silent > 0 && broken > 0 && broken <= lost, "{lost} {silent} {broken}");
     heap.open_reserve();
 }
+
+#[test]
+fn a_heap_that_is_shared_no_more_knows_of_what_was_queued() {
+    let failed = draw_failures(256, FailureShare::new(0.0).unwrap(), ClusterBytes::LINE, 3);
+    let markers = NonZeroUsize::new(1).unwrap();
+    let heap: LossyHeap =
+        SharedHeap::new(NativeModel, HeapSettings::default(), failed, markers, Destroyer::default()).unwrap();
+    let mut mutator = heap.mutator();
+    let [small, large] = [200, 20_000].map(|bytes| mutator.allocate(Shape::new(0, bytes).unwrap().size()).unwrap());
+    drop(mutator);
+    heap.fail_line(small);
+    heap.lose_line(large);
+    heap.lose_line(large + 64);
+    let heap = heap.into_inner();
+    assert!(heap.failed_lines().any(|(line, _)| line == small / 64 * 64));
+    assert_eq!((heap.due(), heap.demand().requested), (Collection::Full, 5 + 1), "one page is replaced, once");
+}

@@ -112,8 +112,8 @@ pub fn check_overflow(
     Ok(())
 }
 
-/// Says that something is thrown: if its object is lost, another exception takes its place, and tells which type the code
-/// expected. `java/build` puts a call of this where wasmtime's `gc.rs` throws.
+/// Says that something is thrown: if its object is lost, another exception takes its place, and tells which type the
+/// code expected. `java/build` puts a call of this where wasmtime's `gc.rs` throws.
 pub fn say_thrown(
     func_env: &mut FuncEnvironment<'_>,
     builder: &mut FunctionBuilder<'_>,

@@ -126,6 +126,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "crates/heap/src/space",
         &[
+            "failures",
             "allocator",
             "immix_space",
             "recyclable",

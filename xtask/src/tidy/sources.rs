@@ -7,10 +7,11 @@ use crate::tree::Tree;
 const LONGEST: usize = 700;
 
 /// Written by a program or by lawyers: any length is allowed.
-const ANY_LENGTH: [&str; 11] = [
+const ANY_LENGTH: [&str; 12] = [
     "Cargo.lock",
     "bench/heap/Cargo.lock",
     "docs/figures/heap/runs.csv",
+    "docs/figures/heap/short/copying-runs.csv",
     "docs/figures/heap/short/runs.csv",
     "docs/figures/heap/twenty/runs.csv",
     "fuzz/Cargo.lock",

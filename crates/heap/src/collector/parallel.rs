@@ -13,7 +13,7 @@ use crate::collection::RootSet;
 use crate::geometry::ObjectRef;
 use crate::object::ObjectModel;
 use crate::space::ImmixSpace;
-use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, thread};
+use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, spawn_scoped, thread};
 
 /// How many objects one marker follows before others help.
 const BEFORE_HELP: usize = if cfg!(shuttle) { 1 } else { 256 };
@@ -67,7 +67,12 @@ fn run_all<M: ObjectModel + Sync>(
         marker.findings
     };
     thread::scope(|scope| {
-        let others: Vec<_> = (1..markers).map(|_| scope.spawn(|| run(MarkerFindings::default()))).collect();
+        let start = |_| {
+            let started = spawn_scoped(scope, || run(MarkerFindings::default()));
+            // Without a thread for it, the others do its work.
+            started.inspect_err(|_| pool.do_without_one()).ok()
+        };
+        let others: Vec<_> = (1..markers).filter_map(start).collect();
         let own = run(first);
         let others = others.into_iter().map(|other| other.join().expect("a marker does not panic"));
         others.chain([own]).collect()
@@ -143,6 +148,13 @@ struct WorkPoolState {
     is_done: bool,
 }
 
+impl WorkPoolState {
+    /// Nothing is left once all wait for work.
+    fn note_if_done(&mut self) {
+        self.is_done |= self.waiting == self.markers && self.batches.is_empty();
+    }
+}
+
 impl WorkPool {
     fn new(markers: usize) -> Self {
         let state = WorkPoolState { batches: Vec::new(), waiting: 0, markers, is_done: false };
@@ -166,11 +178,20 @@ impl WorkPool {
         self.changed.notify_all();
     }
 
+    /// A marker could not be started.
+    fn do_without_one(&self) {
+        let mut state = self.state.lock();
+        state.markers -= 1;
+        state.note_if_done();
+        drop(state);
+        self.changed.notify_all();
+    }
+
     /// Waits for work; `None` once no marker has any.
     fn take(&self) -> Option<Vec<ObjectRef>> {
         let mut state = self.state.lock();
         state.waiting += 1;
-        state.is_done |= state.waiting == state.markers && state.batches.is_empty();
+        state.note_if_done();
         self.note(&state);
         if state.is_done {
             self.changed.notify_all();
@@ -208,6 +229,19 @@ mod tests {
     use crate::wear::FailedLines;
 
     const END: u64 = 1 << 22;
+
+    #[test]
+    fn the_others_end_without_a_marker_that_could_not_be_started() {
+        let pool = &WorkPool::new(3);
+        thread::scope(|scope| {
+            let others = [(); 2].map(|()| scope.spawn(|| pool.take()));
+            while pool.state.lock().waiting < 2 {
+                thread::yield_now();
+            }
+            pool.do_without_one();
+            assert_eq!(others.map(|other| other.join().unwrap()), [None, None]);
+        });
+    }
 
     #[test]
     fn a_marker_whose_work_all_waits_in_its_queue_gives_half_of_it_away() {

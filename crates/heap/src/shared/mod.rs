@@ -86,7 +86,8 @@ impl<M: ObjectModel + Sync, O: CollectionObserver<M>> SharedHeap<M, O> {
         markers: NonZeroUsize,
         observer: O,
     ) -> Result<Self, Error> {
-        let heap = ManagedHeap::new(model, settings, failed)?;
+        let mut heap = ManagedHeap::new(model, settings, failed)?;
+        heap.note_leaving();
         Ok(Self {
             region: heap.region().share().expect("it is the heap's own"),
             hole_limit: heap.hole_limit(),
@@ -148,8 +149,9 @@ impl<M: ObjectModel + Sync, O: CollectionObserver<M>> SharedHeap<M, O> {
     pub fn into_inner(self) -> ManagedHeap<M> {
         let mut heap = self.heap.into_inner();
         let (failed, lost) = self.safepoint.into_failed();
-        failed.into_iter().for_each(|offset| _ = heap.fail_line(offset, &mut []));
-        lost.into_iter().for_each(|offset| _ = heap.lose_line(offset, &mut []));
+        heap.expect_losses(&lost);
+        heap.fail_lines(&failed, &mut []);
+        heap.lose_lines(&lost, &mut []);
         heap
     }
 
@@ -177,31 +179,32 @@ impl<M: ObjectModel + Sync, O: CollectionObserver<M>> SharedHeap<M, O> {
 
     /// Deals with the lines that have failed so far.
     fn deal_with_failures(&self, heap: &mut ManagedHeap<M>, stop: &Stop<'_>) {
-        self.deal_with(stop.take_failed(), heap, ManagedHeap::fail_line);
+        heap.expect_losses(&stop.lost());
+        self.deal_with(&stop.take_failed(), heap, ManagedHeap::fail_lines);
     }
 
     /// Deals with the lines whose data is gone so far: a collection finds out which objects are lost.
     fn deal_with_losses(&self, heap: &mut ManagedHeap<M>, stop: &Stop<'_>) {
-        let handled = self.deal_with(stop.take_lost(), heap, ManagedHeap::lose_line);
-        if handled.iter().any(|(_, failure)| *failure == LineFailure::Lost) {
+        let failures = self.deal_with(&stop.take_lost(), heap, ManagedHeap::lose_lines);
+        if failures.contains(&LineFailure::Lost) {
             self.collect(heap, Collection::Full);
         }
     }
 
     fn deal_with(
         &self,
-        lines: Vec<u32>,
+        lines: &[u32],
         heap: &mut ManagedHeap<M>,
-        tell: impl Fn(&mut ManagedHeap<M>, u32, &mut [&mut LocalAllocator]) -> LineFailure,
-    ) -> Vec<(u32, LineFailure)> {
+        tell: impl Fn(&mut ManagedHeap<M>, &[u32], &mut [&mut LocalAllocator]) -> Vec<LineFailure>,
+    ) -> Vec<LineFailure> {
         if lines.is_empty() {
             return Vec::new();
         }
         self.with_mutators(|locals, roots| {
-            let handled: Vec<(u32, LineFailure)> =
-                lines.into_iter().map(|offset| (offset, tell(heap, offset, locals))).collect();
+            let failures = tell(heap, lines, locals);
+            let handled: Vec<(u32, LineFailure)> = lines.iter().copied().zip(failures.iter().copied()).collect();
             self.observer.failed(&handled, heap, &roots.values());
-            handled
+            failures
         })
     }
 }

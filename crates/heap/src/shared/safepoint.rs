@@ -128,6 +128,11 @@ impl Stop<'_> {
         std::mem::take(&mut self.0.state.lock().failed)
     }
 
+    /// The lines whose data is gone, which the next call of [`Self::take_lost`] takes.
+    pub fn lost(&self) -> Vec<u32> {
+        self.0.state.lock().lost.clone()
+    }
+
     /// The lines whose data is gone since the last call.
     pub fn take_lost(&self) -> Vec<u32> {
         std::mem::take(&mut self.0.state.lock().lost)

@@ -14,27 +14,10 @@ use crate::collection::Collection;
 use crate::geometry::{
     BLOCK_BYTES, BLOCK_PAGES, CAN_FAIL, FailureGrain, HeapBlock, LineSize, MEMORY_LINE, ObjectRef, PAGE, narrow,
 };
-use crate::memory::{HeapMemory, HeapPageChange, RefusalCounts};
+use crate::memory::{HeapMemory, RefusalCounts};
 use crate::pools::{BlockPages, HeapPage, PagePools};
 use crate::region::CARD_BYTES;
 use crate::wear::FailedLines;
-
-/// What becomes of a line that fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineFailure {
-    /// The heap does not use that memory, or it is a borrowed page.
-    NotThere,
-    /// It was left out already.
-    Known,
-    /// Nothing was in it: it is left out from now on.
-    Free,
-    /// A large object got another page in its place.
-    Replaced,
-    /// Objects may be in it. This collection moves them.
-    InUse(HeapBlock, Collection),
-    /// Its data is gone, and objects may have been in it. The next collection tells which.
-    Lost,
-}
 
 /// Who allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +59,8 @@ pub(crate) struct ImmixSpace {
     pub vacating: Vec<(HeapBlock, Collection)>,
     /// What is lost.
     pub lost: LostData,
+    /// Pages that have left their places, with the places, if lines can fail that are dealt with later.
+    pub(super) left: Option<Vec<(u32, HeapPage)>>,
 }
 
 impl ImmixSpace {
@@ -110,6 +95,7 @@ impl ImmixSpace {
             reserve: 0,
             vacating: Vec::new(),
             lost: LostData::default(),
+            left: None,
         }
     }
 
@@ -231,16 +217,6 @@ impl ImmixSpace {
         self.pools.take_perfect(count)
     }
 
-    /// A perfect page in the place of one with objects that cannot move, of a free block if there is no other.
-    fn replace(&mut self, page: HeapPage) -> HeapPage {
-        while !self.pools.has_perfect(1)
-            && let Some(free) = self.free.pop()
-        {
-            self.unmap(free);
-        }
-        self.pools.replace(page)
-    }
-
     /// Notes whether the program got nothing.
     pub(super) fn note_refusal(&mut self, taken: Option<u32>, source: Source) -> Option<u32> {
         self.has_refused |= taken.is_none() && source == Source::Mutator;
@@ -287,9 +263,20 @@ impl ImmixSpace {
         }
     }
 
-    fn unmap(&mut self, block: HeapBlock) {
+    pub(super) fn unmap(&mut self, block: HeapBlock) {
         self.memory.unmap(block.start(), BLOCK_PAGES);
-        self.blocks.unmap(block).into_iter().flatten().for_each(|page| self.pools.give_back(page));
+        let pages = self.blocks.unmap(block);
+        for (place, page) in (0..).zip(pages).filter_map(|(place, page)| Some((place, page?))) {
+            self.give_back_from(block.page_at(place), page);
+        }
+    }
+
+    /// A page leaves its place.
+    fn give_back_from(&mut self, at: u32, page: HeapPage) {
+        if let Some(left) = &mut self.left {
+            left.push((at, page));
+        }
+        self.pools.give_back(page);
     }
 
     /// Behind all memory that objects lie in.
@@ -301,7 +288,7 @@ impl ImmixSpace {
     pub fn sweep_large(&mut self, all: bool, survives: impl Fn(ObjectRef) -> bool) {
         for (at, pages) in self.large.sweep(all, survives) {
             self.memory.unmap(at, pages.len());
-            pages.into_iter().for_each(|page| self.pools.give_back(page));
+            (at..).step_by(PAGE as usize).zip(pages).for_each(|(at, page)| self.give_back_from(at, page));
         }
     }
 
@@ -326,130 +313,6 @@ impl ImmixSpace {
         }
         self.in_use.push(block);
         Some(block)
-    }
-
-    /// A line of 64 B has failed, at an offset. Returns what becomes of what is in it.
-    pub fn fail_line(&mut self, offset: u32) -> LineFailure {
-        let (page, line) = ((offset / PAGE) as usize, offset % PAGE / MEMORY_LINE);
-        self.memory.fail(offset / PAGE * PAGE, line);
-        let failed = self.lines.widened(FailedLines::NONE.with(line));
-        if let Some(replaced) = self.large.page_mut(offset).copied() {
-            self.pools.fail(replaced, failed);
-            self.replace_large(offset / PAGE * PAGE, replaced);
-            return LineFailure::Replaced;
-        }
-        let block = HeapBlock::at(offset);
-        let Some(pages) = self.blocks.find(block).and_then(|block| block.pages) else { return LineFailure::NotThere };
-        let Some(HeapPage::Own(token)) = pages[page % BLOCK_PAGES] else { return LineFailure::NotThere };
-        self.pools.fail(HeapPage::Own(token), failed);
-        let (was_live, state) = (self.lines.is_live(offset), self.blocks.get(block).state);
-        if !self.lines.fail(offset) {
-            return LineFailure::Known;
-        }
-        let due = match (was_live, state) {
-            (true, _) => Collection::Full,
-            (false, HeapBlockState::InUse) => Collection::Nursery,
-            (false, _) => return LineFailure::Free,
-        };
-        self.vacating.push((block, due));
-        LineFailure::InUse(block, due)
-    }
-
-    /// Puts a perfect page below a large object, in the place of one at an offset.
-    fn replace_large(&mut self, at: u32, page: HeapPage) {
-        let perfect = self.replace(page);
-        *self.large.page_mut(at).expect("the object is still there") = perfect;
-        self.memory.replace(at, perfect, self.lost.in_page(at));
-    }
-
-    /// The data of a line of 64 B is gone. Returns what becomes of what was in it.
-    pub fn lose_line(&mut self, offset: u32) -> LineFailure {
-        let block = HeapBlock::at(offset);
-        // What is copied to another page is all but what is lost.
-        if self.large.page_mut(offset).is_some() {
-            self.lost.add_line(offset);
-        }
-        let failure = match self.fail_line(offset) {
-            // Another page is there, with all but this line.
-            LineFailure::Replaced => LineFailure::Lost,
-            // Objects lie in borrowed pages, too.
-            LineFailure::NotThere if self.is_borrowed(offset) => {
-                self.lines.fail(offset);
-                self.vacating.push((block, Collection::Full));
-                LineFailure::Lost
-            }
-            LineFailure::Known if self.vacating.iter().any(|(vacating, _)| *vacating == block) => LineFailure::Lost,
-            LineFailure::InUse(block, _) => {
-                self.vacating.push((block, Collection::Full));
-                LineFailure::Lost
-            }
-            other => other,
-        };
-        if failure == LineFailure::Lost {
-            self.lost.add_line(offset);
-        }
-        failure
-    }
-
-    /// Pages are others now. Returns whether objects may be lost for that.
-    pub fn change_pages(&mut self, changes: &[HeapPageChange]) -> bool {
-        // All are known before one of them could replace another.
-        let note = |change: &HeapPageChange| {
-            let new = change.failed.without(self.pools.failed(change.page)).without(change.lost);
-            self.pools.set_failed(change.page, self.lines.widened(change.failed));
-            new
-        };
-        let new: Vec<FailedLines> = changes.iter().map(note).collect();
-        changes.iter().zip(new).fold(false, |is_lost, (change, new)| self.change_page(change, new) || is_lost)
-    }
-
-    /// A page is another one now, with these new failed lines whose data is there. Returns whether objects may be lost.
-    fn change_page(&mut self, change: &HeapPageChange, new: FailedLines) -> bool {
-        let Some(at) = change.at else { return false };
-        let offsets = |lines: FailedLines| lines.lines().map(|line| at + line * MEMORY_LINE).collect::<Vec<u32>>();
-        if let Some(page) = self.large.page_mut(at).copied() {
-            offsets(change.lost).into_iter().for_each(|line| self.lost.add_line(line));
-            if !change.failed.is_perfect() {
-                self.replace_large(at, page);
-            }
-            return !change.lost.is_perfect();
-        }
-        let block = HeapBlock::at(at);
-        let mut is_lost = false;
-        for line in offsets(change.lost) {
-            is_lost |= self.lose_line(line) == LineFailure::Lost;
-        }
-        for line in offsets(new) {
-            self.fail_line(line);
-        }
-        self.lines.set_page(block, (at / PAGE) as usize % BLOCK_PAGES, change.failed);
-        is_lost
-    }
-
-    fn is_borrowed(&self, offset: u32) -> bool {
-        let pages = self.blocks.find(HeapBlock::at(offset)).and_then(|block| block.pages);
-        pages.is_some_and(|pages| pages[(offset / PAGE) as usize % BLOCK_PAGES] == Some(HeapPage::Borrowed))
-    }
-
-    /// Puts perfect pages below an object that lies on failed lines and cannot move.
-    pub fn replace_below(&mut self, object: ObjectRef, bytes: u32) -> u64 {
-        let block = object.block();
-        let (first, last) = (object.offset() % BLOCK_BYTES / PAGE, (object.offset() % BLOCK_BYTES + bytes - 1) / PAGE);
-        let mut replaced = 0;
-        for page in first as usize..=last as usize {
-            let at = block.page_at(page);
-            let (start, end) = (object.offset().max(at), (object.offset() + bytes).min(at + PAGE));
-            // A borrowed page has failed lines if data was lost in it.
-            let has_failed = self.lines.any_failed(start, end - start);
-            let pages = self.blocks.find(block).and_then(|block| block.pages);
-            let Some(failed) = pages.and_then(|pages| pages[page]).filter(|_| has_failed) else { continue };
-            let perfect = self.replace(failed);
-            self.blocks.get_mut(block).pages.as_mut().expect("it has pages")[page] = Some(perfect);
-            self.memory.replace(at, perfect, self.lost.in_page(at));
-            self.lines.set_page(block, page, FailedLines::NONE);
-            replaced += 1;
-        }
-        replaced
     }
 
     /// The marks of lines, while no collection is under way.
@@ -546,15 +409,15 @@ impl ImmixSpace {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::memory::SimulatedMemory;
     use crate::space::allocator::LocalAllocator;
 
-    const HALF: FailedLines = FailedLines::from_bits(u64::MAX >> 32);
+    pub const HALF: FailedLines = FailedLines::from_bits(u64::MAX >> 32);
 
     /// A space of which so many pages are perfect, and of so many others half works.
-    fn space(perfect: usize, imperfect: usize) -> ImmixSpace {
+    pub fn space(perfect: usize, imperfect: usize) -> ImmixSpace {
         let failed = [vec![FailedLines::NONE; perfect], vec![HALF; imperfect]].concat();
         ImmixSpace::new(Box::new(SimulatedMemory::new(failed)), LineSize::L64, FailureGrain::MemoryLine, 0, 1 << 24, 16)
     }
@@ -599,45 +462,6 @@ mod tests {
     }
 
     #[test]
-    fn no_page_is_replaced_by_one_that_has_failed_at_the_same_time() {
-        let mut space = space(4, 0);
-        let at = space.take_large(PAGE, Source::Mutator).unwrap();
-        let [page] = space.large.pages_of(ObjectRef::new(at).unwrap()).unwrap() else { panic!("one page") };
-        let changed = |page, at| HeapPageChange { page, at, failed: HALF, lost: FailedLines::NONE };
-        let mut changes = vec![changed(*page, Some(at))];
-        changes.extend((0..4).map(HeapPage::own).filter(|other| other != page).map(|other| changed(other, None)));
-        space.change_pages(&changes);
-        let [page] = space.large.pages_of(ObjectRef::new(at).unwrap()).unwrap() else { panic!("one page") };
-        assert_eq!(*page, HeapPage::Borrowed, "no other is perfect");
-    }
-
-    #[test]
-    fn a_page_is_replaced_by_a_perfect_one_of_a_free_block() {
-        let mut space = space(16, 0);
-        let at = space.take_large(3 * PAGE, Source::Mutator).unwrap();
-        space.new_block(Source::Mutator).unwrap();
-        let more = space.take_large(5 * PAGE, Source::Mutator).unwrap();
-        space.sweep_blocks(true);
-        assert_eq!((space.free.len(), space.pools.available()), (1, 0));
-        assert_eq!([at, more].map(|at| space.fail_line(at)), [LineFailure::Replaced; 2]);
-        assert_eq!((space.pools.borrowed(), space.free_pages()), (0, 8), "the pages that have failed, and six others");
-    }
-
-    #[test]
-    fn only_the_pages_below_the_part_of_an_object_that_lies_on_failed_lines_are_replaced() {
-        let mut space = space(8, 0);
-        let block = space.new_block(Source::Mutator).unwrap();
-        let object = ObjectRef::new(block.page_at(1) - 1024).unwrap();
-        // Lines before the object, in it, and behind it.
-        for line in [block.page_at(0), block.page_at(1) + 64, block.page_at(2) - 64] {
-            space.fail_line(line);
-        }
-        assert_eq!(space.replace_below(object, 2048), 1);
-        let failed = [0, 1].map(|page| space.lines.any_failed(block.page_at(page), PAGE));
-        assert_eq!(failed, [true, false]);
-    }
-
-    #[test]
     fn a_page_of_which_no_line_of_the_heap_works_is_of_no_use() {
         // One line of 64 B in each 256 B.
         let failed = vec![FailedLines::from_bits(0x1111_1111_1111_1111); 16];
@@ -646,19 +470,6 @@ mod tests {
             let space = ImmixSpace::new(memory, LineSize::L256, grain, 0, 1 << 24, 16);
             assert_eq!((space.pools.available(), space.pools.capacity()), (available, available as u64 * 3072));
         }
-    }
-
-    #[test]
-    fn what_fails_later_takes_a_whole_line_of_the_heap_too() {
-        let memory = Box::new(SimulatedMemory::new(vec![FailedLines::NONE; 16]));
-        let mut space = ImmixSpace::new(memory, LineSize::L256, FailureGrain::HeapLine, 0, 1 << 24, 16);
-        let block = space.new_block(Source::Mutator).unwrap();
-        space.fail_line(block.start() + 64);
-        assert_eq!(space.pools.capacity(), 16 * 4096 - 256);
-        let page = HeapPage::own(15);
-        let failed = FailedLines::from_bits(1);
-        space.change_pages(&[HeapPageChange { page, at: None, failed, lost: FailedLines::NONE }]);
-        assert_eq!(space.pools.capacity(), 16 * 4096 - 512);
     }
 
     #[test]

@@ -85,6 +85,15 @@ impl LargeObjects {
         self.objects.iter().map(|(at, pages)| (*at, narrow(pages.len())))
     }
 
+    /// Where a page is.
+    pub fn place_of(&self, page: HeapPage) -> Option<u32> {
+        let find = |(at, pages): (&u32, &Vec<HeapPage>)| {
+            let place = pages.iter().position(|there| *there == page)?;
+            Some(at + narrow(place) * PAGE)
+        };
+        self.objects.iter().find_map(find)
+    }
+
     /// The object at an offset.
     pub fn object_at(&self, offset: u32) -> Option<ObjectRef> {
         let (at, pages) = self.objects.range(..=offset).next_back()?;

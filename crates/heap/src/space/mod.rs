@@ -2,6 +2,7 @@
 
 pub(crate) mod allocator;
 pub(crate) mod blocks;
+mod failures;
 mod free_addresses;
 pub(crate) mod free_lines;
 mod immix_space;
@@ -12,5 +13,5 @@ pub(crate) mod ranges;
 pub(crate) mod recyclable;
 pub(crate) mod starts;
 
-pub use immix_space::LineFailure;
+pub use failures::LineFailure;
 pub(crate) use immix_space::{ImmixSpace, Source};

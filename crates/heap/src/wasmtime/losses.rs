@@ -1,9 +1,9 @@
 //! The classes of lost objects, and what is thrown where a program reads one.
 //!
 //! **Problem.** An error names the class of the object whose data is lost. If the header is lost, too, no memory says
-//! the class. **Idea.** The elements of an array are an object of their own, and the array still has its class. Of other
-//! objects, the code that tries to read one knows which type it expects, and live objects of that type have a class.
-//! **Why this way.** A table of the classes of all objects, in perfect memory, would cost at each allocation.
+//! the class. **Idea.** The elements of an array are an object of their own, and the array still has its class. Of
+//! other objects, the code that tries to read one knows which type it expects, and live objects of that type have a
+//! class. **Why this way.** A table of the classes of all objects, in perfect memory, would cost at each allocation.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -48,8 +48,8 @@ pub struct LostClass {
 }
 
 impl DataLost {
-    /// Whether a reference stands for an object that is there. Numbers of 31 bits are no references: their lowest bit is
-    /// set.
+    /// Whether a reference stands for an object that is there. Numbers of 31 bits, whose lowest bit is set, are no
+    /// references.
     ///
     /// # Errors
     /// If the object is lost.
