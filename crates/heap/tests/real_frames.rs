@@ -179,13 +179,32 @@ fn a_line_that_fails_below_a_large_object_changes_its_page_and_not_its_content()
     assert_eq!(program.check(), (1, 0));
 }
 
+#[test]
+fn a_borrowed_page_with_a_line_that_has_failed_is_not_borrowed_again() {
+    let pages = PlacedPages::new(&Roots::default(), 4 * PAGES).unwrap();
+    let view = pages.view().unwrap();
+    let is_perfect = Arc::new(AtomicBool::new(false));
+    let of_frame = Arc::clone(&is_perfect);
+    let lines_of = move |_| FailedLines::from_bits(u64::from(!of_frame.load(Ordering::Relaxed)));
+    let Some(memory) = memory(pages, lines_of) else { return };
+    let mut program = Program::new(memory, 2);
+    is_perfect.store(true, Ordering::Relaxed);
+    program.push(0, 40_000);
+    let before = view_of(&program, &view, program.chains[0]);
+    program.heap.fail_line(program.chains[0] + 64, &mut [&mut program.local]);
+    program.push(1, 100_000);
+    let second = (program.chains[1]..program.chains[1] + 100_000).step_by(4096);
+    assert!(second.map(|at| view_of(&program, &view, at)).all(|page| page != before));
+    assert_eq!(program.check(), (2, 0));
+}
+
 /// The page below an offset: the one in which a write there is seen.
 fn view_of(program: &Program, view: &PageView, offset: u32) -> u32 {
     let at = offset + 32;
     let before = program.heap.region().read(at);
     let seen = |value: u32, page: u32| (0..4).all(|byte| view.read(page, 32 + byte) == value.to_le_bytes()[byte]);
     program.heap.region().write(at, 0x600d_cafe);
-    let pages: Vec<u32> = (0..PAGES + 16).filter(|page| seen(0x600d_cafe, *page)).collect();
+    let pages: Vec<u32> = (0..PAGES + 512).filter(|page| seen(0x600d_cafe, *page)).collect();
     program.heap.region().write(at, before);
     assert_eq!(pages.len(), 1);
     pages[0]
