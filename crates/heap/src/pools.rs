@@ -426,7 +426,7 @@ mod tests {
         let mut pools = PagePools::new([vec![FailedLines::NONE; 8], vec![HALF; 2]].concat());
         let taken = pools.take_perfect(9).unwrap();
         // Of the price of the borrowed page, nothing works any more: who pays it back gets nothing for that.
-        [8, 9].map(|number| pools.set_failed(HeapPage::own(number), FailedLines::ALL));
+        (8..10).for_each(|number| pools.set_failed(HeapPage::own(number), FailedLines::ALL));
         taken.into_iter().filter(|page| page.number().is_some()).for_each(|page| pools.give_back(page));
         let block = pools.take_block().unwrap();
         assert_eq!(block.map(|page| page.is_some()), [true, true, true, true, true, true, true, false]);
