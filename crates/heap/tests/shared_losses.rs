@@ -2,14 +2,15 @@
 //! else keeps what it has.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
 use rampart_heap::wear::{ClusterBytes, FailureShare, draw_failures};
 use rampart_heap::{
     Collection, CollectionObserver, HeapSettings, LOST, LineFailure, ManagedHeap, Mutator, NativeModel, ObjectRef,
-    Shape, SharedHeap,
+    Shape, SharedHeap, Survivors,
 };
 
 const MUTATORS: usize = 3;
@@ -144,4 +145,39 @@ fn a_heap_that_is_shared_no_more_knows_of_what_was_queued() {
     let heap = heap.into_inner();
     assert!(heap.failed_lines().any(|(line, _)| line == small / 64 * 64));
     assert_eq!((heap.due(), heap.demand().requested), (Collection::Full, 5 + 1), "one page is replaced, once");
+}
+
+/// Makes a line fail while a collection is under way, after it has found what is live.
+#[derive(Debug, Default)]
+struct Saboteur {
+    line: AtomicU32,
+    told: Mutex<Vec<LineFailure>>,
+}
+
+static SABOTAGED: OnceLock<SharedHeap<NativeModel, Saboteur>> = OnceLock::new();
+
+impl CollectionObserver<NativeModel> for Saboteur {
+    fn finish(&self, _survivors: &Survivors<'_, NativeModel>) {
+        let line = self.line.swap(0, Ordering::Relaxed);
+        if line > 0 {
+            SABOTAGED.get().unwrap().fail_line(line);
+        }
+    }
+
+    fn failed(&self, lines: &[(u32, LineFailure)], _heap: &ManagedHeap<NativeModel>, _roots: &[u32]) {
+        self.told.lock().unwrap().extend(lines.iter().map(|(_, failure)| *failure));
+    }
+}
+
+#[test]
+fn a_line_of_a_dead_object_that_fails_while_a_collection_frees_it_is_left_out() {
+    let failed = draw_failures(256, FailureShare::new(0.0).unwrap(), ClusterBytes::LINE, 3);
+    let markers = NonZeroUsize::new(1).unwrap();
+    let heap = SharedHeap::new(NativeModel, HeapSettings::default(), failed, markers, Saboteur::default()).unwrap();
+    let heap = SABOTAGED.get_or_init(|| heap);
+    let mut mutator = heap.mutator();
+    let dead = mutator.allocate(Shape::new(0, 20_000).unwrap().size()).unwrap();
+    heap.observer().line.store(dead + 4096, Ordering::Relaxed);
+    mutator.collect(Collection::Full);
+    assert_eq!(*heap.observer().told.lock().unwrap(), [LineFailure::Free]);
 }

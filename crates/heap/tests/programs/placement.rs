@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rampart_heap::wear::FailedLines;
-use rampart_heap::{BLOCK_BYTES, Collection, HeapSettings, LineFailure, LineSize, ObjectRef, Shape};
+use rampart_heap::{BLOCK_BYTES, Collection, FailureGrain, HeapSettings, LineFailure, LineSize, ObjectRef, Shape};
 
 use super::{HEADER, Program};
 
@@ -381,4 +381,17 @@ fn a_small_object_leaves_a_line_that_fails_although_there_is_no_room_for_a_large
     assert_eq!(program.roots[larger], at[larger], "another page is below it");
     assert_ne!(program.roots[small], at[small]);
     assert_eq!((program.heap.counts().replaced, program.objects(), others), (1, 3, 2));
+}
+
+#[test]
+fn what_is_left_of_a_hole_is_kept_only_where_the_next_one_may_be_shorter_than_a_line() {
+    // Every second line of 256 B works.
+    let failed = FailedLines::from_bits(0xf0f0_f0f0_f0f0_f0f0);
+    for (grain, is_kept) in [(FailureGrain::MemoryLine, true), (FailureGrain::HeapLine, false)] {
+        let settings = HeapSettings { grain, ..HeapSettings::default() };
+        let mut program = Program::new(settings, vec![failed; 64]);
+        let first = add(&mut program, 192).unwrap();
+        let second = add(&mut program, 104).unwrap();
+        assert_eq!((second == first + 512, second / BLOCK_BYTES != first / BLOCK_BYTES), (!is_kept, is_kept));
+    }
 }
