@@ -127,24 +127,21 @@ impl LocalAllocator {
                 self.overflow = BumpRange::default();
                 space.share(holes.block, &holes.free);
             }
-            let block = match space.block_with(lines) {
-                Some(block) => block,
-                None if is_new && !is_refused => {
-                    if let Some(at) = self.allocate_perfect(space, bytes, source) {
-                        self.no_hole_from = bytes;
-                        return Some(at);
-                    }
-                    is_refused = true;
-                    continue;
+            let mut block = space.block_with(lines);
+            if block.is_none() && (!is_new || is_refused) {
+                is_new = true;
+                block = space.new_block(source);
+            }
+            let Some(block) = block.or_else(|| space.block_searched(lines)) else {
+                if is_refused {
+                    return None;
                 }
-                None => {
-                    is_new = true;
-                    match space.new_block(source) {
-                        Some(block) => block,
-                        None if is_refused => return None,
-                        None => return self.allocate_perfect(space, bytes, source),
-                    }
+                if let Some(at) = self.allocate_perfect(space, bytes, source) {
+                    self.no_hole_from = bytes;
+                    return Some(at);
                 }
+                is_refused = true;
+                continue;
             };
             self.overflow_holes = Some(Holes::of(space, block).0);
         }

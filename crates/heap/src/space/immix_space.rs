@@ -113,6 +113,13 @@ impl ImmixSpace {
         Some(block)
     }
 
+    /// A block with a hole of so many lines that just fits.
+    pub(super) fn block_searched(&mut self, lines: usize) -> Option<HeapBlock> {
+        let block = self.recyclable.search_with(lines)?;
+        self.use_block(block);
+        Some(block)
+    }
+
     /// A block in which nothing is live.
     pub(super) fn new_block(&mut self, source: Source) -> Option<HeapBlock> {
         if !self.may_take(BLOCK_PAGES, source) {

@@ -33,17 +33,18 @@ impl RecyclableBlocks {
         self.classes.iter_mut().find_map(Vec::pop).map(|found| found.block)
     }
 
-    /// Takes a block with a hole of so many lines, at least one. Blocks of the class in which only some have such a
-    /// hole come last, as they must be searched for.
+    /// Takes a block of a class whose blocks all have a hole of so many lines, at least one.
     pub fn pop_with(&mut self, lines: usize) -> Option<HeapBlock> {
         let least = lines.next_power_of_two().ilog2() as usize;
-        let found = self.classes.get_mut(least..).and_then(|classes| classes.iter_mut().find_map(Vec::pop));
-        let found = found.or_else(|| {
-            let class = self.classes.get_mut(lines.ilog2() as usize)?;
-            let place = class.iter().rposition(|block| block.longest as usize >= lines)?;
-            Some(class.swap_remove(place))
-        });
-        found.map(|found| found.block)
+        self.classes.get_mut(least..)?.iter_mut().find_map(Vec::pop).map(|found| found.block)
+    }
+
+    /// Takes a block with a hole of so many lines of the class in which only some have one. It must be searched for, and
+    /// there is little room for more in its hole: for when no other block is left.
+    pub fn search_with(&mut self, lines: usize) -> Option<HeapBlock> {
+        let class = self.classes.get_mut(lines.ilog2() as usize)?;
+        let place = class.iter().rposition(|block| block.longest as usize >= lines)?;
+        Some(class.swap_remove(place).block)
     }
 
     /// The blocks.
@@ -93,7 +94,8 @@ mod tests {
         for (number, longest) in [(1, 4), (2, 7), (3, 5), (4, 6), (5, 4)] {
             recyclable.push(HeapBlock::new(number), longest);
         }
-        let numbers = [8, 6, 7, 5, 5, 4].map(|lines| recyclable.pop_with(lines).map(HeapBlock::number));
+        assert_eq!(recyclable.pop_with(5), None);
+        let numbers = [8, 6, 7, 5, 5, 4].map(|lines| recyclable.search_with(lines).map(HeapBlock::number));
         assert_eq!(numbers, [None, Some(4), Some(2), Some(3), None, Some(5)]);
     }
 }
