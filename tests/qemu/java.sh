@@ -4,7 +4,7 @@
 # /java the host of Java programs, the program compiled for it (program.wasm) and for HotSpot (classes), HotSpot itself
 # without what the program does not need (hotspot), and what HotSpot prints here (expected). `java/build` makes the
 # host; where that was not run, the scenario is skipped. `java/build copying` makes a second one, with wasmtime's own
-# collector; the guest has it, too, if it was made.
+# collector; the guest has it, too, if it was made since.
 
 java_host=$root/target/java/build/release/rampart-java
 
@@ -22,7 +22,7 @@ add_java() {
   command -v jlink >/dev/null || refuse "needs jlink: apt-get install openjdk-17-jdk-headless"
   mkdir -p "$guest/classes" "$work"
   for host in "$java_host" "$java_host-copying"; do
-    [[ -x $host ]] || continue
+    [[ -x $host && ! $java_host -nt $host ]] || continue
     "${tools}strip" --strip-debug -o "$guest/$(basename "$host")" "$host"
     { ldd "$host" || true; } | grep -o '[[:space:]]/[^ ]*' | while read -r library; do
       install -D -m 755 "$library" "$2$library"
