@@ -173,7 +173,7 @@ impl ImmixHeap {
             return Err(Shortage { bytes: size, is_final: true });
         }
         // What was lost is found out before the program reads it.
-        // What a collection has found for this allocation comes before both.
+        // If a collection has found room for this allocation already, it is used first.
         let is_found = self.found.is_some_and(|(_, found)| found == size);
         let is_collected_first = !is_found && (self.must_vacate() || self.shared.is_loss_noticed());
         let room = if is_collected_first { None } else { self.allocate(size).and_then(VMGcRef::from_raw_u32) };
@@ -211,9 +211,8 @@ impl ImmixHeap {
         exception.ok_or_else(|| crate::Trap::StackOverflow.into())
     }
 
-    /// The exception for a lost object, if compiled code throws one.
-    fn thrown_for(&self, lost: DataLost) -> Option<VMGcRef> {
-        let expected = self.compiled.take_expected_type()?;
+    /// The exception for a lost object, which compiled code expected to be of a type, if it said any.
+    fn thrown_for(&self, lost: DataLost, expected: Option<u32>) -> Option<VMGcRef> {
         self.shared.set_expected(lost, expected);
         self.shared.lost_exception(lost).and_then(VMGcRef::from_raw_u32)
     }
@@ -370,12 +369,15 @@ unsafe impl GcHeap for ImmixHeap {
 
     fn write_gc_ref(&mut self, destination: &mut Option<VMGcRef>, source: Option<&VMGcRef>) -> Result<()> {
         // The destination is a global, an element of a table, a field that the host sets, or what is thrown. Compiled
-        // code throws a reference to a lost object, or what stands for an exception: the exception is thrown in its
-        // place.
-        let thrown = match source.map(VMGcRef::as_raw_u32) {
-            Some(STACK_OVERFLOW) => Some(self.stack_overflow()?),
-            Some(value) => DataLost::check(value).err().and_then(|lost| self.thrown_for(lost)),
-            None => None,
+        // code may throw a reference to a lost object, or what stands for a full stack: the exception for that is
+        // thrown in its place.
+        let expected = self.compiled.take_expected_type();
+        let thrown = match (source.map(VMGcRef::as_raw_u32), expected) {
+            (Some(STACK_OVERFLOW), _) => Some(self.stack_overflow()?),
+            (Some(value), Some(expected)) => {
+                DataLost::check(value).err().and_then(|lost| self.thrown_for(lost, expected))
+            }
+            _ => None,
         };
         *destination = thrown.or(source.map(VMGcRef::unchecked_copy));
         Ok(())

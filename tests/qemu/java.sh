@@ -4,7 +4,7 @@
 # /java the host of Java programs, the program compiled for it (program.wasm) and for HotSpot (classes), HotSpot itself
 # without what the program does not need (hotspot), and what HotSpot prints here (expected). `java/build` makes the
 # host; where that was not run, the scenario is skipped. `java/build copying` makes a second one, with wasmtime's own
-# collector; the guest has it, too, if it was made since.
+# collector; the guest has it, too, unless it is older than the other.
 
 java_host=$root/target/java/build/release/rampart-java
 

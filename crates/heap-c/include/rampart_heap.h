@@ -39,7 +39,7 @@ typedef enum {
 } rampart_collection;
 
 typedef enum {
-    RAMPART_NOT_THERE = 0,  /* no page of the heap is there, or a borrowed one, which has no lines that fail */
+    RAMPART_NOT_THERE = 0,  /* the heap has no page there, or only a borrowed one; it does nothing */
     RAMPART_KNOWN = 1,      /* the line was left out already */
     RAMPART_FREE = 2,       /* nothing was in it */
     RAMPART_REPLACED = 3,   /* a large object got another page */
@@ -51,8 +51,8 @@ typedef enum {
 rampart_heap *rampart_heap_create(const rampart_heap_settings *settings, rampart_roots roots, void *context);
 void rampart_heap_destroy(rampart_heap *heap);
 
-/* A new object of zeros, after collections if need be; 0 if memory is out, or if no object can be as large: of 2^24
- * references or more, or of more than 1 GiB. */
+/* A new object of zeros, after collections if need be. Returns 0 if there is no memory left, or if the object would be
+ * too large: an object has fewer than 2^24 references, and at most 1 GiB. */
 rampart_reference rampart_heap_allocate(rampart_heap *heap, uint32_t references, uint32_t bytes);
 
 /* A reference of an object, by its number from 0; 0 if the object has none of that number. */
@@ -72,8 +72,8 @@ uint64_t rampart_heap_collections(const rampart_heap *heap);
 /* The line at an offset has failed: it is left out. An object's reference is the offset of its first line. */
 rampart_failure rampart_heap_fail_line(rampart_heap *heap, uint32_t offset);
 
-/* Checks the whole heap: how many objects can be reached, or -1 if it is damaged. After RAMPART_IN_USE, objects lie on
- * a failed line until the next full collection, which counts as damage. */
+/* Checks the whole heap: how many objects can be reached, or -1 if it is damaged. After RAMPART_IN_USE, objects may
+ * stay on the failed line until the next full collection; until then, that counts as damage. */
 int64_t rampart_heap_verify(const rampart_heap *heap);
 
 #ifdef __cplusplus

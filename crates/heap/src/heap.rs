@@ -323,19 +323,22 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.fail_lines(&[offset], locals)[0]
     }
 
-    /// As [`Self::fail_line`], of several lines that have failed before the heap was told of the first: a large object
-    /// gets another page once for all lines of it.
+    /// As [`Self::fail_line`], of several lines that have failed before the heap was told of the first: each page of a
+    /// large object is replaced at most once.
     pub fn fail_lines(&mut self, offsets: &[u32], locals: &mut [&mut LocalAllocator]) -> Vec<LineFailure> {
         let failures = self.space.fail_lines(offsets);
-        for failure in &failures {
-            if let LineFailure::InUse(block, due) = *failure {
-                locals.iter_mut().for_each(|local| local.leave(block));
-                if due == Collection::Full {
-                    self.next = Collection::Full;
-                }
+        self.leave_vacating(locals);
+        failures
+    }
+
+    /// Nobody allocates in blocks that objects must leave.
+    fn leave_vacating(&mut self, locals: &mut [&mut LocalAllocator]) {
+        for (block, due) in &self.space.vacating {
+            locals.iter_mut().for_each(|local| local.leave(*block));
+            if *due == Collection::Full {
+                self.next = Collection::Full;
             }
         }
-        failures
     }
 
     /// A line of 64 B has failed, and its data is gone. If nothing was in it, that is all. If an object may have been
@@ -348,30 +351,36 @@ impl<M: ObjectModel> ManagedHeap<M> {
     /// As [`Self::lose_line`], of several lines.
     pub fn lose_lines(&mut self, offsets: &[u32], locals: &mut [&mut LocalAllocator]) -> Vec<LineFailure> {
         let failures = self.space.lose_lines(offsets);
-        for (offset, _) in offsets.iter().zip(&failures).filter(|(_, failure)| **failure == LineFailure::Lost) {
-            locals.iter_mut().for_each(|local| local.leave(HeapBlock::at(*offset)));
+        self.leave_vacating(locals);
+        if failures.contains(&LineFailure::Lost) {
             self.next = Collection::Full;
         }
         failures
     }
 
-    /// The heap is told later that the data of these lines is gone: until then, it copies none of them.
+    /// Announces that the data of these lines is gone, before [`Self::lose_lines`] is called for them: if a page of a
+    /// large object is replaced in the meantime, these lines of it are not copied.
     pub(crate) fn expect_losses(&mut self, offsets: &[u32]) {
         self.space.expect_losses(offsets);
     }
 
-    /// The heap is told later of lines that fail, maybe when other pages are there. So it notes which pages leave, as
-    /// long as it is not told to forget them.
+    /// From now on, the heap records each page that is taken from its address, since a failure there may be reported
+    /// later.
     pub(crate) fn note_leaving(&mut self) {
         self.space.note_leaving();
     }
 
-    /// How many pages have left so far.
+    /// Records no more.
+    pub(crate) fn end_note_leaving(&mut self) {
+        self.space.end_note_leaving();
+    }
+
+    /// How many such records there are.
     pub(crate) fn leavings(&self) -> usize {
         self.space.leavings()
     }
 
-    /// Forgets the first pages that have left.
+    /// Drops the oldest records. Recording goes on.
     pub(crate) fn forget_leavings(&mut self, count: usize) {
         self.space.forget_leavings(count);
     }
@@ -385,7 +394,8 @@ impl<M: ObjectModel> ManagedHeap<M> {
             locals.iter_mut().for_each(|local| local.leave(HeapBlock::at(at)));
         }
         let is_lost = self.space.change_pages(&changes);
-        if is_lost || self.vacating() == Some(Collection::Full) {
+        self.leave_vacating(locals);
+        if is_lost {
             self.next = Collection::Full;
         }
         is_lost

@@ -126,7 +126,7 @@ impl PagePools {
         }
     }
 
-    /// These lines of a page that somebody has have failed, too.
+    /// Marks further lines of a page in use as failed.
     pub fn fail(&mut self, page: HeapPage, lines: FailedLines) {
         if let HeapPage::Own(PageToken(token)) = page {
             let failed = &mut self.failed[token as usize];
@@ -244,13 +244,13 @@ impl PagePools {
         Some(taken)
     }
 
-    /// How many perfect pages must be borrowed for so many.
+    /// How many pages must be borrowed if `count` perfect ones are wanted.
     const fn missing(&self, count: usize) -> usize {
         count.saturating_sub(self.perfect.len())
     }
 
-    /// How many of the pages that can be taken nobody can take once so many perfect ones are: themselves, and the
-    /// prices of those that must be borrowed.
+    /// By how much [`Self::available`] falls when `count` perfect pages are taken: by one for each of the heap's own,
+    /// and by [`PRICE`] for each borrowed one.
     pub const fn taken_by(&self, count: usize) -> usize {
         count + self.missing(count) * (PRICE - 1)
     }
@@ -280,7 +280,7 @@ impl PagePools {
 
     /// A perfect page in the place of one with objects that cannot move: borrowed, whether the heap can pay or not.
     pub fn replace(&mut self, page: HeapPage) -> HeapPage {
-        // It may be a part of the price.
+        // First, as it may be one of the pages that are withheld for the new one.
         self.give_back(page);
         let perfect = self.take_perfect_page().unwrap_or_else(|| {
             self.unpaid += 1;
@@ -425,7 +425,7 @@ mod tests {
     fn a_block_has_its_pages_from_its_start_if_there_are_too_few() {
         let mut pools = PagePools::new([vec![FailedLines::NONE; 8], vec![HALF; 2]].concat());
         let taken = pools.take_perfect(9).unwrap();
-        // Of the price of the borrowed page, nothing works any more: who pays it back gets nothing for that.
+        // The two pages withheld for the borrowed one have no working line any more: paying it back frees nothing.
         (8..10).for_each(|number| pools.set_failed(HeapPage::own(number), FailedLines::ALL));
         taken.into_iter().filter(|page| page.number().is_some()).for_each(|page| pools.give_back(page));
         let block = pools.take_block().unwrap();

@@ -34,7 +34,7 @@ pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
     thread::Builder::new().spawn_scoped(scope, run)
 }
 
-/// As the other, in a checker, which always gives one.
+/// The same in Shuttle, where a thread can always be started.
 #[cfg(shuttle)]
 #[expect(clippy::unnecessary_wraps, reason = "as the other")]
 pub(crate) fn spawn_scoped<'scope, T: Send + 'static>(

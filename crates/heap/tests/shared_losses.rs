@@ -131,7 +131,7 @@ fn what_is_lost_under_several_threads_is_said_to_be_and_all_else_stays() {
 }
 
 #[test]
-fn a_heap_that_is_shared_no_more_knows_of_what_was_queued() {
+fn a_heap_taken_back_from_sharing_knows_the_failures_that_were_queued() {
     let failed = draw_failures(256, FailureShare::new(0.0).unwrap(), ClusterBytes::LINE, 3);
     let markers = NonZeroUsize::new(1).unwrap();
     let heap: LossyHeap =

@@ -112,8 +112,8 @@ pub fn check_overflow(
     Ok(())
 }
 
-/// Says that something is thrown: if its object is lost, another exception takes its place, and tells which type the
-/// code expected. `java/build` puts a call of this where wasmtime's `gc.rs` throws.
+/// Records that the code is about to throw, and which type it expected, if any: if what it throws is lost, the
+/// collector throws the exception for that. `java/build` puts a call of this where wasmtime's `gc.rs` throws.
 pub fn say_thrown(
     func_env: &mut FuncEnvironment<'_>,
     builder: &mut FunctionBuilder<'_>,

@@ -145,13 +145,14 @@ impl<M: ObjectModel + Sync, O: CollectionObserver<M>> SharedHeap<M, O> {
         self.safepoint.is_stopped()
     }
 
-    /// The heap, once no mutator is left. It knows of the failures that were queued.
+    /// The heap, once no mutator is left. Failures that are still queued are dealt with first.
     pub fn into_inner(self) -> ManagedHeap<M> {
         let mut heap = self.heap.into_inner();
         let (failed, lost) = self.safepoint.into_failed();
         heap.expect_losses(&lost);
         heap.fail_lines(&failed, &mut []);
         heap.lose_lines(&lost, &mut []);
+        heap.end_note_leaving();
         heap
     }
 

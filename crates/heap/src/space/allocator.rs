@@ -3,9 +3,9 @@
 //! Small objects fill hole after hole. An object that does not fit the hole at hand, and may not fit the next either,
 //! uses overflow allocation: the next hole of the overflow block that is long enough, else a block that has such a
 //! hole, else a new block, else perfect pages. Once a new block has no such hole, objects of this size or larger go
-//! straight to perfect pages until the next collection, as long as there are any. When there are none, all new blocks
-//! are looked at, and in the end what is left of the block at hand. What an overflow block has left goes back to those
-//! that have holes.
+//! straight to perfect pages until the next collection. Before perfect pages, the blocks in use are searched for a hole
+//! that just fits; if there are no perfect pages, each free block is tried. The last resort is a later hole of the
+//! block at hand. What an overflow block has left goes back to those that have holes.
 
 use super::free_lines::{FreeLines, LineRange};
 use super::immix_space::{ImmixSpace, Source};
@@ -77,7 +77,8 @@ impl LocalAllocator {
         // What is left of the hole at hand is worth keeping if the next one may be shorter than the object.
         let is_kept = CAN_FAIL && self.is_uneven && bytes > MEMORY_LINE && self.bump.left() >= MEMORY_LINE;
         if fits_any && !is_kept {
-            self.bump = self.next_hole(space, source)?;
+            let Some(hole) = self.next_hole(space, source) else { return self.take_overflow(space, bytes) };
+            self.bump = hole;
             if let Some(at) = self.bump.take(bytes) {
                 return Some(at);
             }
@@ -112,20 +113,11 @@ impl LocalAllocator {
             }
             is_refused = true;
         }
-        if let Some(at) = self.overflow.take(bytes) {
-            return Some(at);
-        }
         let lines = bytes.div_ceil(MEMORY_LINE) as usize;
         let mut is_new = false;
         loop {
-            if let Some(mut holes) = self.overflow_holes.take() {
-                space.leave_overflow(&mut holes, self.overflow.cursor);
-                if let Some(hole) = holes.next_of(lines) {
-                    (self.overflow, self.overflow_holes) = (hole, Some(holes));
-                    return self.overflow.take(bytes);
-                }
-                self.overflow = BumpRange::default();
-                space.share(holes.block, &holes.free);
+            if let Some(at) = self.take_overflow(space, bytes) {
+                return Some(at);
             }
             let mut block = space.block_with(lines);
             if block.is_none() && (!is_new || is_refused) {
@@ -145,6 +137,22 @@ impl LocalAllocator {
             };
             self.overflow_holes = Some(Holes::of(space, block).0);
         }
+    }
+
+    /// Allocates in the overflow block; if that has no such hole, it goes to others.
+    fn take_overflow(&mut self, space: &mut ImmixSpace, bytes: u32) -> Option<u32> {
+        if let Some(at) = self.overflow.take(bytes) {
+            return Some(at);
+        }
+        let mut holes = self.overflow_holes.take()?;
+        space.leave_overflow(&mut holes, self.overflow.cursor);
+        self.overflow = holes.next_of(bytes.div_ceil(MEMORY_LINE) as usize).unwrap_or_default();
+        if self.overflow.left() == 0 {
+            space.share(holes.block, &holes.free);
+            return None;
+        }
+        self.overflow_holes = Some(holes);
+        self.overflow.take(bytes)
     }
 
     /// Allocates on perfect pages: those at hand, or as many more as it takes.

@@ -1,9 +1,9 @@
 //! Lines that fail, are lost, or change with their page, while the heap is used [Gao13, 3.2.2] and 3.3.3.
 //!
-//! **Problem.** A failure is reported by its address, and maybe late: meanwhile, its page may have left, and many lines
-//! of one page fail at once. **Idea.** What fails together is told together. A heap that hears of failures late notes
-//! which pages leave which places. **Why this way.** Nobody can hold up the hardware, and each failure must find its
-//! page.
+//! **Problem.** A failure is reported by its address. When the heap hears of it, its page may be elsewhere; and several
+//! lines of one page may fail at once. **Idea.** The heap deals with failures in batches. If they are reported late, it
+//! records which pages are taken from which addresses. **Why this way.** Nobody can hold up the hardware, and each
+//! failure must find its page.
 
 use std::collections::BTreeMap;
 
@@ -33,23 +33,31 @@ pub enum LineFailure {
 }
 
 impl ImmixSpace {
-    /// From now on, notes which pages leave their places.
+    /// From now on, records each page that is taken from its address.
     pub fn note_leaving(&mut self) {
         self.left.get_or_insert_default();
     }
 
-    /// How many pages have left their places, of those that are not forgotten.
+    /// How many such records there are.
     pub fn leavings(&self) -> usize {
         self.left.as_ref().map_or(0, Vec::len)
     }
 
-    /// Forgets the first of them: the heap knows of all lines that failed before they left.
+    /// Records no more.
+    pub fn end_note_leaving(&mut self) {
+        self.left = None;
+    }
+
+    /// Drops the oldest of them: all failures that came before are dealt with.
     pub fn forget_leavings(&mut self, count: usize) {
         self.left.iter_mut().for_each(|left| _ = left.drain(..count));
     }
 
     /// A perfect page in the place of one with objects that cannot move, of a free block if there is no other.
-    fn replace(&mut self, page: HeapPage) -> HeapPage {
+    fn replace(&mut self, at: u32, page: HeapPage) -> HeapPage {
+        if let Some(left) = &mut self.left {
+            left.push((at, page));
+        }
         while !self.pools.has_perfect(1)
             && let Some(free) = self.free.pop()
         {
@@ -70,8 +78,8 @@ impl ImmixSpace {
         self.tell_all(offsets, Self::lose_line)
     }
 
-    /// The data of these lines is gone, which [`Self::lose_lines`] will be told: no large object's page is copied with
-    /// them.
+    /// Announces that the data of these lines is gone, before [`Self::lose_lines`] is called for them: if a page of a
+    /// large object is replaced in the meantime, these lines of it are not copied. Other lines are ignored.
     pub fn expect_losses(&mut self, offsets: &[u32]) {
         for offset in offsets.iter().filter(|offset| self.large.page_mut(**offset).is_some()) {
             self.lost.add_line(*offset);
@@ -87,41 +95,39 @@ impl ImmixSpace {
         let mut of_large: BTreeMap<u32, LineFailure> = BTreeMap::new();
         let tell_once = |offset: &u32| {
             let at = offset / PAGE * PAGE;
-            if let Some(told) = of_large.get(&at) {
-                return *told;
-            }
             let is_large = self.large.page_mut(*offset).is_some();
-            let has_left = self.fail_left(*offset);
-            let failure = match tell(self, *offset) {
-                LineFailure::NotThere if has_left => LineFailure::Free,
-                other => other,
-            };
+            let of_left = self.tell_left(*offset, &tell);
+            let here = of_large.get(&at).copied().unwrap_or_else(|| tell(self, *offset));
             if is_large {
-                of_large.insert(at, failure);
+                of_large.insert(at, here);
             }
-            failure
+            match (here, of_left) {
+                (_, Some(LineFailure::Lost)) => LineFailure::Lost,
+                (LineFailure::NotThere | LineFailure::Known | LineFailure::Free, Some(of_left)) => of_left,
+                _ => here,
+            }
         };
         offsets.iter().map(tell_once).collect()
     }
 
-    /// A line has failed of a page that was at this offset before, and is in a pool or elsewhere now. Returns whether
-    /// there was one.
-    fn fail_left(&mut self, offset: u32) -> bool {
+    /// A line has failed, maybe of a page that was at this offset before, and is in a pool or elsewhere now. Returns what
+    /// becomes of what is in it there; `None` if there was no such page.
+    fn tell_left(&mut self, offset: u32, tell: &impl Fn(&mut Self, u32) -> LineFailure) -> Option<LineFailure> {
         let at = offset / PAGE * PAGE;
         let left = self.left.iter().flatten().filter(|(place, _)| *place == at).map(|(_, page)| *page);
         let pages: Vec<HeapPage> = left.filter(|page| page.number().is_some()).collect();
-        for page in &pages {
-            match self.place_of(*page) {
-                Some(now) if now == at => {}
-                Some(now) => _ = self.fail_line(now + offset % PAGE),
-                None => {
-                    let line = FailedLines::NONE.with(offset % PAGE / MEMORY_LINE);
-                    let failed = self.pools.failed(*page).union(self.lines.widened(line));
-                    self.pools.set_failed(*page, failed);
-                }
+        let tell_page = |page: HeapPage| match self.place_of(page) {
+            Some(now) if now == at => None,
+            Some(now) => Some(tell(self, now + offset % PAGE)),
+            None => {
+                let line = FailedLines::NONE.with(offset % PAGE / MEMORY_LINE);
+                let failed = self.pools.failed(page).union(self.lines.widened(line));
+                self.pools.set_failed(page, failed);
+                Some(LineFailure::Free)
             }
-        }
-        !pages.is_empty()
+        };
+        let told: Vec<LineFailure> = pages.into_iter().filter_map(tell_page).collect();
+        told.iter().copied().find(|told| *told == LineFailure::Lost).or_else(|| told.first().copied())
     }
 
     /// Where a page is, if it is below addresses.
@@ -164,7 +170,7 @@ impl ImmixSpace {
 
     /// Puts a perfect page below a large object, in the place of one at an offset.
     fn replace_large(&mut self, at: u32, page: HeapPage) {
-        let perfect = self.replace(page);
+        let perfect = self.replace(at, page);
         *self.large.page_mut(at).expect("the object is still there") = perfect;
         self.memory.replace(at, perfect, self.lost.in_page(at));
     }
@@ -198,7 +204,7 @@ impl ImmixSpace {
         failure
     }
 
-    /// Pages are others now. Returns whether objects may be lost for that.
+    /// The failed lines of these pages have changed. Returns whether objects may be lost as a result.
     pub fn change_pages(&mut self, changes: &[HeapPageChange]) -> bool {
         // All are known before one of them could replace another.
         let note = |change: &HeapPageChange| {
@@ -210,7 +216,8 @@ impl ImmixSpace {
         changes.iter().zip(new).fold(false, |is_lost, (change, new)| self.change_page(change, new) || is_lost)
     }
 
-    /// A page is another one now, with these new failed lines whose data is there. Returns whether objects may be lost.
+    /// A page has changed; `new` are the lines that have failed since and can still be read. Returns whether objects
+    /// may be lost as a result.
     fn change_page(&mut self, change: &HeapPageChange, new: FailedLines) -> bool {
         let Some(at) = change.at else { return false };
         let offsets = |lines: FailedLines| lines.lines().map(|line| at + line * MEMORY_LINE).collect::<Vec<u32>>();
@@ -227,7 +234,10 @@ impl ImmixSpace {
             is_lost |= self.lose_line(line) == LineFailure::Lost;
         }
         for line in offsets(new) {
-            self.fail_line(line);
+            if self.fail_line(line) == LineFailure::NotThere && self.is_borrowed(line) {
+                self.lines.fail(line);
+                self.vacating.push((block, Collection::Full));
+            }
         }
         self.lines.set_page(block, (at / PAGE) as usize % BLOCK_PAGES, change.failed);
         is_lost
@@ -250,7 +260,7 @@ impl ImmixSpace {
             let has_failed = self.lines.any_failed(start, end - start);
             let pages = self.blocks.find(block).and_then(|block| block.pages);
             let Some(failed) = pages.and_then(|pages| pages[page]).filter(|_| has_failed) else { continue };
-            let perfect = self.replace(failed);
+            let perfect = self.replace(at, failed);
             self.blocks.get_mut(block).pages.as_mut().expect("it has pages")[page] = Some(perfect);
             self.memory.replace(at, perfect, self.lost.in_page(at));
             self.lines.set_page(block, page, FailedLines::NONE);
@@ -298,6 +308,58 @@ mod tests {
     }
 
     #[test]
+    fn all_lines_that_failed_before_an_object_came_are_found() {
+        let mut space = space(16, 0);
+        space.note_leaving();
+        let dead = space.take_large(PAGE, Source::Mutator).unwrap();
+        let page = space.large.pages_of(ObjectRef::new(dead).unwrap()).unwrap()[0];
+        space.sweep_large(true, |_| false);
+        // Another object is at the same address, on another page.
+        let other = space.pools.take_perfect(1).unwrap();
+        assert_eq!((other[0] == page, space.take_large(PAGE, Source::Mutator)), (true, Some(dead)));
+        space.pools.give_back(page);
+        space.fail_lines(&[dead, dead + 64]);
+        assert_eq!(space.pools.failed(page).bits(), 0b11);
+        // A page that was replaced before the heap heard of its next line.
+        let mut space = crate::space::immix_space::tests::space(16, 0);
+        space.note_leaving();
+        let large = space.take_large(PAGE, Source::Mutator).unwrap();
+        let page = space.large.pages_of(ObjectRef::new(large).unwrap()).unwrap()[0];
+        space.fail_lines(&[large]);
+        space.lose_lines(&[large + 64]);
+        assert_eq!(space.pools.failed(page).bits(), 0b11);
+    }
+
+    #[test]
+    fn a_block_to_which_a_page_has_gone_is_left_once_a_line_of_the_page_fails() {
+        let mut space = space(8, 0);
+        space.note_leaving();
+        let dead = space.take_large(8 * PAGE, Source::Mutator).unwrap();
+        space.sweep_large(true, |_| false);
+        let block = space.new_block(Source::Mutator).unwrap();
+        assert_eq!(space.fail_lines(&[dead]), [LineFailure::InUse(block, Collection::Nursery)]);
+        assert_eq!(space.vacating, [(block, Collection::Nursery)]);
+        assert_eq!(space.lose_lines(&[dead + PAGE]), [LineFailure::Lost]);
+        assert!(space.lost.is_pending());
+    }
+
+    #[test]
+    fn objects_leave_a_borrowed_page_of_which_lines_have_failed() {
+        let mut space = space(0, 20);
+        let mut local = crate::LocalAllocator::default();
+        // It fits no hole of half a page, and lies on borrowed pages.
+        let at = local.allocate(&mut space, 3000, Source::Mutator).unwrap();
+        let change = HeapPageChange {
+            page: HeapPage::Borrowed,
+            at: Some(at / PAGE * PAGE),
+            failed: FailedLines::NONE.with(3),
+            lost: FailedLines::NONE,
+        };
+        assert!(!space.change_pages(&[change]));
+        assert_eq!(space.vacating, [(HeapBlock::at(at), Collection::Full)]);
+    }
+
+    #[test]
     fn a_line_that_failed_before_its_page_left_is_found_where_the_page_is_now() {
         let mut space = space(16, 0);
         space.note_leaving();
@@ -312,11 +374,12 @@ mod tests {
         let now = space.take_large(15 * PAGE, Source::Mutator).unwrap();
         assert_eq!(space.leavings(), 2 + 8);
         for (line, count) in [(block.start(), 2), (block.page_at(7) + 4032, 3)] {
-            assert_eq!(space.fail_lines(&[line]), [LineFailure::Free]);
+            assert_eq!(space.fail_lines(&[line]), [LineFailure::Replaced]);
             assert_eq!(failed(&space), count);
         }
         let pages = space.large.pages_of(ObjectRef::new(now).unwrap()).unwrap();
         assert!(pages.iter().all(|page| space.pools.failed(*page).is_perfect()), "it lies on none of them");
+        assert_eq!(space.leavings(), 2 + 8 + 2);
         space.forget_leavings(10);
         let there = block.start() + 64;
         assert_eq!((space.fail_lines(&[there]), failed(&space)), (vec![LineFailure::NotThere], 3));

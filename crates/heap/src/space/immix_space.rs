@@ -59,7 +59,8 @@ pub(crate) struct ImmixSpace {
     pub vacating: Vec<(HeapBlock, Collection)>,
     /// What is lost.
     pub lost: LostData,
-    /// Pages that have left their places, with the places, if lines can fail that are dealt with later.
+    /// Pages that were taken from their addresses, with these addresses, the oldest first. `None` if the heap deals
+    /// with failures at once.
     pub(super) left: Option<Vec<(u32, HeapPage)>>,
 }
 
@@ -113,7 +114,7 @@ impl ImmixSpace {
         Some(block)
     }
 
-    /// A block with a hole of so many lines that just fits.
+    /// As [`RecyclableBlocks::search_with`].
     pub(super) fn block_searched(&mut self, lines: usize) -> Option<HeapBlock> {
         let block = self.recyclable.search_with(lines)?;
         self.use_block(block);
@@ -158,16 +159,18 @@ impl ImmixSpace {
         source: Source,
     ) -> Option<(PerfectPages, BumpRange)> {
         let missing = (bytes - left.left()).div_ceil(PAGE) as usize;
-        let (block, count, more, cursor) = match before {
-            Some(PerfectPages { block, count }) if count + missing <= BLOCK_PAGES => {
-                (block, count, missing, left.cursor)
-            }
-            _ => {
-                let block = self.map([None; BLOCK_PAGES])?;
-                (block, 0, bytes.div_ceil(PAGE) as usize, block.start())
-            }
-        };
+        let before = before.filter(|before| before.count + missing <= BLOCK_PAGES);
+        let more = if before.is_some() { missing } else { bytes.div_ceil(PAGE) as usize };
+        // First, as a block without pages would stay there until the next collection.
         let taken = self.take_perfect(more, source)?;
+        let place = match before {
+            Some(PerfectPages { block, count }) => Some((block, count, left.cursor)),
+            None => self.map([None; BLOCK_PAGES]).map(|block| (block, 0, block.start())),
+        };
+        let Some((block, count, cursor)) = place else {
+            taken.into_iter().for_each(|page| self.pools.give_back(page));
+            return None;
+        };
         if let Err(refused) = self.memory.map_imperfect(block.page_at(count), &taken) {
             self.refused.add(refused);
             taken.into_iter().for_each(|page| self.pools.give_back(page));
@@ -216,7 +219,7 @@ impl ImmixSpace {
         {
             self.unmap(free);
         }
-        // Whoever borrows leaves the collector room, too.
+        // What is withheld for borrowed pages must not be the collector's headroom.
         let taken = self.pools.taken_by(count);
         if taken > count && !self.may_take(taken, source) {
             return None;
@@ -458,7 +461,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn who_borrows_leaves_the_collector_its_headroom() {
+    fn borrowing_leaves_the_collector_its_headroom() {
         let failed = vec![HALF; 400];
         for (count, is_served) in [(187, true), (188, false)] {
             let memory = Box::new(SimulatedMemory::new(failed.clone()));

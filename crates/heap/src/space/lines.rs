@@ -135,7 +135,7 @@ impl LineMarks {
         whole.start * each..whole.end * each
     }
 
-    /// The lines of a page that the heap loses with these.
+    /// The lines of a page that become unusable if these fail: whole lines of the heap, if the grain is such a line.
     pub fn widened(&self, failed: FailedLines) -> FailedLines {
         self.grain.widened(failed, self.size)
     }

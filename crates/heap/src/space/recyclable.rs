@@ -39,8 +39,8 @@ impl RecyclableBlocks {
         self.classes.get_mut(least..)?.iter_mut().find_map(Vec::pop).map(|found| found.block)
     }
 
-    /// Takes a block with a hole of so many lines of the class in which only some have one. It must be searched for,
-    /// and there is little room for more in its hole: for when no other block is left.
+    /// Takes a block with a hole of so many lines of the class in which only some blocks have one. This is a search,
+    /// and leaves little of the hole: it is for when [`Self::pop_with`] has none, and there are no free blocks.
     pub fn search_with(&mut self, lines: usize) -> Option<HeapBlock> {
         let class = self.classes.get_mut(lines.ilog2() as usize)?;
         let place = class.iter().rposition(|block| block.longest as usize >= lines)?;

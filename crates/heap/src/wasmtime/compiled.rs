@@ -61,10 +61,10 @@ pub const HOLE_BYTES: usize = size_of::<HoleWords>();
 /// Where it says which type it expected of a lost object.
 pub const EXPECTED_TYPE: usize = offset_of!(CompiledView, expected_type);
 
-/// What it says if it expected none.
+/// What it says if it throws and expected none.
 pub const ANY_TYPE: u32 = u32::MAX - 1;
 
-/// Nothing is thrown.
+/// Compiled code does not throw.
 const NO_TYPE: u32 = u32::MAX;
 
 /// The largest object, in bytes, for which compiled code takes the next hole: it fits all.
