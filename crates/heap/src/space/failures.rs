@@ -110,8 +110,8 @@ impl ImmixSpace {
         offsets.iter().map(tell_once).collect()
     }
 
-    /// A line has failed, maybe of a page that was at this offset before, and is in a pool or elsewhere now. Returns what
-    /// becomes of what is in it there; `None` if there was no such page.
+    /// A line has failed, maybe of a page that was at this offset before, and is in a pool or elsewhere now. Returns
+    /// what becomes of what is in it there; `None` if there was no such page.
     fn tell_left(&mut self, offset: u32, tell: &impl Fn(&mut Self, u32) -> LineFailure) -> Option<LineFailure> {
         let at = offset / PAGE * PAGE;
         let left = self.left.iter().flatten().filter(|(place, _)| *place == at).map(|(_, page)| *page);
