@@ -90,7 +90,8 @@ impl CompiledAllocator {
         NonNull::from(&*self.view).cast()
     }
 
-    /// The words that make compiled code call the runtime at the next allocation, once both are 0.
+    /// The words that make compiled code call the runtime at the next allocation, once both are 0. If they become 0
+    /// just while it goes to another hole, it overwrites them, and calls the runtime at the end of the block.
     pub fn words(&self) -> NonNull<[AtomicU32; 2]> {
         NonNull::from(&self.view.limit_and_next)
     }
