@@ -220,8 +220,7 @@ impl ImmixSpace {
             self.unmap(free);
         }
         // What is withheld for borrowed pages must not be the collector's headroom.
-        let taken = self.pools.taken_by(count);
-        if taken > count && !self.may_take(taken, source) {
+        if CAN_FAIL && !self.pools.has_perfect(count) && !self.may_take(self.pools.taken_by(count), source) {
             return None;
         }
         self.pools.take_perfect(count)
@@ -276,17 +275,11 @@ impl ImmixSpace {
     pub(super) fn unmap(&mut self, block: HeapBlock) {
         self.memory.unmap(block.start(), BLOCK_PAGES);
         let pages = self.blocks.unmap(block);
-        for (place, page) in (0..).zip(pages).filter_map(|(place, page)| Some((place, page?))) {
-            self.give_back_from(block.page_at(place), page);
-        }
-    }
-
-    /// A page leaves its place.
-    fn give_back_from(&mut self, at: u32, page: HeapPage) {
         if let Some(left) = &mut self.left {
-            left.push((at, page));
+            let places = (block.start()..).step_by(PAGE as usize).zip(pages);
+            left.extend(places.filter_map(|(at, page)| Some((at, page?))));
         }
-        self.pools.give_back(page);
+        pages.into_iter().flatten().for_each(|page| self.pools.give_back(page));
     }
 
     /// Behind all memory that objects lie in.
@@ -298,7 +291,10 @@ impl ImmixSpace {
     pub fn sweep_large(&mut self, all: bool, survives: impl Fn(ObjectRef) -> bool) {
         for (at, pages) in self.large.sweep(all, survives) {
             self.memory.unmap(at, pages.len());
-            (at..).step_by(PAGE as usize).zip(pages).for_each(|(at, page)| self.give_back_from(at, page));
+            if let Some(left) = &mut self.left {
+                left.extend((at..).step_by(PAGE as usize).zip(pages.iter().copied()));
+            }
+            pages.into_iter().for_each(|page| self.pools.give_back(page));
         }
     }
 
