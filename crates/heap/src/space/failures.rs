@@ -103,7 +103,7 @@ impl ImmixSpace {
             }
             match (here, of_left) {
                 (_, Some(LineFailure::Lost)) => LineFailure::Lost,
-                (LineFailure::NotThere | LineFailure::Known | LineFailure::Free, Some(of_left)) => of_left,
+                (LineFailure::NotThere, Some(of_left)) if !self.is_borrowed(*offset) => of_left,
                 _ => here,
             }
         };
