@@ -323,8 +323,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.fail_lines(&[offset], locals)[0]
     }
 
-    /// As [`Self::fail_line`], of several lines that have failed before the heap was told of the first: each page of a
-    /// large object is replaced at most once.
+    /// As [`Self::fail_line`], for lines that failed together: each page of a large object is replaced at most once.
     pub fn fail_lines(&mut self, offsets: &[u32], locals: &mut [&mut LocalAllocator]) -> Vec<LineFailure> {
         let failures = self.space.fail_lines(offsets);
         self.leave_vacating(locals);

@@ -20,7 +20,8 @@ pub(super) fn note_lost(shared: &HeapShare, survivors: &Survivors<'_, WasmModel>
             let fields = InlineTraceInfo::decode(header[0] & RESERVED);
             matches!(fields, InlineTraceInfo::Struct { gc_ref_bitmap } if gc_ref_bitmap & 1 == 1)
         };
-        let table = first.filter(|_| header.is_some_and(begins_with_reference)).and_then(WasmModel::referent).and_then(|table| survivors.at(table));
+        let first = first.filter(|_| header.is_some_and(begins_with_reference));
+        let table = first.and_then(WasmModel::referent).and_then(|table| survivors.at(table));
         let class = table.and_then(|table| classes.of_table(table));
         shared.add_lost_class(class.map(ObjectRef::offset));
     }

@@ -101,7 +101,7 @@ pub trait HeapMemory: Debug + Send + Sync {
     /// read any more.
     fn replace(&mut self, at: u32, page: HeapPage, unreadable: FailedLines);
 
-    /// The heap was told that a line of the page at an offset has failed, by its number.
+    /// A line of the page at an offset, by its number, has failed: the heap passes the report on.
     fn fail(&mut self, _at: u32, _line: u32) {}
 
     /// The up-calls for what has changed since the last call [Gao13, 3.2.2] and 3.2.3.

@@ -89,7 +89,7 @@ impl ImmixSpace {
     fn tell_all(&mut self, offsets: &[u32], tell: impl Fn(&mut Self, u32) -> LineFailure) -> Vec<LineFailure> {
         for offset in offsets {
             if let Some(page) = self.large.page_mut(*offset).copied() {
-                self.pools.fail(page, self.lines.widened(FailedLines::NONE.with(offset % PAGE / MEMORY_LINE)));
+                self.pools.fail(page, self.unusable_with(*offset));
             }
         }
         let mut of_large: BTreeMap<u32, LineFailure> = BTreeMap::new();
@@ -120,14 +120,18 @@ impl ImmixSpace {
             Some(now) if now == at => None,
             Some(now) => Some(tell(self, now + offset % PAGE)),
             None => {
-                let line = FailedLines::NONE.with(offset % PAGE / MEMORY_LINE);
-                let failed = self.pools.failed(page).union(self.lines.widened(line));
+                let failed = self.pools.failed(page).union(self.unusable_with(offset));
                 self.pools.set_failed(page, failed);
                 Some(LineFailure::Free)
             }
         };
         let told: Vec<LineFailure> = pages.into_iter().filter_map(tell_page).collect();
         told.iter().copied().find(|told| *told == LineFailure::Lost).or_else(|| told.first().copied())
+    }
+
+    /// The lines of its page that become unusable if the line at an offset fails.
+    fn unusable_with(&self, offset: u32) -> FailedLines {
+        self.lines.widened(FailedLines::NONE.with(offset % PAGE / MEMORY_LINE))
     }
 
     /// Where a page is, if it is below addresses.
@@ -145,7 +149,7 @@ impl ImmixSpace {
     fn fail_line(&mut self, offset: u32) -> LineFailure {
         let (page, line) = ((offset / PAGE) as usize, offset % PAGE / MEMORY_LINE);
         self.memory.fail(offset / PAGE * PAGE, line);
-        let failed = self.lines.widened(FailedLines::NONE.with(line));
+        let failed = self.unusable_with(offset);
         if let Some(replaced) = self.large.page_mut(offset).copied() {
             self.pools.fail(replaced, failed);
             self.replace_large(offset / PAGE * PAGE, replaced);
@@ -186,11 +190,7 @@ impl ImmixSpace {
             // Another page is there, with all but this line.
             LineFailure::Replaced => LineFailure::Lost,
             // Objects lie in borrowed pages, too.
-            LineFailure::NotThere if self.is_borrowed(offset) => {
-                self.lines.fail(offset);
-                self.vacating.push((block, Collection::Full));
-                LineFailure::Lost
-            }
+            LineFailure::NotThere if self.fail_borrowed(offset) => LineFailure::Lost,
             LineFailure::Known if self.vacating.iter().any(|(vacating, _)| *vacating == block) => LineFailure::Lost,
             LineFailure::InUse(block, _) => {
                 self.vacating.push((block, Collection::Full));
@@ -234,13 +234,23 @@ impl ImmixSpace {
             is_lost |= self.lose_line(line) == LineFailure::Lost;
         }
         for line in offsets(new) {
-            if self.fail_line(line) == LineFailure::NotThere && self.is_borrowed(line) {
-                self.lines.fail(line);
-                self.vacating.push((block, Collection::Full));
+            if self.fail_line(line) == LineFailure::NotThere {
+                self.fail_borrowed(line);
             }
         }
         self.lines.set_page(block, (at / PAGE) as usize % BLOCK_PAGES, change.failed);
         is_lost
+    }
+
+    /// A line of a block has failed. Objects leave it if its page is borrowed: the pools know nothing of such a line.
+    /// Returns whether it is.
+    fn fail_borrowed(&mut self, offset: u32) -> bool {
+        let is_borrowed = self.is_borrowed(offset);
+        if is_borrowed {
+            self.lines.fail(offset);
+            self.vacating.push((HeapBlock::at(offset), Collection::Full));
+        }
+        is_borrowed
     }
 
     fn is_borrowed(&self, offset: u32) -> bool {

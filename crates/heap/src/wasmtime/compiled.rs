@@ -133,8 +133,8 @@ impl CompiledAllocator {
         self.view.limit_and_next[1].store(first + narrow(passed), Ordering::SeqCst);
     }
 
-    /// Whether compiled code throws in the place of a lost object, and the type that it expected, if any. It is told
-    /// once.
+    /// The type that compiled code expected, if any, when it was about to throw; `None` if it was not. Reading this
+    /// resets it.
     pub fn take_expected_type(&self) -> Option<Option<u32>> {
         match self.view.expected_type.swap(NO_TYPE, Ordering::Relaxed) {
             NO_TYPE => None,
