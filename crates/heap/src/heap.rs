@@ -199,6 +199,10 @@ impl<M: ObjectModel> ManagedHeap<M> {
         &self.space
     }
 
+    pub(crate) const fn space_mut(&mut self) -> &mut ImmixSpace {
+        &mut self.space
+    }
+
     /// The objects' model.
     pub const fn model(&self) -> &M {
         &self.model
@@ -355,33 +359,6 @@ impl<M: ObjectModel> ManagedHeap<M> {
             self.next = Collection::Full;
         }
         failures
-    }
-
-    /// Announces that the data of these lines is gone, before [`Self::lose_lines`] is called for them: if a page of a
-    /// large object is replaced in the meantime, these lines of it are not copied.
-    pub(crate) fn expect_losses(&mut self, offsets: &[u32]) {
-        self.space.expect_losses(offsets);
-    }
-
-    /// From now on, the heap records each page that is taken from its address, since a failure there may be reported
-    /// later.
-    pub(crate) fn note_leaving(&mut self) {
-        self.space.note_leaving();
-    }
-
-    /// Records no more.
-    pub(crate) fn end_note_leaving(&mut self) {
-        self.space.end_note_leaving();
-    }
-
-    /// How many such records there are.
-    pub(crate) fn leavings(&self) -> usize {
-        self.space.leavings()
-    }
-
-    /// Drops the oldest records. Recording goes on.
-    pub(crate) fn forget_leavings(&mut self, count: usize) {
-        self.space.forget_leavings(count);
     }
 
     /// Asks the memory what has changed, and heeds it: from now on, no object is allocated on lines that have failed

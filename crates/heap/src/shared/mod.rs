@@ -87,7 +87,7 @@ impl<M: ObjectModel + Sync, O: CollectionObserver<M>> SharedHeap<M, O> {
         observer: O,
     ) -> Result<Self, Error> {
         let mut heap = ManagedHeap::new(model, settings, failed)?;
-        heap.note_leaving();
+        heap.space_mut().note_leaving();
         Ok(Self {
             region: heap.region().share().expect("it is the heap's own"),
             hole_limit: heap.hole_limit(),
@@ -149,10 +149,10 @@ impl<M: ObjectModel + Sync, O: CollectionObserver<M>> SharedHeap<M, O> {
     pub fn into_inner(self) -> ManagedHeap<M> {
         let mut heap = self.heap.into_inner();
         let (failed, lost) = self.safepoint.into_failed();
-        heap.expect_losses(&lost);
+        heap.space_mut().expect_losses(&lost);
         heap.fail_lines(&failed, &mut []);
         heap.lose_lines(&lost, &mut []);
-        heap.end_note_leaving();
+        heap.space_mut().end_note_leaving();
         heap
     }
 
@@ -180,7 +180,7 @@ impl<M: ObjectModel + Sync, O: CollectionObserver<M>> SharedHeap<M, O> {
 
     /// Deals with the lines that have failed so far.
     fn deal_with_failures(&self, heap: &mut ManagedHeap<M>, stop: &Stop<'_>) {
-        heap.expect_losses(&stop.lost());
+        heap.space_mut().expect_losses(&stop.lost());
         self.deal_with(&stop.take_failed(), heap, ManagedHeap::fail_lines);
     }
 

@@ -165,10 +165,10 @@ impl<'a, M: ObjectModel + Sync, O: CollectionObserver<M>> Mutator<'a, M, O> {
         let stop = heap.safepoint.stop(reason);
         let result = stop.map(|stop| {
             let managed = &mut heap.heap.lock();
-            let left = managed.leavings();
+            let left = managed.space().leavings();
             heap.deal_with_failures(managed, &stop);
             heap.deal_with_losses(managed, &stop);
-            managed.forget_leavings(left);
+            managed.space_mut().forget_leavings(left);
             let result = work(heap, managed);
             // No losses: they need a collection, and the work may have found memory that is no object yet.
             heap.deal_with_failures(managed, &stop);
