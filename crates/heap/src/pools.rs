@@ -212,36 +212,35 @@ impl PagePools {
         Some(pages)
     }
 
-    /// Takes perfect pages, and borrows what is missing; `None` if the heap cannot pay for that.
-    ///
-    /// Inlined, as its caller in the space.
-    #[inline(always)]
-    pub fn take_perfect(&mut self, count: usize) -> Option<Vec<HeapPage>> {
+    /// Takes perfect pages, as many as there are places, and borrows what is missing; takes none and returns `false` if
+    /// the heap cannot pay for that.
+    #[inline]
+    #[must_use]
+    pub fn take_perfect(&mut self, places: &mut [HeapPage]) -> bool {
         // Pages that follow each other are put below addresses by one call.
-        let taken = match self.perfect.len().checked_sub(count) {
-            Some(left) => {
-                self.perfect[left..].sort_unstable();
-                self.perfect.drain(left..).map(HeapPage::Own).collect()
-            }
-            None => {
-                let mut taken = self.take_and_borrow(count)?;
-                taken.sort_unstable_by_key(|page| page.number().unwrap_or(u32::MAX));
-                taken
-            }
-        };
-        self.demand.requested += count as u64;
-        Some(taken)
+        if let Some(left) = self.perfect.len().checked_sub(places.len()) {
+            let taken = &mut self.perfect[left..];
+            taken.sort_unstable();
+            places.iter_mut().zip(&*taken).for_each(|(place, token)| *place = HeapPage::Own(*token));
+            self.perfect.truncate(left);
+        } else if !self.take_and_borrow(places) {
+            return false;
+        }
+        self.demand.requested += places.len() as u64;
+        true
     }
 
+    #[cold]
     #[inline(never)]
-    fn take_and_borrow(&mut self, count: usize) -> Option<Vec<HeapPage>> {
-        let missing = self.missing(count);
+    fn take_and_borrow(&mut self, places: &mut [HeapPage]) -> bool {
+        let missing = self.missing(places.len());
         if self.imperfect() < PRICE * missing || self.borrowed().saturating_add(missing) > self.borrowable {
-            return None;
+            return false;
         }
-        let taken = (0..count).map(|_| self.take_perfect_page().expect("the heap can pay for all")).collect();
+        places.fill_with(|| self.take_perfect_page().expect("the heap can pay for all"));
+        places.sort_unstable_by_key(|page| page.number().unwrap_or(u32::MAX));
         self.demand.most_borrowed = self.demand.most_borrowed.max(self.borrowed() as u64);
-        Some(taken)
+        true
     }
 
     /// How many pages must be borrowed if `count` perfect ones are wanted.
@@ -363,6 +362,12 @@ mod tests {
         PagePools::new((0..pages).map(|page| if page % 2 == 0 { FailedLines::NONE } else { HALF }).collect())
     }
 
+    /// So many perfect pages.
+    fn perfect(pools: &mut PagePools, count: usize) -> Option<Vec<HeapPage>> {
+        let mut pages = vec![HeapPage::Borrowed; count];
+        pools.take_perfect(&mut pages).then_some(pages)
+    }
+
     #[test]
     fn blocks_get_imperfect_pages_first_in_pairs_that_fail_at_their_outer_ends() {
         let high = FailedLines::from_bits(!HALF.bits());
@@ -379,7 +384,7 @@ mod tests {
     #[test]
     fn a_borrowed_page_costs_two_until_a_block_pays_it_back() {
         let mut pools = pools(24);
-        let large = pools.take_perfect(14).unwrap();
+        let large = perfect(&mut pools, 14).unwrap();
         assert_eq!((pools.borrowed(), pools.available()), (2, 24 - 12 - 2 * 2));
         // What comes back perfect pays for it when a block takes it.
         let (own, borrowed): (Vec<_>, Vec<_>) = large.into_iter().partition(|page| matches!(page, HeapPage::Own(_)));
@@ -397,34 +402,34 @@ mod tests {
     #[test]
     fn nothing_is_taken_of_what_the_heap_cannot_pay_for() {
         let mut pools = pools(16);
-        assert_eq!(pools.take_perfect(13), None, "8 perfect ones, and 8 imperfect ones for 4 more");
+        assert_eq!(perfect(&mut pools, 13), None, "8 perfect ones, and 8 imperfect ones for 4 more");
         assert_eq!((pools.available(), pools.borrowed(), pools.demand()), (16, 0, PerfectDemand::default()));
         pools.borrow_at_most(3);
-        assert_eq!(pools.take_perfect(12), None);
+        assert_eq!(perfect(&mut pools, 12), None);
         pools.borrow_at_most(4);
         assert_eq!([8, 12].map(|count| pools.taken_by(count)), [8, 16]);
-        assert_eq!(pools.take_perfect(12).unwrap().len(), 12);
+        assert_eq!(perfect(&mut pools, 12).unwrap().len(), 12);
         assert_eq!((pools.available(), pools.take_block()), (0, None));
     }
 
     #[test]
     fn a_refused_request_leaves_what_is_paid_back_as_it_is() {
         let mut pools = pools(24);
-        let mut large = pools.take_perfect(14).unwrap();
+        let mut large = perfect(&mut pools, 14).unwrap();
         // Perfect pages come back, and pay for both borrowed ones.
         large.drain(..12).for_each(|page| pools.give_back(page));
         let blocks = [pools.take_block(), pools.take_block()];
         let state = |pools: &PagePools| (pools.borrowed(), pools.withheld_bytes(), pools.available(), pools.demand());
         let before = state(&pools);
         assert_eq!((before.0, before.1), (2, 2 * 4096), "{blocks:?}");
-        assert_eq!(pools.take_perfect(before.2 + 1), None);
+        assert_eq!(perfect(&mut pools, before.2 + 1), None);
         assert_eq!(state(&pools), before);
     }
 
     #[test]
     fn a_block_has_its_pages_from_its_start_if_there_are_too_few() {
         let mut pools = PagePools::new([vec![FailedLines::NONE; 8], vec![HALF; 2]].concat());
-        let taken = pools.take_perfect(9).unwrap();
+        let taken = perfect(&mut pools, 9).unwrap();
         // The two pages withheld for the borrowed one have no working line any more: paying it back frees nothing.
         (8..10).for_each(|number| pools.set_failed(HeapPage::own(number), FailedLines::ALL));
         taken.into_iter().filter(|page| page.number().is_some()).for_each(|page| pools.give_back(page));
@@ -466,7 +471,7 @@ mod tests {
             pools.set_failed(page, failed);
             is(&pools, left, 4 + left);
         }
-        let taken = pools.take_perfect(4).unwrap();
+        let taken = perfect(&mut pools, 4).unwrap();
         assert!(taken.contains(&page));
         for failed in [FailedLines::ALL, HALF] {
             pools.set_failed(page, failed);
@@ -477,19 +482,19 @@ mod tests {
         taken.into_iter().for_each(|page| pools.give_back(page));
         is(&pools, 3, 8);
         // What fails later counts even if nothing had failed at the start.
-        let mut perfect = PagePools::new(vec![FailedLines::NONE; 8]);
-        assert_eq!(perfect.capacity(), 8 * 4096);
-        perfect.set_failed(page, HALF);
-        assert_eq!((perfect.capacity(), perfect.failed(page)), (8 * 4096 - 2048, HALF));
-        perfect.fail(page, FailedLines::NONE.with(63));
-        assert_eq!(perfect.failed(page), HALF.with(63));
+        let mut whole = PagePools::new(vec![FailedLines::NONE; 8]);
+        assert_eq!(whole.capacity(), 8 * 4096);
+        whole.set_failed(page, HALF);
+        assert_eq!((whole.capacity(), whole.failed(page)), (8 * 4096 - 2048, HALF));
+        whole.fail(page, FailedLines::NONE.with(63));
+        assert_eq!(whole.failed(page), HALF.with(63));
     }
 
     #[test]
     fn what_is_withheld_and_borrowed_is_counted_until_it_is_given_back() {
         let mut pools = pools(24);
         let bytes = |pages: u64| pages * 4096;
-        let large = pools.take_perfect(14).unwrap();
+        let large = perfect(&mut pools, 14).unwrap();
         assert_eq!((pools.borrowed(), pools.withheld_bytes()), (2, bytes(4)));
         // A block takes eight imperfect pages; no perfect one is left to replace a page of it, nor two others to pay.
         let block = pools.take_block().unwrap();

@@ -159,3 +159,41 @@ pub(crate) fn attach(memory: &mut dyn HeapMemory, region: &HeapRegion, end: u64)
     // its memory first.
     unsafe { memory.attach(region.base(), bytes) };
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Memory of which no page can be mapped.
+    #[derive(Debug)]
+    pub struct RefusingMemory(pub SimulatedMemory);
+
+    impl HeapMemory for RefusingMemory {
+        fn pages(&self) -> usize {
+            self.0.pages()
+        }
+
+        fn map_failures(&self) -> Vec<FailedLines> {
+            self.0.map_failures()
+        }
+
+        #[expect(unsafe_code, reason = "others need the promise")]
+        unsafe fn attach(&mut self, _base: NonNull<u8>, _bytes: usize) {}
+
+        fn map_imperfect(&mut self, _at: u32, _pages: &[HeapPage]) -> Result<(), NotMapped> {
+            Err(NotMapped::NoMapping)
+        }
+
+        fn unmap(&mut self, _at: u32, _pages: usize) {
+            unreachable!("nothing was mapped")
+        }
+
+        fn replace(&mut self, _at: u32, _page: HeapPage, _unreadable: FailedLines) {
+            unreachable!("nothing was mapped")
+        }
+
+        fn up_calls(&mut self) -> Vec<HeapPageChange> {
+            Vec::new()
+        }
+    }
+}

@@ -1,11 +1,12 @@
 //! Allocation by bumping a pointer through holes [Gao13, 4.1] and 4.2.
 //!
 //! Small objects fill hole after hole. An object that does not fit the hole at hand, and may not fit the next either,
-//! uses overflow allocation: the next hole of the overflow block that is long enough, else a block that has such a
-//! hole, else a new block, else perfect pages. Once a new block has no such hole, objects of this size or larger go
-//! straight to perfect pages until the next collection. Before perfect pages, the blocks in use are searched for a hole
-//! that just fits; if there are no perfect pages, each free block is tried. The last resort is a later hole of the
-//! block at hand. What an overflow block has left goes back to those that have holes.
+//! uses overflow allocation: the hole at hand of the overflow block, else the next one that is long enough, else a
+//! block that has such a hole, else a new block, else perfect pages. Once a new block has no such hole, objects of this
+//! size or larger go from the hole at hand straight to perfect pages until the next collection. Before perfect pages,
+//! the blocks in use are searched for a hole that just fits; if there are no perfect pages, each free block is tried.
+//! The last resort is a later hole of the block at hand. What an overflow block has left goes back to those that have
+//! holes.
 
 use super::free_lines::{FreeLines, LineRange};
 use super::immix_space::{ImmixSpace, Source};
@@ -40,10 +41,8 @@ pub struct LocalAllocator {
 }
 
 impl Holes {
-    /// Those of a block, and whether lines of it have failed.
-    fn of(space: &ImmixSpace, block: HeapBlock) -> (Self, bool) {
-        let (free, has_failed) = space.lines.free(block);
-        (Self { block, free, start: 0, end: 0 }, has_failed)
+    fn of(space: &ImmixSpace, block: HeapBlock) -> Self {
+        Self { block, free: space.lines.free(block), start: 0, end: 0 }
     }
 
     /// The next hole of so many lines.
@@ -68,22 +67,28 @@ impl LocalAllocator {
     #[cold]
     #[inline(never)]
     fn allocate_elsewhere(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
-        let taken = self.find_elsewhere(space, bytes, source);
+        let taken = if bytes <= space.lines.size().bytes() {
+            self.allocate_in_next_hole(space, bytes, source)
+        } else {
+            // It may not fit the next hole. Most often, that of the overflow block has room.
+            self.overflow.take(bytes).or_else(|| self.allocate_overflow(space, bytes, source))
+        };
         space.note_refusal(taken, source)
     }
 
-    fn find_elsewhere(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
-        let fits_any = bytes <= space.lines.size().bytes();
+    /// Allocates an object that fits any hole but those that failed lines make short.
+    #[inline]
+    fn allocate_in_next_hole(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
         // What is left of the hole at hand is worth keeping if the next one may be shorter than the object.
         let is_kept = CAN_FAIL && self.is_uneven && bytes > MEMORY_LINE && self.bump.left() >= MEMORY_LINE;
-        if fits_any && !is_kept {
+        if !is_kept {
             let Some(hole) = self.next_hole(space, source) else { return self.take_overflow(space, bytes) };
             self.bump = hole;
             if let Some(at) = self.bump.take(bytes) {
                 return Some(at);
             }
         }
-        self.allocate_overflow(space, bytes, source).or_else(|| self.allocate_ahead(bytes))
+        self.allocate_overflow(space, bytes, source)
     }
 
     /// The next hole of the block at hand, or of the next block.
@@ -93,8 +98,8 @@ impl LocalAllocator {
                 return Some(hole);
             }
             let block = space.next_block(source)?;
-            let (holes, has_failed) = Holes::of(space, block);
-            (self.holes, self.is_uneven) = (Some(holes), has_failed && space.lines.has_short_holes());
+            self.holes = Some(Holes::of(space, block));
+            self.is_uneven = space.lines.has_short_holes(block);
         }
     }
 
@@ -105,7 +110,13 @@ impl LocalAllocator {
         self.bump.take(bytes)
     }
 
+    /// Not inlined, as most objects need it not: so the heap is as fast as one without failed lines.
+    #[inline(never)]
     fn allocate_overflow(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
+        self.search_overflow(space, bytes, source).or_else(|| self.allocate_ahead(bytes))
+    }
+
+    fn search_overflow(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
         let mut is_refused = false;
         if CAN_FAIL && self.no_hole_from > 0 && bytes >= self.no_hole_from {
             if let Some(at) = self.allocate_perfect(space, bytes, source) {
@@ -135,7 +146,7 @@ impl LocalAllocator {
                 is_refused = true;
                 continue;
             };
-            self.overflow_holes = Some(Holes::of(space, block).0);
+            self.overflow_holes = Some(Holes::of(space, block));
         }
     }
 

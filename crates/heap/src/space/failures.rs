@@ -325,8 +325,9 @@ mod tests {
         let page = space.large.pages_of(ObjectRef::new(dead).unwrap()).unwrap()[0];
         space.sweep_large(true, |_| false);
         // Another object is at the same address, on another page.
-        let other = space.pools.take_perfect(1).unwrap();
-        assert_eq!((other[0] == page, space.take_large(PAGE, Source::Mutator)), (true, Some(dead)));
+        let mut other = [HeapPage::Borrowed];
+        assert!(space.pools.take_perfect(&mut other) && other == [page]);
+        assert_eq!(space.take_large(PAGE, Source::Mutator), Some(dead));
         space.pools.give_back(page);
         space.fail_lines(&[dead, dead + 64]);
         assert_eq!(space.pools.failed(page).bits(), 0b11);

@@ -162,23 +162,27 @@ impl ImmixSpace {
         let before = before.filter(|before| before.count + missing <= BLOCK_PAGES);
         let more = if before.is_some() { missing } else { bytes.div_ceil(PAGE) as usize };
         // First, as a block without pages would stay there until the next collection.
-        let taken = self.take_perfect(more, source)?;
+        let mut taken = [HeapPage::Borrowed; BLOCK_PAGES];
+        let taken = &mut taken[..more];
+        if !self.reach_perfect(more, source) || !self.pools.take_perfect(taken) {
+            return None;
+        }
         let place = match before {
             Some(PerfectPages { block, count }) => Some((block, count, left.cursor)),
             None => self.map([None; BLOCK_PAGES]).map(|block| (block, 0, block.start())),
         };
         let Some((block, count, cursor)) = place else {
-            taken.into_iter().for_each(|page| self.pools.give_back(page));
+            taken.iter().for_each(|page| self.pools.give_back(*page));
             return None;
         };
-        if let Err(refused) = self.memory.map_imperfect(block.page_at(count), &taken) {
+        if let Err(refused) = self.memory.map_imperfect(block.page_at(count), taken) {
             self.refused.add(refused);
-            taken.into_iter().for_each(|page| self.pools.give_back(page));
+            taken.iter().for_each(|page| self.pools.give_back(*page));
             return None;
         }
         let end = count + more;
         let pages = self.blocks.get_mut(block).pages.as_mut().expect("a block in use has pages");
-        pages[count..end].iter_mut().zip(taken).for_each(|(place, page)| *place = Some(page));
+        pages[count..end].iter_mut().zip(taken).for_each(|(place, page)| *place = Some(*page));
         (count..end).for_each(|page| self.lines.set_page(block, page, FailedLines::NONE));
         Some((PerfectPages { block, count: end }, BumpRange { cursor, limit: block.page_at(end) }))
     }
@@ -190,29 +194,26 @@ impl ImmixSpace {
     }
 
     fn put_large(&mut self, bytes: u32, source: Source) -> Option<u32> {
-        let count = bytes.div_ceil(PAGE) as usize;
-        let pages = self.take_perfect(count, source)?;
-        let refused = match self.large.put(pages) {
-            Ok(at) => match self.large.map(at, &mut *self.memory) {
-                Ok(()) => return Some(at),
-                Err(refused) => {
-                    self.refused.add(refused);
-                    self.large.take_back(at)
-                }
-            },
-            Err(pages) => pages,
-        };
-        refused.into_iter().for_each(|page| self.pools.give_back(page));
+        let count = bytes.div_ceil(PAGE);
+        if !self.reach_perfect(count as usize, source) {
+            return None;
+        }
+        let (at, pages) = self.large.put(count)?;
+        if self.pools.take_perfect(pages) {
+            let Err(refused) = self.memory.map_imperfect(at, pages) else { return Some(at) };
+            self.refused.add(refused);
+            pages.iter().for_each(|page| self.pools.give_back(*page));
+        }
+        self.large.take_back(at);
         None
     }
 
-    /// Takes perfect pages, of free blocks too; borrows only when there are none.
-    ///
-    /// Inlined, so that large objects pay no call although there are two callers.
-    #[inline(always)]
-    fn take_perfect(&mut self, count: usize, source: Source) -> Option<Vec<HeapPage>> {
+    /// Whether so many perfect pages may be taken. If there are too few, those of free blocks are taken first: the
+    /// space borrows only when there are none.
+    #[inline]
+    fn reach_perfect(&mut self, count: usize, source: Source) -> bool {
         if !self.may_take(count, source) {
-            return None;
+            return false;
         }
         while !self.pools.has_perfect(count)
             && let Some(free) = self.free.pop()
@@ -220,10 +221,7 @@ impl ImmixSpace {
             self.unmap(free);
         }
         // What is withheld for borrowed pages must not be the collector's headroom.
-        if CAN_FAIL && !self.pools.has_perfect(count) && !self.may_take(self.pools.taken_by(count), source) {
-            return None;
-        }
-        self.pools.take_perfect(count)
+        !CAN_FAIL || self.pools.has_perfect(count) || self.may_take(self.pools.taken_by(count), source)
     }
 
     /// Notes whether the program got nothing.
@@ -289,13 +287,14 @@ impl ImmixSpace {
 
     /// Ends a collection: frees the large objects that did not survive, of all or of the young ones.
     pub fn sweep_large(&mut self, all: bool, survives: impl Fn(ObjectRef) -> bool) {
-        for (at, pages) in self.large.sweep(all, survives) {
-            self.memory.unmap(at, pages.len());
-            if let Some(left) = &mut self.left {
+        let Self { large, memory, left, pools, .. } = self;
+        large.sweep(all, survives, |at, pages| {
+            memory.unmap(at, pages.len());
+            if let Some(left) = left {
                 left.extend((at..).step_by(PAGE as usize).zip(pages.iter().copied()));
             }
-            pages.into_iter().for_each(|page| self.pools.give_back(page));
-        }
+            pages.iter().for_each(|page| pools.give_back(*page));
+        });
     }
 
     fn map(&mut self, pages: BlockPages) -> Option<HeapBlock> {
@@ -418,6 +417,7 @@ impl ImmixSpace {
 pub(super) mod tests {
     use super::*;
     use crate::memory::SimulatedMemory;
+    use crate::memory::tests::RefusingMemory;
     use crate::space::allocator::LocalAllocator;
 
     pub const HALF: FailedLines = FailedLines::from_bits(u64::MAX >> 32);
@@ -465,6 +465,21 @@ pub(super) mod tests {
             assert_eq!(space.take_large(count * PAGE, Source::Mutator).is_some(), is_served, "{count}");
             assert_eq!(space.pools.available(), if is_served { 26 } else { 400 });
         }
+    }
+
+    #[test]
+    fn what_cannot_be_mapped_is_taken_back_with_its_pages() {
+        let failed = [vec![FailedLines::NONE; 6], vec![HALF; 10]].concat();
+        let memory = Box::new(RefusingMemory(SimulatedMemory::new(failed)));
+        let mut space = ImmixSpace::new(memory, LineSize::L64, FailureGrain::MemoryLine, 0, 1 << 24, 16);
+        let before = (space.pools.available(), space.large.pages(), space.large.end());
+        // More than there are perfect pages, so some are borrowed.
+        assert_eq!(space.take_large(8 * PAGE, Source::Mutator), None);
+        assert_eq!(space.new_block(Source::Mutator), None);
+        assert_eq!(LocalAllocator::default().allocate(&mut space, 3000, Source::Mutator), None);
+        assert_eq!((space.pools.available(), space.large.pages(), space.large.end()), before);
+        assert_eq!((space.pools.borrowed(), space.refused.mappings > 2), (0, true));
+        space.sweep_large(true, |_| false);
     }
 
     #[test]

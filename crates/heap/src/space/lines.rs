@@ -21,6 +21,8 @@ pub(crate) struct LineMarks {
     marks: Vec<AtomicU8>,
     /// The failed lines of the pages of all blocks; all of those that a block does not have.
     failed: Vec<FailedLinesOfBlock>,
+    /// Whether a block has pages with failed lines, or has fewer pages: if not, no block needs a look.
+    has_failed: AtomicBool,
     size: LineSize,
     grain: FailureGrain,
     live: LiveMark,
@@ -50,7 +52,7 @@ impl LineMarks {
     pub fn new(blocks: usize, size: LineSize, grain: FailureGrain) -> Self {
         let failed = (0..if CAN_FAIL { blocks } else { 0 }).map(|_| FailedLinesOfBlock::default()).collect();
         let marks = (0..blocks * size.per_block()).map(|_| AtomicU8::new(0)).collect();
-        Self { marks, failed, size, grain, live: LiveMark::One }
+        Self { marks, failed, has_failed: AtomicBool::new(false), size, grain, live: LiveMark::One }
     }
 
     pub const fn size(&self) -> LineSize {
@@ -140,9 +142,16 @@ impl LineMarks {
         self.grain.widened(failed, self.size)
     }
 
-    /// Whether holes may be shorter than a line of the heap where lines have failed.
-    pub fn has_short_holes(&self) -> bool {
-        CAN_FAIL && self.grain == FailureGrain::MemoryLine
+    #[inline]
+    fn has_failed(&self) -> bool {
+        CAN_FAIL && self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Whether holes of a block may be shorter than a line of the heap, as lines of it have failed.
+    #[inline]
+    pub fn has_short_holes(&self, block: HeapBlock) -> bool {
+        let any = self.has_failed() && self.failed[block.number()].any.load(Ordering::Relaxed);
+        any && self.grain == FailureGrain::MemoryLine
     }
 
     /// A line has failed, at an offset in a page of a block; returns whether that is new.
@@ -150,16 +159,20 @@ impl LineMarks {
         let page = (offset / PAGE) as usize;
         let before = self.failed_in(page);
         let failed = self.widened(before.with(offset % PAGE / MEMORY_LINE));
-        self.failed[page / BLOCK_PAGES].set(page % BLOCK_PAGES, failed);
+        self.set(page, failed);
         failed != before
     }
 
     /// The page at a place of a block is another one, with these failed lines; what is in it stays.
     pub fn set_page(&self, block: HeapBlock, page: usize, failed: FailedLines) {
-        if !CAN_FAIL {
-            return;
+        if CAN_FAIL {
+            self.set(block.number() * BLOCK_PAGES + page, self.widened(failed));
         }
-        self.failed[block.number()].set(page, self.widened(failed));
+    }
+
+    fn set(&self, page: usize, failed: FailedLines) {
+        let any = self.failed[page / BLOCK_PAGES].set(page % BLOCK_PAGES, failed);
+        self.has_failed.fetch_or(any, Ordering::Relaxed);
     }
 
     /// All pages of a block are others now, which are perfect.
@@ -173,7 +186,8 @@ impl LineMarks {
     pub fn set_pages(&self, block: HeapBlock, failed: [FailedLines; BLOCK_PAGES]) {
         if CAN_FAIL {
             let widened = failed.map(|failed| self.widened(failed));
-            self.failed[block.number()].set_all(widened);
+            let any = self.failed[block.number()].set_all(widened);
+            self.has_failed.fetch_or(any, Ordering::Relaxed);
         }
     }
 
@@ -187,19 +201,28 @@ impl LineMarks {
         self.marks[(offset >> self.size.shift()) as usize].load(Ordering::Relaxed) == self.live as u8
     }
 
-    /// The lines of a block that may be allocated, and whether any has failed. During a full collection, what the
-    /// collection before found live has its mark of then, and is not free: it may not have been reached yet.
-    pub fn free(&self, block: HeapBlock) -> (FreeLines, bool) {
+    /// The lines of a block that may be allocated. During a full collection, what the collection before found live has
+    /// its mark of then, and is not free: it may not have been reached yet.
+    #[inline]
+    pub fn free(&self, block: HeapBlock) -> FreeLines {
+        if self.has_failed() { self.unmarked_that_work(block) } else { self.unmarked(block) }
+    }
+
+    #[cold]
+    fn unmarked_that_work(&self, block: HeapBlock) -> FreeLines {
+        let mut free = self.unmarked(block);
+        self.failed[block.number()].remove_from(&mut free);
+        free
+    }
+
+    #[inline(never)]
+    fn unmarked(&self, block: HeapBlock) -> FreeLines {
         let mut free = FreeLines::default();
         for (word, marks) in free.0.iter_mut().zip(self.of(block).chunks_exact(self.size.per_page())) {
             let bit = |mark: &AtomicU8| u64::from(mark.load(Ordering::Relaxed) == 0);
             *word = repeated(marks.iter().rev().fold(0, |bits: u64, mark| bits << 1 | bit(mark)), self.size);
         }
-        let has_failed = CAN_FAIL && self.failed[block.number()].any.load(Ordering::Relaxed);
-        if has_failed {
-            self.failed[block.number()].remove_from(&mut free);
-        }
-        (free, has_failed)
+        free
     }
 
     /// Ends a collection for a block: what was young and is not marked is free.
@@ -213,7 +236,7 @@ impl LineMarks {
                 *mark = 0;
             }
         }
-        let (free, _) = self.free(block);
+        let free = self.free(block);
         let (mut holes, mut longest) = (0, 0);
         for hole in free.holes() {
             holes += 1;
@@ -233,21 +256,28 @@ impl Default for FailedLinesOfBlock {
 }
 
 impl FailedLinesOfBlock {
-    fn set(&self, page: usize, failed: FailedLines) {
+    /// Returns whether any has failed.
+    fn set(&self, page: usize, failed: FailedLines) -> bool {
         self.pages[page].store(failed.bits(), Ordering::Relaxed);
-        let any = self.pages.iter().any(|page| page.load(Ordering::Relaxed) != 0);
-        self.any.store(any, Ordering::Relaxed);
+        self.note(self.pages.iter().any(|page| page.load(Ordering::Relaxed) != 0))
     }
 
-    fn set_all(&self, failed: [FailedLines; BLOCK_PAGES]) {
+    /// Returns whether any has failed.
+    fn set_all(&self, failed: [FailedLines; BLOCK_PAGES]) -> bool {
         self.pages.iter().zip(failed).for_each(|(page, failed)| page.store(failed.bits(), Ordering::Relaxed));
-        self.any.store(failed.iter().any(|failed| !failed.is_perfect()), Ordering::Relaxed);
+        self.note(failed.iter().any(|failed| !failed.is_perfect()))
     }
 
-    #[cold]
+    fn note(&self, any: bool) -> bool {
+        self.any.store(any, Ordering::Relaxed);
+        any
+    }
+
     fn remove_from(&self, free: &mut FreeLines) {
-        let pages = free.0.iter_mut().zip(&self.pages);
-        pages.for_each(|(free, failed)| *free &= !failed.load(Ordering::Relaxed));
+        if self.any.load(Ordering::Relaxed) {
+            let pages = free.0.iter_mut().zip(&self.pages);
+            pages.for_each(|(free, failed)| *free &= !failed.load(Ordering::Relaxed));
+        }
     }
 }
 
@@ -309,7 +339,7 @@ mod tests {
         fn a_line_is_free_if_it_is_not_marked_and_has_not_failed(content in content()) {
             let (lines, block) = block_of(&content);
             let (marks, failed, size) = content;
-            let (free, has_failed) = lines.free(block);
+            let (free, has_failed) = (lines.free(block), lines.has_short_holes(block));
             prop_assert_eq!(has_failed, failed != [0; BLOCK_PAGES]);
             for line in 0..BLOCK_LINES {
                 let is_free = marks[line / size.memory_lines() as usize] == 0 && !has(failed, line);
@@ -325,11 +355,11 @@ mod tests {
         ) {
             let (lines, block) = block_of(&content);
             let end = (from + count).min(BLOCK_LINES);
-            let before = lines.free(block).0;
+            let before = lines.free(block);
             let taken = lines.allocate(block, from..end);
             prop_assert!(taken.start <= from && end <= taken.end);
             prop_assert!(taken.len() < count + 2 * content.2.memory_lines() as usize);
-            let after = lines.free(block).0;
+            let after = lines.free(block);
             for line in 0..BLOCK_LINES {
                 prop_assert_eq!(has(after.0, line), has(before.0, line) && !taken.contains(&line), "line {}", line);
             }
@@ -349,7 +379,7 @@ mod tests {
             let holes: Vec<usize> = runs.chunk_by(|one, next| one == next).filter(|run| run[0]).map(<[_]>::len).collect();
             prop_assert_eq!(census.holes as usize, holes.len());
             prop_assert_eq!(census.longest as usize, holes.into_iter().max().unwrap_or(0));
-            prop_assert_eq!(lines.free(block).0.count(), census.free, "no mark is left but those of live lines");
+            prop_assert_eq!(lines.free(block).count(), census.free, "no mark is left but those of live lines");
         }
     }
 }
