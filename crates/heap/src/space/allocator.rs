@@ -1,12 +1,12 @@
 //! Allocation by bumping a pointer through holes [Gao13, 4.1] and 4.2.
 //!
 //! Small objects fill hole after hole. An object that does not fit the hole at hand, and may not fit the next either,
-//! uses overflow allocation: the hole at hand of the overflow block, else the next one that is long enough, else a
-//! block that has such a hole, else a new block, else perfect pages. Once a new block has no such hole, objects of this
-//! size or larger go from the hole at hand straight to perfect pages until the next collection. Before perfect pages,
-//! the blocks in use are searched for a hole that just fits; if there are no perfect pages, each free block is tried.
-//! The last resort is a later hole of the block at hand. What an overflow block has left goes back to those that have
-//! holes.
+//! uses overflow allocation, in a block of its own: what is left of the hole that was used there last, else the next
+//! one that is long enough, else a block that has such a hole, else a new block, else perfect pages. Once a new block
+//! has no such hole, objects of this size or larger look only into the hole that was used last, and then go straight to
+//! perfect pages, until the next collection. Before perfect pages, the blocks in use are searched for a hole that just
+//! fits; if there are no perfect pages, each free block is tried. The last resort is a later hole of the block at hand.
+//! What an overflow block has left goes back to those that have holes.
 
 use super::free_lines::{FreeLines, LineRange};
 use super::immix_space::{ImmixSpace, Source};
@@ -24,7 +24,7 @@ struct Holes {
 }
 
 /// The allocator of one thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LocalAllocator {
     /// The present hole.
     pub bump: BumpRange,
@@ -33,16 +33,36 @@ pub struct LocalAllocator {
     is_uneven: bool,
     overflow: BumpRange,
     overflow_holes: Option<Holes>,
-    /// The least size for which no hole was found in a whole block since the last collection; 0 if there is none.
+    /// The least size for which no hole was found in a whole block since the last collection; no object has the greatest
+    /// number.
     no_hole_from: u32,
     /// Perfect pages for objects that fit no hole.
     perfect: BumpRange,
     perfect_pages: Option<PerfectPages>,
 }
 
+impl Default for LocalAllocator {
+    /// It has nothing at hand.
+    fn default() -> Self {
+        Self {
+            bump: BumpRange::default(),
+            holes: None,
+            is_uneven: false,
+            overflow: BumpRange::default(),
+            overflow_holes: None,
+            no_hole_from: u32::MAX,
+            perfect: BumpRange::default(),
+            perfect_pages: None,
+        }
+    }
+}
+
 impl Holes {
-    fn of(space: &ImmixSpace, block: HeapBlock) -> Self {
-        Self { block, free: space.lines.free(block), start: 0, end: 0 }
+    /// Those of a block, into a place: they are not small.
+    #[inline]
+    fn find(place: &mut Option<Self>, space: &ImmixSpace, block: HeapBlock) {
+        let holes = place.insert(Self { block, free: FreeLines::default(), start: 0, end: 0 });
+        space.lines.find_free(block, &mut holes.free);
     }
 
     /// The next hole of so many lines.
@@ -70,8 +90,7 @@ impl LocalAllocator {
         let taken = if bytes <= space.lines.size().bytes() {
             self.allocate_in_next_hole(space, bytes, source)
         } else {
-            // It may not fit the next hole. Most often, that of the overflow block has room.
-            self.overflow.take(bytes).or_else(|| self.allocate_overflow(space, bytes, source))
+            self.allocate_overflow(space, bytes, source)
         };
         space.note_refusal(taken, source)
     }
@@ -98,7 +117,7 @@ impl LocalAllocator {
                 return Some(hole);
             }
             let block = space.next_block(source)?;
-            self.holes = Some(Holes::of(space, block));
+            Holes::find(&mut self.holes, space, block);
             self.is_uneven = space.lines.has_short_holes(block);
         }
     }
@@ -110,32 +129,55 @@ impl LocalAllocator {
         self.bump.take(bytes)
     }
 
-    /// Not inlined, as most objects need it not: so the heap is as fast as one without failed lines.
-    #[inline(never)]
+    /// Allocates an object that may not fit the next hole.
+    #[inline]
     fn allocate_overflow(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
-        self.search_overflow(space, bytes, source).or_else(|| self.allocate_ahead(bytes))
+        // Most often, the hole that was used last has room.
+        self.overflow.take(bytes).or_else(|| self.allocate_overflow_elsewhere(space, bytes, source))
     }
 
+    /// Not inlined: most objects do not come here.
+    #[inline(never)]
+    fn allocate_overflow_elsewhere(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
+        let may_fit = !CAN_FAIL || bytes < self.no_hole_from;
+        let known = if may_fit { self.allocate_in_known_hole(space, bytes) } else { None };
+        known.or_else(|| self.search_overflow(space, bytes, source)).or_else(|| self.allocate_ahead(bytes))
+    }
+
+    /// The next hole that is long enough, of the overflow block or of those that are known to have one.
+    #[inline]
+    fn allocate_in_known_hole(&mut self, space: &mut ImmixSpace, bytes: u32) -> Option<u32> {
+        loop {
+            if let Some(at) = self.take_overflow(space, bytes) {
+                return Some(at);
+            }
+            let block = space.block_with(bytes.div_ceil(MEMORY_LINE) as usize)?;
+            Holes::find(&mut self.overflow_holes, space, block);
+        }
+    }
+
+    /// A hole of a new block, or perfect pages, or what a search finds.
+    #[cold]
+    #[inline(never)]
     fn search_overflow(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
         let mut is_refused = false;
-        if CAN_FAIL && self.no_hole_from > 0 && bytes >= self.no_hole_from {
+        if CAN_FAIL && bytes >= self.no_hole_from {
             if let Some(at) = self.allocate_perfect(space, bytes, source) {
                 return Some(at);
             }
             is_refused = true;
         }
-        let lines = bytes.div_ceil(MEMORY_LINE) as usize;
         let mut is_new = false;
         loop {
-            if let Some(at) = self.take_overflow(space, bytes) {
+            if let Some(at) = self.allocate_in_known_hole(space, bytes) {
                 return Some(at);
             }
-            let mut block = space.block_with(lines);
-            if block.is_none() && (!is_new || is_refused) {
+            let mut block = None;
+            if !is_new || is_refused {
                 is_new = true;
                 block = space.new_block(source);
             }
-            let Some(block) = block.or_else(|| space.block_searched(lines)) else {
+            let Some(block) = block.or_else(|| space.block_searched(bytes.div_ceil(MEMORY_LINE) as usize)) else {
                 if is_refused {
                     return None;
                 }
@@ -146,7 +188,7 @@ impl LocalAllocator {
                 is_refused = true;
                 continue;
             };
-            self.overflow_holes = Some(Holes::of(space, block));
+            Holes::find(&mut self.overflow_holes, space, block);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Large objects: each on perfect pages of its own, wherever these are [Gao13, 3.3.3].
 //!
-//! One table says which page lies below each address. So that it stays short, objects take the first addresses that are
-//! free; and an object that comes or goes costs no memory of its own.
+//! One table says which page lies below each address, so no object has a list of pages of its own. That it stays short,
+//! objects take the first addresses that are free.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ pub(crate) struct LargeObjects {
     free: FreeAddresses,
     /// The objects, and how many pages they have.
     objects: BTreeMap<u32, u32>,
-    /// The pages below the addresses, up to the last one that an object ever had; those below none are left over.
+    /// The page below each address, up to the highest that was ever used; where no object is, the entry is stale.
     below: Vec<HeapPage>,
     /// Those that came since the last collection.
     young: Vec<u32>,
@@ -53,8 +53,8 @@ impl LargeObjects {
         first..first + pages as usize
     }
 
-    /// A place for an object of so many pages, and what says which pages these are, to be filled in; `None` if no
-    /// addresses are free.
+    /// A place for an object of so many pages, and its entries of the table: they are stale, and the caller fills them
+    /// in. `None` if no addresses are free.
     #[inline]
     pub fn put(&mut self, pages: u32) -> Option<(u32, &mut [HeapPage])> {
         let at = self.free.take(pages)?;
@@ -74,8 +74,8 @@ impl LargeObjects {
         self.free.release(at, pages);
     }
 
-    /// Ends a collection: removes the objects that did not survive, of all or of the young ones. Says of each where it
-    /// was, and its pages.
+    /// Ends a collection: removes the objects that did not survive, of all or of the young ones. Calls `swept` for each,
+    /// with its place and its pages.
     pub fn sweep(&mut self, all: bool, survives: impl Fn(ObjectRef) -> bool, mut swept: impl FnMut(u32, &[HeapPage])) {
         let young = std::mem::take(&mut self.young);
         let looked_at = if all { self.objects.keys().copied().collect() } else { young };
@@ -127,9 +127,11 @@ impl LargeObjects {
 
     /// About the bytes of the tables.
     pub fn metadata_bytes(&self) -> u64 {
-        let entries = 2 * self.objects.len() + self.young.len();
-        let pages = self.below.len() * size_of::<HeapPage>();
-        (self.free.metadata_bytes() + entries * 2 * size_of::<u64>() + pages) as u64
+        // The nodes of a tree are about half full.
+        let objects = 2 * self.objects.len() * size_of::<(u32, u32)>();
+        let young = self.young.capacity() * size_of::<u32>();
+        let below = self.below.capacity() * size_of::<HeapPage>();
+        (self.free.metadata_bytes() + objects + young + below) as u64
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct LineMarks {
     marks: Vec<AtomicU8>,
     /// The failed lines of the pages of all blocks; all of those that a block does not have.
     failed: Vec<FailedLinesOfBlock>,
-    /// Whether a block has pages with failed lines, or has fewer pages: if not, no block needs a look.
+    /// Whether a block has pages with failed lines or lacks pages, or one did: if not, no block needs a look.
     has_failed: AtomicBool,
     size: LineSize,
     grain: FailureGrain,
@@ -171,8 +171,14 @@ impl LineMarks {
     }
 
     fn set(&self, page: usize, failed: FailedLines) {
-        let any = self.failed[page / BLOCK_PAGES].set(page % BLOCK_PAGES, failed);
-        self.has_failed.fetch_or(any, Ordering::Relaxed);
+        self.note(self.failed[page / BLOCK_PAGES].set(page % BLOCK_PAGES, failed));
+    }
+
+    /// Written only when it changes: markers read what lies beside it.
+    fn note(&self, any_failed: bool) {
+        if any_failed && !self.has_failed.load(Ordering::Relaxed) {
+            self.has_failed.store(true, Ordering::Relaxed);
+        }
     }
 
     /// All pages of a block are others now, which are perfect.
@@ -186,8 +192,7 @@ impl LineMarks {
     pub fn set_pages(&self, block: HeapBlock, failed: [FailedLines; BLOCK_PAGES]) {
         if CAN_FAIL {
             let widened = failed.map(|failed| self.widened(failed));
-            let any = self.failed[block.number()].set_all(widened);
-            self.has_failed.fetch_or(any, Ordering::Relaxed);
+            self.note(self.failed[block.number()].set_all(widened));
         }
     }
 
@@ -201,42 +206,41 @@ impl LineMarks {
         self.marks[(offset >> self.size.shift()) as usize].load(Ordering::Relaxed) == self.live as u8
     }
 
-    /// The lines of a block that may be allocated. During a full collection, what the collection before found live has
-    /// its mark of then, and is not free: it may not have been reached yet.
+    /// Finds the lines of a block that may be allocated. During a full collection, what the collection before found live
+    /// has its mark of then, and is not free: it may not have been reached yet.
     #[inline]
-    pub fn free(&self, block: HeapBlock) -> FreeLines {
-        if self.has_failed() { self.unmarked_that_work(block) } else { self.unmarked(block) }
-    }
-
-    #[cold]
-    fn unmarked_that_work(&self, block: HeapBlock) -> FreeLines {
-        let mut free = self.unmarked(block);
-        self.failed[block.number()].remove_from(&mut free);
-        free
+    pub fn find_free(&self, block: HeapBlock, free: &mut FreeLines) {
+        self.find_unmarked(block, free);
+        if self.has_failed() {
+            self.remove_failed(block, free);
+        }
     }
 
     #[inline(never)]
-    fn unmarked(&self, block: HeapBlock) -> FreeLines {
-        let mut free = FreeLines::default();
+    fn find_unmarked(&self, block: HeapBlock, free: &mut FreeLines) {
         for (word, marks) in free.0.iter_mut().zip(self.of(block).chunks_exact(self.size.per_page())) {
             let bit = |mark: &AtomicU8| u64::from(mark.load(Ordering::Relaxed) == 0);
             *word = repeated(marks.iter().rev().fold(0, |bits: u64, mark| bits << 1 | bit(mark)), self.size);
         }
-        free
+    }
+
+    #[inline(never)]
+    fn remove_failed(&self, block: HeapBlock, free: &mut FreeLines) {
+        self.failed[block.number()].remove_from(free);
     }
 
     /// Ends a collection for a block: what was young and is not marked is free.
     pub fn sweep(&mut self, block: HeapBlock) -> LineCensus {
-        let (live, each) = (self.live as u8, self.size.memory_lines());
-        let mut lines = 0;
-        for mark in self.of_mut(block).iter_mut().map(AtomicU8::get_mut) {
-            if *mark == live {
-                lines += each;
-            } else {
-                *mark = 0;
-            }
+        let (live, size) = (self.live, self.size);
+        let (mut lines, mut free) = (0, FreeLines::default());
+        for (word, marks) in free.0.iter_mut().zip(self.of_mut(block).chunks_exact_mut(size.per_page())) {
+            let bits = repeated(sweep_page(marks, live), size);
+            lines += bits.count_ones();
+            *word = !bits;
         }
-        let free = self.free(block);
+        if self.has_failed() {
+            self.remove_failed(block, &mut free);
+        }
         let (mut holes, mut longest) = (0, 0);
         for hole in free.holes() {
             holes += 1;
@@ -245,6 +249,26 @@ impl LineMarks {
         debug_assert!(longest <= BLOCK_LINES);
         LineCensus { live: lines, free: free.count(), holes, longest: crate::geometry::narrow(longest) }
     }
+}
+
+/// Clears the marks of a page that are not live, and returns the others as bits. Eight marks are swept at once, as the
+/// bytes of a number.
+#[inline]
+fn sweep_page(marks: &mut [AtomicU8], live: LiveMark) -> u64 {
+    const ONES: u64 = u64::MAX / 0xff;
+    const SEVEN_BITS: u64 = ONES * 0x7f;
+    let mut bits = 0;
+    for (group, marks) in marks.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        let bytes = marks.each_mut().map(|mark| *mark.get_mut());
+        let differ = u64::from_le_bytes(bytes) ^ (ONES * live as u64);
+        // A byte that is not 0 gets its highest bit: by a carry from the lower ones, or because it has it.
+        let are_live = (!(((differ & SEVEN_BITS) + SEVEN_BITS) | differ) >> 7) & ONES;
+        let swept = (are_live * live as u64).to_le_bytes();
+        marks.iter_mut().zip(swept).for_each(|(mark, swept)| *mark.get_mut() = swept);
+        // The bits of all bytes meet in the highest one, in their order.
+        bits |= (are_live.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * group);
+    }
+    bits
 }
 
 impl Default for FailedLinesOfBlock {
@@ -256,13 +280,13 @@ impl Default for FailedLinesOfBlock {
 }
 
 impl FailedLinesOfBlock {
-    /// Returns whether any has failed.
+    /// Returns whether any line of the block has failed.
     fn set(&self, page: usize, failed: FailedLines) -> bool {
         self.pages[page].store(failed.bits(), Ordering::Relaxed);
         self.note(self.pages.iter().any(|page| page.load(Ordering::Relaxed) != 0))
     }
 
-    /// Returns whether any has failed.
+    /// Returns whether any line of the block has failed.
     fn set_all(&self, failed: [FailedLines; BLOCK_PAGES]) -> bool {
         self.pages.iter().zip(failed).for_each(|(page, failed)| page.store(failed.bits(), Ordering::Relaxed));
         self.note(failed.iter().any(|failed| !failed.is_perfect()))
@@ -308,6 +332,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::geometry::narrow;
 
     /// Marks of a block's lines, the failed lines of its pages, and the size of its lines.
     type BlockContent = (Vec<u8>, [u64; BLOCK_PAGES], LineSize);
@@ -320,13 +345,17 @@ mod tests {
         )
     }
 
+    fn free(lines: &LineMarks, block: HeapBlock) -> FreeLines {
+        let mut free = FreeLines::default();
+        lines.find_free(block, &mut free);
+        free
+    }
+
     /// The second of two blocks, with this in it.
     fn block_of((marks, failed, size): &BlockContent) -> (LineMarks, HeapBlock) {
         let (lines, block) = (LineMarks::new(2, *size, FailureGrain::MemoryLine), HeapBlock::new(1));
         lines.of(block).iter().zip(marks).for_each(|(line, mark)| line.store(*mark, Ordering::Relaxed));
-        for (page, failed) in failed.iter().enumerate() {
-            lines.set_page(block, page, FailedLines::from_bits(*failed));
-        }
+        lines.set_pages(block, failed.map(FailedLines::from_bits));
         (lines, block)
     }
 
@@ -336,10 +365,25 @@ mod tests {
 
     proptest! {
         #[test]
+        fn a_line_that_fails_where_none_had_is_free_no_more(line in 0..narrow(BLOCK_LINES), is_told_by_page: bool) {
+            let (lines, block) = (LineMarks::new(2, LineSize::L64, FailureGrain::MemoryLine), HeapBlock::new(1));
+            lines.set_perfect_pages(block);
+            prop_assert_eq!((free(&lines, block).count(), lines.has_short_holes(block)), (narrow(BLOCK_LINES), false));
+            let (page, of_page) = (line as usize / 64, line % 64);
+            if is_told_by_page {
+                lines.set_page(block, page, FailedLines::NONE.with(of_page));
+            } else {
+                prop_assert!(lines.fail(block.start() + line * MEMORY_LINE));
+            }
+            prop_assert_eq!((free(&lines, block).count(), lines.has_short_holes(block)), (narrow(BLOCK_LINES) - 1, true));
+            prop_assert!(!has(free(&lines, block).0, line as usize));
+        }
+
+        #[test]
         fn a_line_is_free_if_it_is_not_marked_and_has_not_failed(content in content()) {
             let (lines, block) = block_of(&content);
             let (marks, failed, size) = content;
-            let (free, has_failed) = (lines.free(block), lines.has_short_holes(block));
+            let (free, has_failed) = (free(&lines, block), lines.has_short_holes(block));
             prop_assert_eq!(has_failed, failed != [0; BLOCK_PAGES]);
             for line in 0..BLOCK_LINES {
                 let is_free = marks[line / size.memory_lines() as usize] == 0 && !has(failed, line);
@@ -355,11 +399,11 @@ mod tests {
         ) {
             let (lines, block) = block_of(&content);
             let end = (from + count).min(BLOCK_LINES);
-            let before = lines.free(block);
+            let before = free(&lines, block);
             let taken = lines.allocate(block, from..end);
             prop_assert!(taken.start <= from && end <= taken.end);
             prop_assert!(taken.len() < count + 2 * content.2.memory_lines() as usize);
-            let after = lines.free(block);
+            let after = free(&lines, block);
             for line in 0..BLOCK_LINES {
                 prop_assert_eq!(has(after.0, line), has(before.0, line) && !taken.contains(&line), "line {}", line);
             }
@@ -379,7 +423,7 @@ mod tests {
             let holes: Vec<usize> = runs.chunk_by(|one, next| one == next).filter(|run| run[0]).map(<[_]>::len).collect();
             prop_assert_eq!(census.holes as usize, holes.len());
             prop_assert_eq!(census.longest as usize, holes.into_iter().max().unwrap_or(0));
-            prop_assert_eq!(lines.free(block).count(), census.free, "no mark is left but those of live lines");
+            prop_assert_eq!(free(&lines, block).count(), census.free, "no mark is left but those of live lines");
         }
     }
 }
