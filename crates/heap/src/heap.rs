@@ -11,7 +11,7 @@ use crate::pools::PerfectDemand;
 use crate::region::{HeapRegion, LOST};
 use crate::space::allocator::LocalAllocator;
 use crate::space::lost::LostObject;
-use crate::space::{ImmixSpace, LineFailure, Source};
+use crate::space::{CompactionRoom, ImmixSpace, LineFailure, Source};
 use crate::stress::CollectionStress;
 use crate::wear::FailedLines;
 
@@ -443,16 +443,24 @@ impl<M: ObjectModel> ManagedHeap<M> {
         // objects; those of lost ones must not be read.
         let is_losing = self.space.lost.is_pending();
         if is_losing || kind != Collection::Compacting {
-            self.pass(if is_losing { Collection::Full } else { kind }, locals, roots, finish, mark);
+            let kind = if is_losing { Collection::Full } else { kind };
+            self.pass(kind, CompactionRoom::Lines, locals, roots, finish, mark);
         }
         if kind != Collection::Compacting {
             return;
         }
-        for _ in 0..MOST_PASSES {
-            let before = self.space.free_bytes();
-            self.pass(kind, locals, roots, finish, mark);
-            let has_gained = self.space.free_bytes() >= before + LEAST_GAIN;
-            if !has_gained || !self.is_tight() {
+        // If many pages are borrowed, most objects may fit no hole.
+        let is_dear = self.space.pools.has_many_borrowed();
+        let mut room = if is_dear { CompactionRoom::Pages } else { CompactionRoom::Lines };
+        for pass in 0..MOST_PASSES {
+            let before = self.space.room(room);
+            self.pass(kind, room, locals, roots, finish, mark);
+            let now = self.space.room(room);
+            let has_gained = now >= before + LEAST_GAIN;
+            if !has_gained && pass == 0 && room == CompactionRoom::Pages {
+                // What moves may be small, and fit holes all the same.
+                room = CompactionRoom::Lines;
+            } else if !has_gained || !self.little().holds(now) {
                 break;
             }
         }
@@ -461,6 +469,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
     fn pass(
         &mut self,
         kind: Collection,
+        room: CompactionRoom,
         locals: &mut [&mut LocalAllocator],
         roots: &mut dyn RootSet,
         finish: &mut dyn FnMut(&Survivors<'_, M>),
@@ -470,7 +479,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         let cause = if has_refused { CollectionCause::OutOfMemory } else { CollectionCause::Request };
         let before = self.space.free_bytes();
         locals.iter_mut().for_each(|local| local.retire());
-        let trace = Trace::begin(&self.region, &self.model, &mut self.space, kind);
+        let trace = Trace::begin(&self.region, &self.model, &mut self.space, kind, room);
         self.counts.cards += trace.dirty_cards;
         let traced = mark(&trace, &mut self.space, roots);
         finish(&trace.survivors(&self.space));

@@ -50,6 +50,9 @@ pub(crate) type BlockPages = [Option<HeapPage>; BLOCK_PAGES];
 /// What a borrowed page takes from the heap: the pages that nobody may use meanwhile.
 const PRICE: usize = 2;
 
+/// More borrowed pages than one for so many of the heap's own are many.
+const MANY_BORROWED: usize = 16;
+
 /// The pools.
 #[derive(Debug)]
 pub(crate) struct PagePools {
@@ -188,6 +191,11 @@ impl PagePools {
     /// The pages that are borrowed now.
     pub fn borrowed(&self) -> usize {
         self.withheld.len() + self.paid_back.len() + self.unpaid
+    }
+
+    /// Whether many pages are borrowed: more than a sixteenth of the heap.
+    pub fn has_many_borrowed(&self) -> bool {
+        self.borrowed() * MANY_BORROWED > self.pages()
     }
 
     /// The bytes of pages that nobody may use, as others are borrowed.

@@ -224,8 +224,8 @@ mod tests {
     use crate::memory::{SimulatedMemory, attach};
     use crate::native::{NativeModel, Shape};
     use crate::region::HeapRegion;
-    use crate::space::Source;
     use crate::space::allocator::LocalAllocator;
+    use crate::space::{CompactionRoom, Source};
     use crate::wear::FailedLines;
 
     const END: u64 = 1 << 22;
@@ -258,7 +258,7 @@ mod tests {
         };
         let holder = make(8);
         (0..8).for_each(|number| region.write(NativeModel::slot(holder, number), make(1).offset()));
-        let trace = Trace::begin(&region, &NativeModel, &mut space, Collection::Nursery);
+        let trace = Trace::begin(&region, &NativeModel, &mut space, Collection::Nursery, CompactionRoom::Lines);
         let space = Mutex::new(&mut space);
         let mut marker = Marker::new(&trace, Among(&space), MarkerFindings::default());
         marker.follow(holder, 0..u32::MAX);

@@ -7,11 +7,11 @@ use crate::collection::Collection;
 use crate::geometry::{BLOCK_BYTES, CAN_FAIL, HeapBlock, MEMORY_LINE, ObjectRef, PAGE};
 use crate::object::{CollectorWord, LiveMark, ObjectModel};
 use crate::region::{CARD_BYTES, HeapRegion, LOST};
-use crate::space::ImmixSpace;
 use crate::space::blocks::{Evacuation, HeapBlockState};
 use crate::space::lines::LineMarks;
 use crate::space::lost::{LostData, LostObject};
 use crate::space::starts::ObjectStarts;
+use crate::space::{CompactionRoom, ImmixSpace};
 use crate::sync::{AtomicUsize, Ordering};
 
 /// How many old objects in dirty cards a marker takes at a time.
@@ -56,12 +56,18 @@ pub struct Survivors<'a, M> {
 
 impl<'a, M: ObjectModel> Trace<'a, M> {
     /// Begins a collection.
-    pub fn begin(region: &'a HeapRegion, model: &'a M, space: &mut ImmixSpace, kind: Collection) -> Self {
+    pub fn begin(
+        region: &'a HeapRegion,
+        model: &'a M,
+        space: &mut ImmixSpace,
+        kind: Collection,
+        room: CompactionRoom,
+    ) -> Self {
         if kind == Collection::Compacting {
             assert!(!space.lost.is_pending(), "sizes of lost objects are not known");
             let live = live_bytes(region, model, space);
             space.begin_full_collection();
-            choose_all_sparse(space, &live);
+            choose_all_sparse(space, &live, room);
         } else if kind.is_of_all() {
             space.begin_full_collection();
             choose_candidates(space);
@@ -222,9 +228,6 @@ impl<M: ObjectModel> Survivors<'_, M> {
     }
 }
 
-/// If one of so many pages is borrowed, many are.
-const MANY_BORROWED: usize = 16;
-
 /// Chooses the blocks with holes whose objects move, the sparsest first, as long as what is live in them fits the free
 /// pages. If many pages are borrowed, it takes the blocks with most holes first: their pages are imperfect, and pay for
 /// more, while objects on perfect pages would only move to others.
@@ -233,7 +236,7 @@ fn choose_candidates(space: &mut ImmixSpace) {
     let census = |block: &HeapBlock| blocks.get(*block).census;
     let is_recyclable = |block: &HeapBlock| blocks.get(*block).state == HeapBlockState::Recyclable;
     let mut chosen: Vec<HeapBlock> = space.recyclable.iter().filter(is_recyclable).collect();
-    if space.pools.borrowed() * MANY_BORROWED > space.pools.pages() {
+    if space.pools.has_many_borrowed() {
         chosen.retain(|block| census(block).holes > 1);
         chosen.sort_by_key(|block| Reverse(census(block).holes));
     } else {
@@ -261,22 +264,26 @@ fn live_bytes<M: ObjectModel>(region: &HeapRegion, model: &M, space: &ImmixSpace
 
 /// Chooses the blocks whose objects move before memory is said to be out: those with the fewest bytes first. A line
 /// with one small object in it is no hole, so a block without holes may be nearly empty. The objects go to free pages
-/// and to the holes of the other blocks, with a fifth to spare, as not every hole is large enough. Blocks that are
-/// nearly full stay.
-fn choose_all_sparse(space: &mut ImmixSpace, live: &[u64]) {
+/// and to the holes of the other blocks; or to free pages alone, which may have to be borrowed, and cost twice their
+/// bytes. A fifth is spare, as not every hole or page can be filled. Blocks that are nearly full stay.
+fn choose_all_sparse(space: &mut ImmixSpace, live: &[u64], room: CompactionRoom) {
     let line = u64::from(MEMORY_LINE);
     let sparse = |block: HeapBlock| {
         let (census, live) = (space.blocks.get(block).census, live[block.number()]);
         let free = u64::from(census.free) * line;
         let is_sparse = (1..(u64::from(census.live) * line + free) / 8 * 7).contains(&live);
-        is_sparse.then_some((live, live + free, block))
+        let takes = match room {
+            CompactionRoom::Lines => live + free,
+            CompactionRoom::Pages => 2 * live,
+        };
+        is_sparse.then_some((live, takes, block))
     };
     let mut chosen: Vec<(u64, u64, HeapBlock)> = space.blocks.indices().filter_map(sparse).collect();
     chosen.sort_by_key(|(live, ..)| *live);
-    let mut room = space.free_bytes() / 5 * 4;
+    let mut left = space.room(room) / 5 * 4;
     for (_, takes, block) in chosen {
-        let Some(left) = room.checked_sub(takes) else { break };
-        room = left;
+        let Some(rest) = left.checked_sub(takes) else { break };
+        left = rest;
         space.blocks.get_mut(block).evacuation = Evacuation::Opportunistic;
     }
 }

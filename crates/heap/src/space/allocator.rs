@@ -6,9 +6,10 @@
 //! has no such hole, objects of this size or larger look only into the hole that was used last, and then go straight to
 //! perfect pages, until the next collection. Before perfect pages, the blocks in use are searched for a hole that just
 //! fits; if there are no perfect pages, each free block is tried. The last resort is a later hole of the block at hand.
-//! What an overflow block has left goes back to those that have holes.
+//! What an overflow block has left goes back to those that have holes. A compacting collection makes whole pages free:
+//! it leaves out new blocks that such objects would fill to less than half.
 
-use super::free_lines::{FreeLines, LineRange};
+use super::free_lines::{BLOCK_LINES, FreeLines, LineRange};
 use super::immix_space::{ImmixSpace, Source};
 use super::ranges::{BumpRange, PerfectPages};
 use crate::geometry::{CAN_FAIL, HeapBlock, MEMORY_LINE};
@@ -33,8 +34,8 @@ pub struct LocalAllocator {
     is_uneven: bool,
     overflow: BumpRange,
     overflow_holes: Option<Holes>,
-    /// The least size for which no hole was found in a whole block since the last collection; no object has the greatest
-    /// number.
+    /// The least size for which a whole block had no hole, or a compacting collection found too few there, since the
+    /// last collection; `u32::MAX` if there is none.
     no_hole_from: u32,
     /// Perfect pages for objects that fit no hole.
     perfect: BumpRange,
@@ -58,11 +59,11 @@ impl Default for LocalAllocator {
 }
 
 impl Holes {
-    /// Those of a block, into a place: they are not small.
+    /// Those of a block, written in place, as they are large. Returns whether lines of it have failed.
     #[inline]
-    fn find(place: &mut Option<Self>, space: &ImmixSpace, block: HeapBlock) {
+    fn find(place: &mut Option<Self>, space: &ImmixSpace, block: HeapBlock) -> bool {
         let holes = place.insert(Self { block, free: FreeLines::default(), start: 0, end: 0 });
-        space.lines.find_free(block, &mut holes.free);
+        space.lines.find_free(block, &mut holes.free)
     }
 
     /// The next hole of so many lines.
@@ -98,9 +99,7 @@ impl LocalAllocator {
     /// Allocates an object that fits any hole but those that failed lines make short.
     #[inline]
     fn allocate_in_next_hole(&mut self, space: &mut ImmixSpace, bytes: u32, source: Source) -> Option<u32> {
-        // What is left of the hole at hand is worth keeping if the next one may be shorter than the object.
-        let is_kept = CAN_FAIL && self.is_uneven && bytes > MEMORY_LINE && self.bump.left() >= MEMORY_LINE;
-        if !is_kept {
+        if !(CAN_FAIL && self.is_uneven && self.is_worth_keeping(bytes)) {
             let Some(hole) = self.next_hole(space, source) else { return self.take_overflow(space, bytes) };
             self.bump = hole;
             if let Some(at) = self.bump.take(bytes) {
@@ -110,6 +109,13 @@ impl LocalAllocator {
         self.allocate_overflow(space, bytes, source)
     }
 
+    /// Whether what is left of the hole at hand is worth keeping, as the next one may be shorter than the object.
+    #[cold]
+    #[inline(never)]
+    const fn is_worth_keeping(&self, bytes: u32) -> bool {
+        bytes > MEMORY_LINE && self.bump.left() >= MEMORY_LINE
+    }
+
     /// The next hole of the block at hand, or of the next block.
     fn next_hole(&mut self, space: &mut ImmixSpace, source: Source) -> Option<BumpRange> {
         loop {
@@ -117,8 +123,7 @@ impl LocalAllocator {
                 return Some(hole);
             }
             let block = space.next_block(source)?;
-            Holes::find(&mut self.holes, space, block);
-            self.is_uneven = space.lines.has_short_holes(block);
+            self.is_uneven = Holes::find(&mut self.holes, space, block) && space.lines.has_short_holes();
         }
     }
 
@@ -167,29 +172,44 @@ impl LocalAllocator {
             }
             is_refused = true;
         }
+        let lines = bytes.div_ceil(MEMORY_LINE) as usize;
         let mut is_new = false;
         loop {
             if let Some(at) = self.allocate_in_known_hole(space, bytes) {
                 return Some(at);
             }
-            let mut block = None;
             if !is_new || is_refused {
                 is_new = true;
-                block = space.new_block(source);
+                if let Some(block) = space.new_block(source) {
+                    Holes::find(&mut self.overflow_holes, space, block);
+                    if source != Source::Compaction || is_refused || self.overflow_suits(lines) {
+                        continue;
+                    }
+                    // Its pages may pay for a borrowed one.
+                    self.overflow_holes = None;
+                    space.put_back(block);
+                }
             }
-            let Some(block) = block.or_else(|| space.block_searched(bytes.div_ceil(MEMORY_LINE) as usize)) else {
-                if is_refused {
-                    return None;
-                }
-                if let Some(at) = self.allocate_perfect(space, bytes, source) {
-                    self.no_hole_from = bytes;
-                    return Some(at);
-                }
-                is_refused = true;
+            if let Some(block) = space.block_searched(lines) {
+                Holes::find(&mut self.overflow_holes, space, block);
                 continue;
-            };
-            Holes::find(&mut self.overflow_holes, space, block);
+            }
+            if is_refused {
+                return None;
+            }
+            if let Some(at) = self.allocate_perfect(space, bytes, source) {
+                self.no_hole_from = bytes;
+                return Some(at);
+            }
+            is_refused = true;
         }
+    }
+
+    /// Whether objects of so many lines would fill half of the overflow block. If not, perfect pages for them are fewer
+    /// pages, even if these are borrowed.
+    fn overflow_suits(&self, lines: usize) -> bool {
+        let holes = self.overflow_holes.iter().flat_map(|holes| holes.free.holes());
+        holes.map(|hole| hole.len() / lines * lines).sum::<usize>() >= BLOCK_LINES / 2
     }
 
     /// Allocates in the overflow block; if that has no such hole, it goes to others.

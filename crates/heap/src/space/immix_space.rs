@@ -30,6 +30,15 @@ pub(crate) enum Source {
     Compaction,
 }
 
+/// Where a compacting collection moves objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CompactionRoom {
+    /// To all lines that are free.
+    Lines,
+    /// To pages that are free as a whole, each of which may have to pay for a half of another.
+    Pages,
+}
+
 /// Blocks, large objects, and the pages below them.
 #[derive(Debug)]
 pub(crate) struct ImmixSpace {
@@ -142,6 +151,13 @@ impl ImmixSpace {
         self.pools.take_block().and_then(|pages| self.map(pages))
     }
 
+    /// Takes back a block that was just given as a new one, and in which nothing is: its pages are free again.
+    pub(super) fn put_back(&mut self, block: HeapBlock) {
+        let newest = self.in_use.pop();
+        assert_eq!(newest, Some(block), "the block was just given");
+        self.unmap(block);
+    }
+
     /// Whether objects that fit no hole may get perfect pages. Where no line has failed, each block in which nothing is
     /// live has a hole for any object, and blocks of few pages would be no gain; but when memory is nearly out, what is
     /// left may be less than a block.
@@ -208,8 +224,8 @@ impl ImmixSpace {
         None
     }
 
-    /// Takes pages from free blocks, as the space borrows only when there are no others, until there are so many perfect
-    /// ones. Returns whether the headroom allows to take them; that there are as many to borrow is not sure yet.
+    /// Takes pages from free blocks until there are so many perfect ones, as the space borrows only when there are no
+    /// others. Returns whether the headroom allows taking them; whether as many can be borrowed is not known yet.
     #[inline]
     fn reach_perfect(&mut self, count: usize, source: Source) -> bool {
         if !self.may_take(count, source) {
@@ -390,6 +406,14 @@ impl ImmixSpace {
         in_blocks * u64::from(MEMORY_LINE) + self.pools.working_bytes()
     }
 
+    /// The bytes of all that is free, or of whole pages.
+    pub fn room(&self, room: CompactionRoom) -> u64 {
+        match room {
+            CompactionRoom::Lines => self.free_bytes(),
+            CompactionRoom::Pages => self.free_pages() as u64 * u64::from(PAGE),
+        }
+    }
+
     fn free_lines(&self, block: HeapBlock) -> u64 {
         self.blocks.get(block).census.free.into()
     }
@@ -453,6 +477,24 @@ pub(super) mod tests {
             assert!(local.allocate(&mut space, 6 * PAGE, source).is_some(), "it fits a block");
             let served = local.allocate(&mut space, 3 * PAGE, source);
             assert_eq!(served.is_some(), is_served, "four pages are left, which are no block");
+        }
+    }
+
+    #[test]
+    fn compaction_uses_no_block_of_which_objects_would_fill_less_than_half() {
+        // Of each page, the first 40 lines are a hole, and behind it each second line works.
+        let failed = FailedLines::from_bits(0x5555_5555_5555_5555 << 40);
+        for (lines, source, borrowed) in
+            [(25, Source::Compaction, 1), (33, Source::Compaction, 0), (25, Source::Mutator, 0)]
+        {
+            let memory = Box::new(SimulatedMemory::new(vec![failed; 24]));
+            let mut space = ImmixSpace::new(memory, LineSize::L64, FailureGrain::MemoryLine, 0, 1 << 24, 16);
+            let mut local = LocalAllocator::default();
+            assert!(local.allocate(&mut space, lines * MEMORY_LINE, source).is_some());
+            assert_eq!(space.pools.borrowed(), borrowed, "{lines} lines, {source:?}");
+            // Smaller objects use such a block.
+            assert!(local.allocate(&mut space, 320, source).is_some());
+            assert_eq!(space.pools.available(), 24 - 8 - 2 * borrowed, "{lines} lines, {source:?}");
         }
     }
 

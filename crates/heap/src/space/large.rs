@@ -1,7 +1,7 @@
 //! Large objects: each on perfect pages of its own, wherever these are [Gao13, 3.3.3].
 //!
-//! One table says which page lies below each address, so no object has a list of pages of its own. That it stays short,
-//! objects take the first addresses that are free.
+//! One table says which page lies below each address, so no object has a list of pages of its own. So that it stays
+//! short, objects take the first addresses that are free.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -74,8 +74,8 @@ impl LargeObjects {
         self.free.release(at, pages);
     }
 
-    /// Ends a collection: removes the objects that did not survive, of all or of the young ones. Calls `swept` for each,
-    /// with its place and its pages.
+    /// Ends a collection: removes the objects that did not survive, of all or of the young ones. Calls `swept` for
+    /// each, with its place and its pages.
     pub fn sweep(&mut self, all: bool, survives: impl Fn(ObjectRef) -> bool, mut swept: impl FnMut(u32, &[HeapPage])) {
         let young = std::mem::take(&mut self.young);
         let looked_at = if all { self.objects.keys().copied().collect() } else { young };

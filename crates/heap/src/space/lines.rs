@@ -147,11 +147,9 @@ impl LineMarks {
         CAN_FAIL && self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Whether holes of a block may be shorter than a line of the heap, as lines of it have failed.
-    #[inline]
-    pub fn has_short_holes(&self, block: HeapBlock) -> bool {
-        let any = self.has_failed() && self.failed[block.number()].any.load(Ordering::Relaxed);
-        any && self.grain == FailureGrain::MemoryLine
+    /// Whether holes may be shorter than a line of the heap where lines have failed.
+    pub fn has_short_holes(&self) -> bool {
+        CAN_FAIL && self.grain == FailureGrain::MemoryLine
     }
 
     /// A line has failed, at an offset in a page of a block; returns whether that is new.
@@ -206,14 +204,12 @@ impl LineMarks {
         self.marks[(offset >> self.size.shift()) as usize].load(Ordering::Relaxed) == self.live as u8
     }
 
-    /// Finds the lines of a block that may be allocated. During a full collection, what the collection before found live
-    /// has its mark of then, and is not free: it may not have been reached yet.
+    /// Finds the lines of a block that may be allocated, and returns whether any has failed. During a full collection,
+    /// what the collection before found live has its mark of then, and is not free: it may not have been reached yet.
     #[inline]
-    pub fn find_free(&self, block: HeapBlock, free: &mut FreeLines) {
+    pub fn find_free(&self, block: HeapBlock, free: &mut FreeLines) -> bool {
         self.find_unmarked(block, free);
-        if self.has_failed() {
-            self.remove_failed(block, free);
-        }
+        self.has_failed() && self.remove_failed(block, free)
     }
 
     #[inline(never)]
@@ -224,9 +220,10 @@ impl LineMarks {
         }
     }
 
+    /// Removes the failed lines of a block, and returns whether there are any.
     #[inline(never)]
-    fn remove_failed(&self, block: HeapBlock, free: &mut FreeLines) {
-        self.failed[block.number()].remove_from(free);
+    fn remove_failed(&self, block: HeapBlock, free: &mut FreeLines) -> bool {
+        self.failed[block.number()].remove_from(free)
     }
 
     /// Ends a collection for a block: what was young and is not marked is free.
@@ -297,11 +294,13 @@ impl FailedLinesOfBlock {
         any
     }
 
-    fn remove_from(&self, free: &mut FreeLines) {
-        if self.any.load(Ordering::Relaxed) {
+    fn remove_from(&self, free: &mut FreeLines) -> bool {
+        let any = self.any.load(Ordering::Relaxed);
+        if any {
             let pages = free.0.iter_mut().zip(&self.pages);
             pages.for_each(|(free, failed)| *free &= !failed.load(Ordering::Relaxed));
         }
+        any
     }
 }
 
@@ -368,14 +367,14 @@ mod tests {
         fn a_line_that_fails_where_none_had_is_free_no_more(line in 0..narrow(BLOCK_LINES), is_told_by_page: bool) {
             let (lines, block) = (LineMarks::new(2, LineSize::L64, FailureGrain::MemoryLine), HeapBlock::new(1));
             lines.set_perfect_pages(block);
-            prop_assert_eq!((free(&lines, block).count(), lines.has_short_holes(block)), (narrow(BLOCK_LINES), false));
+            prop_assert_eq!(free(&lines, block).count(), narrow(BLOCK_LINES));
             let (page, of_page) = (line as usize / 64, line % 64);
             if is_told_by_page {
                 lines.set_page(block, page, FailedLines::NONE.with(of_page));
             } else {
                 prop_assert!(lines.fail(block.start() + line * MEMORY_LINE));
             }
-            prop_assert_eq!((free(&lines, block).count(), lines.has_short_holes(block)), (narrow(BLOCK_LINES) - 1, true));
+            prop_assert_eq!(free(&lines, block).count(), narrow(BLOCK_LINES) - 1);
             prop_assert!(!has(free(&lines, block).0, line as usize));
         }
 
@@ -383,7 +382,8 @@ mod tests {
         fn a_line_is_free_if_it_is_not_marked_and_has_not_failed(content in content()) {
             let (lines, block) = block_of(&content);
             let (marks, failed, size) = content;
-            let (free, has_failed) = (free(&lines, block), lines.has_short_holes(block));
+            let mut free = FreeLines::default();
+            let has_failed = lines.find_free(block, &mut free);
             prop_assert_eq!(has_failed, failed != [0; BLOCK_PAGES]);
             for line in 0..BLOCK_LINES {
                 let is_free = marks[line / size.memory_lines() as usize] == 0 && !has(failed, line);

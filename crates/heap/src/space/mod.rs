@@ -14,4 +14,4 @@ pub(crate) mod recyclable;
 pub(crate) mod starts;
 
 pub use failures::LineFailure;
-pub(crate) use immix_space::{ImmixSpace, Source};
+pub(crate) use immix_space::{CompactionRoom, ImmixSpace, Source};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rampart_heap::wear::FailedLines;
 use rampart_heap::{BLOCK_BYTES, Collection, FailureGrain, HeapSettings, LineFailure, LineSize, ObjectRef, Shape};
 
-use super::{HEADER, Program};
+use super::{HEADER, Program, drawn};
 
 const PAGE: u64 = 4096;
 
@@ -317,6 +317,46 @@ fn a_compacting_collection_leaves_blocks_of_which_an_eighth_or_less_is_not_used(
         });
         let expected = moved.keys().map(|block| (*block, [128, 0, 832][*block as usize % 3])).collect();
         assert_eq!(moved, expected, "{used} of 16");
+    }
+}
+
+#[test]
+fn a_compacting_collection_frees_the_blocks_that_hold_few_objects_while_many_pages_are_borrowed() {
+    let mut program = Program::new(HeapSettings::default(), drawn(1024, 0.1, 1));
+    add(&mut program, 80 * 4096).unwrap();
+    // A block with failed lines has one hole or two for such an object. One stays in each block.
+    program.fill(2072);
+    let mut block = 0;
+    program.roots.retain(|root| std::mem::replace(&mut block, root / BLOCK_BYTES) != root / BLOCK_BYTES);
+    program.collect(Collection::Full);
+    let kept = program.objects();
+    assert!(kept > 50, "{kept}");
+    let large = Shape::new(0, 200 * 4096).unwrap();
+    assert_eq!(program.try_add(large), None);
+    program.collect(Collection::Compacting);
+    assert!(program.try_add(large).is_some(), "{:?}", program.heap.demand());
+    assert_eq!(program.objects(), kept + 1);
+}
+
+#[test]
+fn a_compacting_collection_moves_small_objects_closer_while_large_ones_lie_on_many_borrowed_pages() {
+    // If one in eight stays, nearly each line of 256 B has one. If every second one stays, their bytes fit no free page
+    // twice, but they fit holes.
+    for (every, free) in [(8, 100), (2, 40)] {
+        let mut program = Program::new(HeapSettings::default(), drawn(512, 0.1, 1));
+        add(&mut program, 80 * 4096).unwrap();
+        program.fill(32);
+        program.collect(Collection::Full);
+        let mut number = 0;
+        program.roots.retain(|_| {
+            number += 1;
+            number == 1 || number % every == 0
+        });
+        program.collect(Collection::Full);
+        let large = Shape::new(0, free * 4096).unwrap();
+        assert_eq!(program.try_add(large), None);
+        program.collect(Collection::Compacting);
+        assert!(program.try_add(large).is_some(), "one in {every}");
     }
 }
 
