@@ -458,7 +458,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
             let now = self.space.room(room);
             let has_gained = now >= before + LEAST_GAIN;
             if !has_gained && pass == 0 && room == CompactionRoom::Pages {
-                // What moves may be small, and fit holes all the same.
+                // No pages were emptied, but small objects may still fit holes.
                 room = CompactionRoom::Lines;
             } else if !has_gained || !self.little().holds(now) {
                 break;

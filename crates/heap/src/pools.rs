@@ -50,7 +50,7 @@ pub(crate) type BlockPages = [Option<HeapPage>; BLOCK_PAGES];
 /// What a borrowed page takes from the heap: the pages that nobody may use meanwhile.
 const PRICE: usize = 2;
 
-/// More borrowed pages than one for so many of the heap's own are many.
+/// Many pages are borrowed if there is more than one for this many of the heap's own.
 const MANY_BORROWED: usize = 16;
 
 /// The pools.
@@ -370,7 +370,7 @@ mod tests {
         PagePools::new((0..pages).map(|page| if page % 2 == 0 { FailedLines::NONE } else { HALF }).collect())
     }
 
-    /// So many perfect pages.
+    /// `count` perfect pages.
     fn perfect(pools: &mut PagePools, count: usize) -> Option<Vec<HeapPage>> {
         let mut pages = vec![HeapPage::Borrowed; count];
         pools.take_perfect(&mut pages).then_some(pages)

@@ -263,9 +263,10 @@ fn live_bytes<M: ObjectModel>(region: &HeapRegion, model: &M, space: &ImmixSpace
 }
 
 /// Chooses the blocks whose objects move before memory is said to be out: those with the fewest bytes first. A line
-/// with one small object in it is no hole, so a block without holes may be nearly empty. The objects go to free pages
-/// and to the holes of the other blocks; or to free pages alone, which may have to be borrowed, and cost twice their
-/// bytes. A fifth is spare, as not every hole or page can be filled. Blocks that are nearly full stay.
+/// with one small object in it is no hole, so a block without holes may be nearly empty. With room in lines, the
+/// objects go to free pages and to the holes of the other blocks. With room in pages, they go to whole pages alone;
+/// each object counts twice its bytes, as these may have to be borrowed. A fifth is spare, as not every hole or page
+/// can be filled. Blocks that are nearly full stay.
 fn choose_all_sparse(space: &mut ImmixSpace, live: &[u64], room: CompactionRoom) {
     let line = u64::from(MEMORY_LINE);
     let sparse = |block: HeapBlock| {

@@ -1,13 +1,21 @@
 //! Allocation by bumping a pointer through holes [Gao13, 4.1] and 4.2.
 //!
-//! Small objects fill hole after hole. An object that does not fit the hole at hand, and may not fit the next either,
-//! uses overflow allocation, in a block of its own: what is left of the hole that was used there last, else the next
-//! one that is long enough, else a block that has such a hole, else a new block, else perfect pages. Once a new block
-//! has no such hole, objects of this size or larger look only into the hole that was used last, and then go straight to
-//! perfect pages, until the next collection. Before perfect pages, the blocks in use are searched for a hole that just
-//! fits; if there are no perfect pages, each free block is tried. The last resort is a later hole of the block at hand.
-//! What an overflow block has left goes back to those that have holes. A compacting collection makes whole pages free:
-//! it leaves out new blocks that such objects would fill to less than half.
+//! Small objects fill hole after hole of the block at hand. An object that does not fit the present hole, and may not
+//! fit the next either, uses overflow allocation, which tries in this order:
+//!
+//! 1. the rest of the hole that it used last;
+//! 2. the next hole of that block that is long enough;
+//! 3. another block that is known to have one;
+//! 4. a new block;
+//! 5. a search of the blocks in use for a hole that just fits;
+//! 6. perfect pages.
+//!
+//! Once a new block and a search had no such hole, objects of this size or larger skip 2 to 5 until the next
+//! collection. If there are no perfect pages either, they try 2 to 5 with every free block, and last a later hole of
+//! the block in which small objects are allocated. What an overflow block has left goes back to those that have holes.
+//!
+//! A compacting collection is to empty whole pages. So it begins no new block that objects of this size would fill to
+//! less than half, and takes perfect pages instead.
 
 use super::free_lines::{BLOCK_LINES, FreeLines, LineRange};
 use super::immix_space::{ImmixSpace, Source};
@@ -34,8 +42,8 @@ pub struct LocalAllocator {
     is_uneven: bool,
     overflow: BumpRange,
     overflow_holes: Option<Holes>,
-    /// The least size for which a whole block had no hole, or a compacting collection found too few there, since the
-    /// last collection; `u32::MAX` if there is none.
+    /// Objects of this size or larger go to perfect pages until the next collection, as a new block had no hole for
+    /// one, or too few in a compacting collection; `u32::MAX` if there was no such object.
     no_hole_from: u32,
     /// Perfect pages for objects that fit no hole.
     perfect: BumpRange,
@@ -59,7 +67,7 @@ impl Default for LocalAllocator {
 }
 
 impl Holes {
-    /// Those of a block, written in place, as they are large. Returns whether lines of it have failed.
+    /// Finds those of a block, in place, as the value is large. Returns whether lines of the block have failed.
     #[inline]
     fn find(place: &mut Option<Self>, space: &ImmixSpace, block: HeapBlock) -> bool {
         let holes = place.insert(Self { block, free: FreeLines::default(), start: 0, end: 0 });
@@ -185,7 +193,7 @@ impl LocalAllocator {
                     if source != Source::Compaction || is_refused || self.overflow_suits(lines) {
                         continue;
                     }
-                    // Its pages may pay for a borrowed one.
+                    // As free pages, these may pay for borrowed ones.
                     self.overflow_holes = None;
                     space.put_back(block);
                 }
@@ -205,8 +213,8 @@ impl LocalAllocator {
         }
     }
 
-    /// Whether objects of so many lines would fill half of the overflow block. If not, perfect pages for them are fewer
-    /// pages, even if these are borrowed.
+    /// Whether objects of so many lines each would fill at least half of the overflow block. If not, perfect pages for
+    /// them cost the heap less than the block, even if each is borrowed and costs two.
     fn overflow_suits(&self, lines: usize) -> bool {
         let holes = self.overflow_holes.iter().flat_map(|holes| holes.free.holes());
         holes.map(|hole| hole.len() / lines * lines).sum::<usize>() >= BLOCK_LINES / 2

@@ -35,7 +35,8 @@ pub(crate) enum Source {
 pub(crate) enum CompactionRoom {
     /// To all lines that are free.
     Lines,
-    /// To pages that are free as a whole, each of which may have to pay for a half of another.
+    /// To pages that are free as a whole. Two may have to pay for one that is borrowed, so they take half of their
+    /// bytes.
     Pages,
 }
 
@@ -224,8 +225,9 @@ impl ImmixSpace {
         None
     }
 
-    /// Takes pages from free blocks until there are so many perfect ones, as the space borrows only when there are no
-    /// others. Returns whether the headroom allows taking them; whether as many can be borrowed is not known yet.
+    /// Frees the pages of free blocks until there are `count` perfect ones or no such block is left: pages are borrowed
+    /// only when there are no others. Returns whether the headroom allows taking them, and does not check whether the
+    /// missing ones can be borrowed.
     #[inline]
     fn reach_perfect(&mut self, count: usize, source: Source) -> bool {
         if !self.may_take(count, source) {

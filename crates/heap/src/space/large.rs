@@ -17,7 +17,7 @@ pub(crate) struct LargeObjects {
     free: FreeAddresses,
     /// The objects, and how many pages they have.
     objects: BTreeMap<u32, u32>,
-    /// The page below each address, up to the highest that was ever used; where no object is, the entry is stale.
+    /// The page below each address, up to the highest that was ever used; where no object is, the entry means nothing.
     below: Vec<HeapPage>,
     /// Those that came since the last collection.
     young: Vec<u32>,
@@ -53,8 +53,8 @@ impl LargeObjects {
         first..first + pages as usize
     }
 
-    /// A place for an object of so many pages, and its entries of the table: they are stale, and the caller fills them
-    /// in. `None` if no addresses are free.
+    /// A place for an object of so many pages, and its entries in the table, which the caller must fill in. `None` if
+    /// no addresses are free.
     #[inline]
     pub fn put(&mut self, pages: u32) -> Option<(u32, &mut [HeapPage])> {
         let at = self.free.take(pages)?;
@@ -127,7 +127,7 @@ impl LargeObjects {
 
     /// About the bytes of the tables.
     pub fn metadata_bytes(&self) -> u64 {
-        // The nodes of a tree are about half full.
+        // The nodes of a tree are about half full, so it takes about twice the bytes of its entries.
         let objects = 2 * self.objects.len() * size_of::<(u32, u32)>();
         let young = self.young.capacity() * size_of::<u32>();
         let below = self.below.capacity() * size_of::<HeapPage>();

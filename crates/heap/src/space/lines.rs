@@ -21,7 +21,8 @@ pub(crate) struct LineMarks {
     marks: Vec<AtomicU8>,
     /// The failed lines of the pages of all blocks; all of those that a block does not have.
     failed: Vec<FailedLinesOfBlock>,
-    /// Whether a block has pages with failed lines or lacks pages, or one did: if not, no block needs a look.
+    /// Whether a block was ever given pages with failed lines, or fewer pages than it has room for. If not, no block
+    /// that has pages is searched for failed lines.
     has_failed: AtomicBool,
     size: LineSize,
     grain: FailureGrain,
@@ -172,7 +173,7 @@ impl LineMarks {
         self.note(self.failed[page / BLOCK_PAGES].set(page % BLOCK_PAGES, failed));
     }
 
-    /// Written only when it changes: markers read what lies beside it.
+    /// Written only when it changes: markers read what lies beside it, in the same cache line.
     fn note(&self, any_failed: bool) {
         if any_failed && !self.has_failed.load(Ordering::Relaxed) {
             self.has_failed.store(true, Ordering::Relaxed);
@@ -248,8 +249,8 @@ impl LineMarks {
     }
 }
 
-/// Clears the marks of a page that are not live, and returns the others as bits. Eight marks are swept at once, as the
-/// bytes of a number.
+/// Clears the marks of a page that are not live, and returns a bit for each line of the heap, set if it is live. Eight
+/// marks are swept at once, as the bytes of a number.
 #[inline]
 fn sweep_page(marks: &mut [AtomicU8], live: LiveMark) -> u64 {
     const ONES: u64 = u64::MAX / 0xff;
@@ -262,7 +263,7 @@ fn sweep_page(marks: &mut [AtomicU8], live: LiveMark) -> u64 {
         let are_live = (!(((differ & SEVEN_BITS) + SEVEN_BITS) | differ) >> 7) & ONES;
         let swept = (are_live * live as u64).to_le_bytes();
         marks.iter_mut().zip(swept).for_each(|(mark, swept)| *mark.get_mut() = swept);
-        // The bits of all bytes meet in the highest one, in their order.
+        // The multiplication gathers one bit of each byte in the highest byte, in their order.
         bits |= (are_live.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * group);
     }
     bits

@@ -339,7 +339,7 @@ fn a_compacting_collection_frees_the_blocks_that_hold_few_objects_while_many_pag
 }
 
 #[test]
-fn a_compacting_collection_moves_small_objects_closer_while_large_ones_lie_on_many_borrowed_pages() {
+fn a_compacting_collection_moves_small_objects_together_while_large_ones_lie_on_many_borrowed_pages() {
     // If one in eight stays, nearly each line of 256 B has one. If every second one stays, their bytes fit no free page
     // twice, but they fit holes.
     for (every, free) in [(8, 100), (2, 40)] {
