@@ -351,6 +351,11 @@ impl PagePools {
         }
     }
 
+    /// Gives pages back.
+    pub fn give_back_all(&mut self, pages: impl IntoIterator<Item = HeapPage>) {
+        pages.into_iter().for_each(|page| self.give_back(page));
+    }
+
     /// The bytes of its tables.
     pub fn metadata_bytes(&self) -> u64 {
         (self.failed.len() * (size_of::<FailedLines>() + size_of::<PageToken>())) as u64
@@ -396,14 +401,14 @@ mod tests {
         assert_eq!((pools.borrowed(), pools.available()), (2, 24 - 12 - 2 * 2));
         // What comes back perfect pays for it when a block takes it.
         let (own, borrowed): (Vec<_>, Vec<_>) = large.into_iter().partition(|page| matches!(page, HeapPage::Own(_)));
-        own.into_iter().for_each(|page| pools.give_back(page));
+        pools.give_back_all(own);
         let blocks = [pools.take_block(), pools.take_block()].map(Option::unwrap);
         let perfect = blocks.as_flattened().iter().flatten().filter(|page| pools.failed(**page).is_perfect()).count();
         // Eight imperfect ones, two perfect ones that repay two and free four imperfect ones, and four perfect ones.
         assert_eq!((perfect, pools.available(), pools.borrowed()), (4, 6, 2));
-        borrowed.into_iter().for_each(|page| pools.give_back(page));
+        pools.give_back_all(borrowed);
         assert_eq!((pools.available(), pools.borrowed()), (8, 0));
-        blocks.as_flattened().iter().flatten().for_each(|page| pools.give_back(*page));
+        pools.give_back_all(blocks.as_flattened().iter().flatten().copied());
         assert_eq!(pools.available(), 24);
     }
 
@@ -425,7 +430,7 @@ mod tests {
         let mut pools = pools(24);
         let mut large = perfect(&mut pools, 14).unwrap();
         // Perfect pages come back, and pay for both borrowed ones.
-        large.drain(..12).for_each(|page| pools.give_back(page));
+        pools.give_back_all(large.drain(..12));
         let blocks = [pools.take_block(), pools.take_block()];
         let state = |pools: &PagePools| (pools.borrowed(), pools.withheld_bytes(), pools.available(), pools.demand());
         let before = state(&pools);
@@ -440,7 +445,7 @@ mod tests {
         let taken = perfect(&mut pools, 9).unwrap();
         // The two pages withheld for the borrowed one have no working line any more: paying it back frees nothing.
         (8..10).for_each(|number| pools.set_failed(HeapPage::own(number), FailedLines::ALL));
-        taken.into_iter().filter(|page| page.number().is_some()).for_each(|page| pools.give_back(page));
+        pools.give_back_all(taken.into_iter().filter(|page| page.number().is_some()));
         let block = pools.take_block().unwrap();
         assert_eq!(block.map(|page| page.is_some()), [true, true, true, true, true, true, true, false]);
     }
@@ -487,7 +492,7 @@ mod tests {
         }
         pools.set_failed(HeapPage::Borrowed, HALF);
         assert!(pools.failed(HeapPage::Borrowed).is_perfect());
-        taken.into_iter().for_each(|page| pools.give_back(page));
+        pools.give_back_all(taken);
         is(&pools, 3, 8);
         // What fails later counts even if nothing had failed at the start.
         let mut whole = PagePools::new(vec![FailedLines::NONE; 8]);
@@ -514,12 +519,12 @@ mod tests {
         assert_eq!((pools.borrowed(), pools.withheld_bytes(), pools.available()), (2, bytes(4), 1));
         // Perfect pages pay back what is borrowed, one each.
         let (own, borrowed): (Vec<_>, Vec<_>) = large.into_iter().partition(|page| page.number().is_some());
-        own.into_iter().for_each(|page| pools.give_back(page));
+        pools.give_back_all(own);
         let second = pools.take_block().unwrap();
         assert_eq!((pools.borrowed(), pools.withheld_bytes()), (2, bytes(2)));
-        borrowed.into_iter().for_each(|page| pools.give_back(page));
+        pools.give_back_all(borrowed);
         assert_eq!((pools.borrowed(), pools.withheld_bytes()), (0, 0));
-        block.into_iter().skip(1).chain(second).flatten().for_each(|page| pools.give_back(page));
+        pools.give_back_all(block.into_iter().skip(1).chain(second).flatten());
         assert_eq!((pools.available(), pools.demand()), (24, demand));
     }
 }

@@ -143,11 +143,6 @@ impl LineMarks {
         self.grain.widened(failed, self.size)
     }
 
-    #[inline]
-    fn has_failed(&self) -> bool {
-        CAN_FAIL && self.has_failed.load(Ordering::Relaxed)
-    }
-
     /// Whether holes may be shorter than a line of the heap where lines have failed.
     pub fn has_short_holes(&self) -> bool {
         CAN_FAIL && self.grain == FailureGrain::MemoryLine
@@ -210,7 +205,7 @@ impl LineMarks {
     #[inline]
     pub fn find_free(&self, block: HeapBlock, free: &mut FreeLines) -> bool {
         self.find_unmarked(block, free);
-        self.has_failed() && self.remove_failed(block, free)
+        self.remove_failed(block, free)
     }
 
     #[inline(never)]
@@ -222,9 +217,10 @@ impl LineMarks {
     }
 
     /// Removes the failed lines of a block, and returns whether there are any.
-    #[inline(never)]
+    #[inline]
     fn remove_failed(&self, block: HeapBlock, free: &mut FreeLines) -> bool {
-        self.failed[block.number()].remove_from(free)
+        let has_failed = CAN_FAIL && self.has_failed.load(Ordering::Relaxed);
+        has_failed && self.failed[block.number()].remove_from(free)
     }
 
     /// Ends a collection for a block: what was young and is not marked is free.
@@ -236,9 +232,7 @@ impl LineMarks {
             lines += bits.count_ones();
             *word = !bits;
         }
-        if self.has_failed() {
-            self.remove_failed(block, &mut free);
-        }
+        self.remove_failed(block, &mut free);
         let (mut holes, mut longest) = (0, 0);
         for hole in free.holes() {
             holes += 1;
@@ -295,6 +289,7 @@ impl FailedLinesOfBlock {
         any
     }
 
+    #[inline(never)]
     fn remove_from(&self, free: &mut FreeLines) -> bool {
         let any = self.any.load(Ordering::Relaxed);
         if any {
