@@ -81,7 +81,7 @@ const ROOMS: [Room; 11] = [
             "crates/heap/src/collector/**",
             "crates/heap/src/heap.rs",
             "crates/heap/src/pace.rs",
-            "crates/heap/src/pools.rs",
+            "crates/heap/src/pools/**",
             "crates/heap/src/verify.rs",
         ],
     )

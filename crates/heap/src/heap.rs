@@ -498,21 +498,26 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.counts.most_stack_bytes = self.counts.most_stack_bytes.max(traced.stack_bytes);
         self.allocations = 0;
         let chosen = self.settings.stress.kind(self.counts.nursery + self.counts.full);
-        let is_full_due = self.pace.ends(kind, cause, &traced, before, self.space.free_bytes(), self.little());
+        let free = self.space.free_bytes();
+        let is_full_due = self.pace.ends(kind, cause, &traced, before, free, self.little());
+        let of_use = match cause {
+            CollectionCause::Request => free,
+            CollectionCause::OutOfMemory => free.saturating_sub(before),
+        };
         let next = match self.vacating() {
             Some(Collection::Full) => Collection::Full,
-            _ => self.next_after(kind, is_full_due, traced.live_bytes),
+            _ => self.next_after(kind, is_full_due, traced.live_bytes + of_use),
         };
         // Under stress, all kinds come by turns.
         self.next = chosen.filter(|chosen| *chosen != Collection::Nursery).unwrap_or(next);
     }
 
-    /// What is due after a collection that has left so many bytes of objects in blocks.
-    fn next_after(&self, kind: Collection, is_full_due: bool, live: u64) -> Collection {
+    /// What is due after a collection that has left so many bytes in blocks that are used, or free and of use.
+    fn next_after(&self, kind: Collection, is_full_due: bool, accounted: u64) -> Collection {
         let next = if self.settings.is_generational { Collection::Nursery } else { Collection::Full };
         match kind {
             Collection::Nursery if is_full_due => Collection::Full,
-            Collection::Full if self.is_tight() && self.is_sparse(live) => Collection::Compacting,
+            Collection::Full if self.is_tight() && self.is_sparse(accounted) => Collection::Compacting,
             _ => next,
         }
     }
@@ -526,10 +531,10 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.little().holds(self.space.free_bytes())
     }
 
-    /// Whether much is neither free nor used: it lies between objects, on lines with others.
-    fn is_sparse(&self, live: u64) -> bool {
-        let pools = &self.space.pools;
-        let used = live + self.space.large.pages() as u64 * u64::from(PAGE) + pools.withheld_bytes();
-        used + self.space.free_bytes() + pools.capacity() / SPARSE < pools.capacity()
+    /// Whether much is neither used nor free and of use: it lies between objects, on lines with others, or in holes
+    /// that are too short.
+    fn is_sparse(&self, accounted: u64) -> bool {
+        let usable = self.space.pools.usable_bytes();
+        accounted + self.space.large.pages() as u64 * u64::from(PAGE) + usable / SPARSE < usable
     }
 }

@@ -82,6 +82,27 @@ fn what_is_free_counts_as_used_if_the_program_got_no_memory_for_an_object_there(
 }
 
 #[test]
+fn a_compacting_collection_is_due_once_much_lies_in_holes_that_are_too_short() {
+    // In the second heap, these objects lie on borrowed pages, for each of which it pays with two of its own.
+    for failed in [FailedLines::NONE, FailedLines::from_bits(0x5555_5555_5555_5555)] {
+        for (is_short, due) in [(false, Collection::Nursery), (true, Collection::Compacting)] {
+            let mut program = Program::new(HeapSettings::default(), vec![failed; PAGES]);
+            program.fill(2048);
+            let mut number = 0;
+            program.roots.retain(|_| {
+                number += 1;
+                number % 8 > 0
+            });
+            program.collect(Collection::Full);
+            let found = if is_short { program.fill(8192) } else { 0 };
+            assert!(found < 4, "{found}");
+            program.collect(Collection::Full);
+            assert_eq!(program.heap.due(), due, "{failed:?}");
+        }
+    }
+}
+
+#[test]
 fn what_was_allocated_of_a_block_that_others_may_use_does_not_count_as_free() {
     let mut program = start(HeapSettings::default());
     // Four fit a block, and what is left of it is shared.

@@ -331,7 +331,7 @@ fn a_compacting_collection_frees_the_blocks_that_hold_few_objects_while_many_pag
     program.collect(Collection::Full);
     let kept = program.objects();
     assert!(kept > 50, "{kept}");
-    let large = Shape::new(0, 200 * 4096).unwrap();
+    let large = Shape::new(0, 100 * 4096).unwrap();
     assert_eq!(program.try_add(large), None);
     program.collect(Collection::Compacting);
     assert!(program.try_add(large).is_some(), "{:?}", program.heap.demand());
@@ -383,8 +383,8 @@ fn without_borrowing(line: LineSize, failed: Vec<FailedLines>) -> Program {
 
 #[test]
 fn an_object_that_fits_no_hole_of_the_first_new_block_gets_one_of_another_if_no_page_can_be_borrowed() {
-    // Every sixteenth line of the first pages, and one of each later one.
-    let failed = [vec![FailedLines::from_bits(0x0001_0001_0001_0001); 8], vec![FailedLines::from_bits(1); 56]].concat();
+    // Every sixteenth line of some pages, which come first, as the others have more failed lines: the first eight.
+    let failed = [vec![FailedLines::from_bits(0x0001_0001_0001_0001); 8], vec![FailedLines::from_bits(255); 56]].concat();
     let mut program = without_borrowing(LineSize::L64, failed);
     let shape = Shape::new(0, 17 * 64 - HEADER).unwrap();
     let first = program.try_add(shape).expect("a later block has room");

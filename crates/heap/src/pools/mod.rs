@@ -10,8 +10,11 @@
 //! is replaced even if the heap cannot pay. **Why this way.** The price keeps borrowed memory from being better than
 //! memory that fails: otherwise a heap would run the faster, the more of it has failed.
 
+mod imperfect;
+
 use std::cmp::Ordering;
 
+use self::imperfect::ImperfectPages;
 use crate::geometry::{BLOCK_PAGES, CAN_FAIL, MEMORY_LINE, PAGE, narrow};
 use crate::wear::FailedLines;
 
@@ -36,9 +39,13 @@ impl HeapPage {
 
     /// Its number, if it is one of the heap's own.
     #[must_use]
-    pub const fn number(self) -> Option<u32> {
+    pub fn number(self) -> Option<u32> {
+        self.token().map(|PageToken(number)| number)
+    }
+
+    const fn token(self) -> Option<PageToken> {
         match self {
-            Self::Own(PageToken(number)) => Some(number),
+            Self::Own(token) => Some(token),
             Self::Borrowed => None,
         }
     }
@@ -61,9 +68,9 @@ pub(crate) struct PagePools {
     has_failed: bool,
     perfect: Vec<PageToken>,
     /// Imperfect pages whose failures lie nearer to their start.
-    failed_low: Vec<PageToken>,
+    failed_low: ImperfectPages,
     /// Imperfect pages whose failures lie nearer to their end.
-    failed_high: Vec<PageToken>,
+    failed_high: ImperfectPages,
     /// The price of borrowed pages that are not paid back.
     withheld: Vec<[PageToken; PRICE]>,
     /// Perfect pages with which others were paid back.
@@ -94,8 +101,8 @@ impl PagePools {
         assert!(CAN_FAIL || failed.iter().all(|page| page.is_perfect()), "built for memory without failed lines");
         let mut pools = Self {
             perfect: Vec::new(),
-            failed_low: Vec::new(),
-            failed_high: Vec::new(),
+            failed_low: ImperfectPages::default(),
+            failed_high: ImperfectPages::default(),
             withheld: Vec::new(),
             paid_back: Vec::new(),
             unpaid: 0,
@@ -143,11 +150,10 @@ impl PagePools {
         let HeapPage::Own(token) = page else { return };
         self.has_failed |= !failed.is_perfect();
         let before = std::mem::replace(&mut self.failed[token.0 as usize], failed);
-        let lists = [&mut self.perfect, &mut self.failed_low, &mut self.failed_high];
-        let was_there = lists.into_iter().any(|list| {
-            let place = list.iter().position(|listed| *listed == token);
-            place.map(|place| list.remove(place)).is_some()
-        });
+        let place = self.perfect.iter().position(|listed| *listed == token);
+        let was_there = place.map(|place| self.perfect.remove(place)).is_some()
+            || self.failed_low.remove(token, before)
+            || self.failed_high.remove(token, before);
         if was_there || before == FailedLines::ALL && self.idle.contains(&token) {
             self.idle.retain(|idle| *idle != token);
             self.put(token);
@@ -169,6 +175,13 @@ impl PagePools {
         all - lost * u64::from(MEMORY_LINE)
     }
 
+    /// What works of the pages that are not withheld, and the borrowed ones, in bytes.
+    pub fn usable_bytes(&self) -> u64 {
+        let working = |token: PageToken| u64::from(PAGE - self.failed[token.0 as usize].count() * MEMORY_LINE);
+        let withheld: u64 = self.withheld().map(working).sum();
+        self.capacity() - withheld + self.borrowed() as u64 * u64::from(PAGE)
+    }
+
     /// The pages that can be taken.
     pub fn available(&self) -> usize {
         self.perfect.len() + self.imperfect()
@@ -179,8 +192,7 @@ impl PagePools {
         if !self.has_failed {
             return self.available() as u64 * u64::from(PAGE);
         }
-        let imperfect = self.failed_low.iter().chain(&self.failed_high);
-        let lost: u64 = imperfect.map(|token| u64::from(self.failed[token.0 as usize].count())).sum();
+        let lost = (self.failed_low.failed() + self.failed_high.failed()) as u64;
         self.available() as u64 * u64::from(PAGE) - lost * u64::from(MEMORY_LINE)
     }
 
@@ -198,9 +210,9 @@ impl PagePools {
         self.borrowed() * MANY_BORROWED > self.pages()
     }
 
-    /// The bytes of pages that nobody may use, as others are borrowed.
-    pub fn withheld_bytes(&self) -> u64 {
-        (self.withheld.len() * PRICE + self.paid_back.len()) as u64 * u64::from(PAGE)
+    /// The pages that nobody may use, as others are borrowed.
+    fn withheld(&self) -> impl Iterator<Item = PageToken> {
+        self.withheld.as_flattened().iter().chain(&self.paid_back).copied()
     }
 
     /// How many perfect pages were asked for.
@@ -279,7 +291,7 @@ impl PagePools {
         if self.imperfect() < PRICE || self.borrowed() >= self.borrowable {
             return None;
         }
-        let price = std::array::from_fn(|place| self.take_imperfect(place).expect("there are as many"));
+        let price = std::array::from_fn(|_| self.take_worst().expect("there are as many"));
         self.withheld.push(price);
         self.demand.borrowed += 1;
         Some(HeapPage::Borrowed)
@@ -322,38 +334,67 @@ impl PagePools {
             0 => (&mut self.failed_low, &mut self.failed_high),
             _ => (&mut self.failed_high, &mut self.failed_low),
         };
-        outer.pop().or_else(|| inner.pop())
+        outer.pop_best().or_else(|| inner.pop_best())
+    }
+
+    /// Takes the imperfect page with the most failed lines, if there is one.
+    fn take_worst(&mut self) -> Option<PageToken> {
+        if self.failed_low.most_failed() > self.failed_high.most_failed() {
+            self.failed_low.pop_worst()
+        } else {
+            self.failed_high.pop_worst()
+        }
     }
 
     fn put(&mut self, token: PageToken) {
         let failed = self.failed(HeapPage::Own(token));
         // Before what fails is counted: most pages are perfect.
         if failed.is_perfect() {
-            return self.perfect.push(token);
+            self.perfect.push(token);
+        } else {
+            self.put_imperfect(token, failed);
         }
+    }
+
+    /// Not inlined: where no line has failed, no page comes here.
+    #[inline(never)]
+    fn put_imperfect(&mut self, token: PageToken, failed: FailedLines) {
         let (low, high) = failed.halves();
         match (failed, low.cmp(&high)) {
             (FailedLines::ALL, _) => self.idle.push(token),
-            (_, Ordering::Less) => self.failed_high.push(token),
-            (_, Ordering::Equal | Ordering::Greater) => self.failed_low.push(token),
+            (_, Ordering::Less) => self.failed_high.push(token, failed),
+            (_, Ordering::Equal | Ordering::Greater) => self.failed_low.push(token, failed),
         }
     }
 
     /// Gives a page back.
+    #[inline]
     pub fn give_back(&mut self, page: HeapPage) {
         match page {
             HeapPage::Own(token) => self.put(token),
-            HeapPage::Borrowed if self.unpaid > 0 => self.unpaid -= 1,
-            HeapPage::Borrowed => match self.paid_back.pop() {
-                Some(token) => self.put(token),
-                None => self.withheld.pop().into_iter().flatten().for_each(|token| self.put(token)),
-            },
+            HeapPage::Borrowed => self.give_back_borrowed(),
+        }
+    }
+
+    #[inline(never)]
+    fn give_back_borrowed(&mut self) {
+        if self.unpaid > 0 {
+            self.unpaid -= 1;
+        } else if let Some(token) = self.paid_back.pop() {
+            self.put(token);
+        } else {
+            self.withheld.pop().into_iter().flatten().for_each(|token| self.put(token));
         }
     }
 
     /// Gives pages back.
     pub fn give_back_all(&mut self, pages: impl IntoIterator<Item = HeapPage>) {
-        pages.into_iter().for_each(|page| self.give_back(page));
+        if self.has_failed() {
+            pages.into_iter().for_each(|page| self.give_back(page));
+        } else {
+            // None of them is borrowed.
+            self.perfect.extend(pages.into_iter().filter_map(HeapPage::token));
+        }
     }
 
     /// The bytes of its tables.
@@ -432,9 +473,9 @@ mod tests {
         // Perfect pages come back, and pay for both borrowed ones.
         pools.give_back_all(large.drain(..12));
         let blocks = [pools.take_block(), pools.take_block()];
-        let state = |pools: &PagePools| (pools.borrowed(), pools.withheld_bytes(), pools.available(), pools.demand());
+        let state = |pools: &PagePools| (pools.borrowed(), pools.withheld().count(), pools.available(), pools.demand());
         let before = state(&pools);
-        assert_eq!((before.0, before.1), (2, 2 * 4096), "{blocks:?}");
+        assert_eq!((before.0, before.1), (2, 2), "{blocks:?}");
         assert_eq!(perfect(&mut pools, before.2 + 1), None);
         assert_eq!(state(&pools), before);
     }
@@ -456,7 +497,7 @@ mod tests {
         let block = pools.take_block().unwrap();
         assert_eq!(pools.available(), 1);
         assert_eq!(pools.replace(block[0].unwrap()), HeapPage::Borrowed);
-        assert_eq!((pools.available(), pools.withheld_bytes()), (0, 2 * 4096));
+        assert_eq!((pools.available(), pools.withheld().count()), (0, 2));
     }
 
     #[test]
@@ -506,25 +547,45 @@ mod tests {
     #[test]
     fn what_is_withheld_and_borrowed_is_counted_until_it_is_given_back() {
         let mut pools = pools(24);
-        let bytes = |pages: u64| pages * 4096;
         let large = perfect(&mut pools, 14).unwrap();
-        assert_eq!((pools.borrowed(), pools.withheld_bytes()), (2, bytes(4)));
+        assert_eq!((pools.borrowed(), pools.withheld().count()), (2, 4));
         // A block takes eight imperfect pages; no perfect one is left to replace a page of it, nor two others to pay.
         let block = pools.take_block().unwrap();
         let replaced = pools.replace(block[0].unwrap());
-        assert_eq!((replaced, pools.borrowed(), pools.withheld_bytes()), (HeapPage::Borrowed, 3, bytes(4)));
+        assert_eq!((replaced, pools.borrowed(), pools.withheld().count()), (HeapPage::Borrowed, 3, 4));
         let demand = PerfectDemand { requested: 15, borrowed: 3, most_borrowed: 3 };
         assert_eq!((pools.demand(), pools.available()), (demand, 1));
         pools.give_back(replaced);
-        assert_eq!((pools.borrowed(), pools.withheld_bytes(), pools.available()), (2, bytes(4), 1));
+        assert_eq!((pools.borrowed(), pools.withheld().count(), pools.available()), (2, 4, 1));
         // Perfect pages pay back what is borrowed, one each.
         let (own, borrowed): (Vec<_>, Vec<_>) = large.into_iter().partition(|page| page.number().is_some());
         pools.give_back_all(own);
         let second = pools.take_block().unwrap();
-        assert_eq!((pools.borrowed(), pools.withheld_bytes()), (2, bytes(2)));
+        assert_eq!((pools.borrowed(), pools.withheld().count()), (2, 2));
         pools.give_back_all(borrowed);
-        assert_eq!((pools.borrowed(), pools.withheld_bytes()), (0, 0));
+        assert_eq!((pools.borrowed(), pools.withheld().count()), (0, 0));
         pools.give_back_all(block.into_iter().skip(1).chain(second).flatten());
         assert_eq!((pools.available(), pools.demand()), (24, demand));
+    }
+
+    #[test]
+    fn pages_with_few_failed_lines_are_used_and_those_with_many_are_withheld() {
+        // At either end, each number of failed lines.
+        let (low, high) = (|lines| u64::MAX >> (64 - lines), |lines| u64::MAX << (64 - lines));
+        let failed = (1..=32).flat_map(|lines| [low(lines), high(lines)].map(FailedLines::from_bits));
+        let mut pools = PagePools::new(failed.collect());
+        let all: u32 = (1..=32).map(|lines| 2 * (64 - lines)).sum();
+        assert_eq!(pools.usable_bytes(), u64::from(all * MEMORY_LINE));
+        let borrowed = perfect(&mut pools, 8).unwrap();
+        let mut withheld: Vec<u32> = pools.withheld().map(|page| pools.failed(HeapPage::Own(page)).count()).collect();
+        withheld.sort_unstable();
+        assert_eq!(withheld, (25..=32).flat_map(|lines| [lines; 2]).collect::<Vec<_>>());
+        let lost: u32 = (25..=32).map(|lines| 2 * (64 - lines)).sum();
+        assert_eq!(pools.usable_bytes(), u64::from((all - lost + 8 * 64) * MEMORY_LINE));
+        let block = pools.take_block().unwrap();
+        let used = block.map(|page| pools.failed(page.unwrap()).count());
+        assert_eq!(used, [1, 1, 2, 2, 3, 3, 4, 4]);
+        pools.give_back_all(borrowed.into_iter().chain(block.into_iter().flatten()));
+        assert_eq!((pools.usable_bytes(), pools.available()), (u64::from(all * MEMORY_LINE), 64));
     }
 }
