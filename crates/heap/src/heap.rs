@@ -502,7 +502,8 @@ impl<M: ObjectModel> ManagedHeap<M> {
         let is_full_due = self.pace.ends(kind, cause, &traced, before, free, self.little());
         let of_use = match cause {
             CollectionCause::Request => free,
-            CollectionCause::OutOfMemory => free.saturating_sub(before),
+            // What is set aside for collections is of use to them.
+            CollectionCause::OutOfMemory => free.saturating_sub(before.saturating_sub(self.space.headroom_bytes())),
         };
         let next = match self.vacating() {
             Some(Collection::Full) => Collection::Full,
@@ -512,7 +513,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.next = chosen.filter(|chosen| *chosen != Collection::Nursery).unwrap_or(next);
     }
 
-    /// What is due after a collection that has left so many bytes in blocks that are used, or free and of use.
+    /// What is due after a collection. So many bytes hold objects in blocks, or are free and of use.
     fn next_after(&self, kind: Collection, is_full_due: bool, accounted: u64) -> Collection {
         let next = if self.settings.is_generational { Collection::Nursery } else { Collection::Full };
         match kind {
@@ -526,7 +527,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         LittleBelow { capacity: self.space.pools.capacity(), share: self.settings.full_below }
     }
 
-    /// Whether little is free.
+    /// Whether little is free, of use or not.
     fn is_tight(&self) -> bool {
         self.little().holds(self.space.free_bytes())
     }

@@ -3,7 +3,7 @@
 //! **Problem.** A heap that borrows perfect pages must leave two of its own alone for each, and rarely needs the rest
 //! all at once. **Idea.** The pages with the fewest failed lines are used first, and those with the most are left
 //! alone. **Why this way.** Page by page, failures that strike at random differ much: with 10 % of all lines, one page
-//! in thirty has at most two failed lines, and one in thirty eleven or more. One list for each count makes all steps
+//! in twenty-five has at most two failed lines, and one in twenty eleven or more. One list for each count makes all steps
 //! short.
 
 use super::PageToken;

@@ -5,7 +5,8 @@
 //! address translation puts any page at any address, so large objects take perfect pages wherever these are, and blocks
 //! are put together from what is left: imperfect pages first, in pairs whose failures lie at the outer ends, so that
 //! what works of both is contiguous; pages in which nothing works never. If there is no perfect page, one of ordinary
-//! DRAM is borrowed: meanwhile two imperfect pages of the heap are withheld, one for its bytes and one as a penalty.
+//! DRAM is borrowed: meanwhile two imperfect pages of the heap are withheld, one for its bytes and one as a penalty:
+//! those with the most failed lines, as blocks get the others.
 //! When a block would take a perfect page, that page is withheld in their place. A page below objects that cannot move
 //! is replaced even if the heap cannot pay. **Why this way.** The price keeps borrowed memory from being better than
 //! memory that fails: otherwise a heap would run the faster, the more of it has failed.
@@ -39,8 +40,11 @@ impl HeapPage {
 
     /// Its number, if it is one of the heap's own.
     #[must_use]
-    pub fn number(self) -> Option<u32> {
-        self.token().map(|PageToken(number)| number)
+    pub const fn number(self) -> Option<u32> {
+        match self {
+            Self::Own(PageToken(number)) => Some(number),
+            Self::Borrowed => None,
+        }
     }
 
     const fn token(self) -> Option<PageToken> {

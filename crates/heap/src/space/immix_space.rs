@@ -136,20 +136,20 @@ impl ImmixSpace {
         if !self.may_take(BLOCK_PAGES, source) {
             return None;
         }
-        // Perfect pages of blocks first pay for what is borrowed.
-        if self.pools.owes()
-            && self.pools.available() < BLOCK_PAGES
-            && let Some(free) = self.free.pop()
-        {
+        while let Some(free) = self.free.pop() {
+            if !self.pools.owes() || !self.has_perfect_page(free) {
+                self.use_block(free);
+                return Some(free);
+            }
+            // Its perfect pages first pay for what is borrowed.
             self.unmap(free);
         }
-        if !self.pools.owes()
-            && let Some(free) = self.free.pop()
-        {
-            self.use_block(free);
-            return Some(free);
-        }
         self.pools.take_block().and_then(|pages| self.map(pages))
+    }
+
+    fn has_perfect_page(&self, block: HeapBlock) -> bool {
+        let pages = self.blocks.get(block).pages.iter().flatten().flatten();
+        pages.into_iter().any(|page| self.pools.failed(*page).is_perfect())
     }
 
     /// Takes back a block that was just given as a new one, and in which nothing is: its pages are free again.
@@ -267,6 +267,11 @@ impl ImmixSpace {
         if self.free_pages() >= self.headroom {
             self.reserve = 0;
         }
+    }
+
+    /// What only a collection may take, in bytes.
+    pub const fn headroom_bytes(&self) -> u64 {
+        self.headroom as u64 * PAGE as u64
     }
 
     /// The pages in which nothing is live.
@@ -455,19 +460,30 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_pages_of_a_free_block_pay_for_borrowed_ones_once_no_others_are_left() {
-        for (imperfect, free_after) in [(12, 0), (20, 1)] {
-            let mut space = space(12, imperfect);
-            // Two pages are borrowed, for four of the heap's own.
-            space.take_large(14 * PAGE, Source::Mutator).unwrap();
-            assert_eq!((space.pools.borrowed(), space.pools.available()), (2, imperfect - 4));
-            let block = space.new_block(Source::Mutator).unwrap();
-            space.sweep_blocks(true);
-            assert_eq!((&space.free[..], space.pools.available()), (&[block][..], imperfect - 12));
-            // All that is left: the pages of that block, or as many others.
-            assert!(space.new_block(Source::Mutator).is_some(), "{imperfect}");
-            assert_eq!((space.free.len(), space.pools.available()), (free_after, 0), "{imperfect}");
-        }
+    fn a_free_block_of_imperfect_pages_is_used_again_although_pages_are_borrowed() {
+        let mut space = space(12, 20);
+        // Two pages are borrowed, for four of the heap's own.
+        space.take_large(14 * PAGE, Source::Mutator).unwrap();
+        assert_eq!((space.pools.borrowed(), space.pools.available()), (2, 16));
+        let block = space.new_block(Source::Mutator).unwrap();
+        space.sweep_blocks(true);
+        assert_eq!((&space.free[..], space.pools.available()), (&[block][..], 8));
+        assert_eq!(space.new_block(Source::Mutator), Some(block));
+        assert_eq!((space.free.len(), space.pools.available()), (0, 8));
+    }
+
+    #[test]
+    fn the_perfect_pages_of_a_free_block_first_pay_for_borrowed_ones() {
+        let mut space = space(16, 8);
+        let [imperfect, perfect] = std::array::from_fn(|_| space.new_block(Source::Mutator).unwrap());
+        space.unmap(imperfect);
+        space.take_large(10 * PAGE, Source::Mutator).unwrap();
+        space.sweep_blocks(true);
+        assert_eq!((&space.free[..], space.pools.available(), space.pools.owes()), (&[perfect][..], 4, true));
+        let block = space.new_block(Source::Mutator).unwrap();
+        let pages = space.blocks.get(block).pages.unwrap();
+        assert!(pages.into_iter().flatten().all(|page| !space.pools.failed(page).is_perfect()));
+        assert_eq!((space.pools.borrowed(), space.pools.owes(), space.pools.available()), (2, false, 6));
     }
 
     #[test]

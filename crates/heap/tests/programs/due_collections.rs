@@ -91,7 +91,7 @@ fn a_compacting_collection_is_due_once_much_lies_in_holes_that_are_too_short() {
             let mut number = 0;
             program.roots.retain(|_| {
                 number += 1;
-                number % 8 > 0
+                number % 7 > 0
             });
             program.collect(Collection::Full);
             let found = if is_short { program.fill(8192) } else { 0 };

@@ -31,7 +31,6 @@ fn an_array_in_leaves_keeps_its_elements_where_a_contiguous_one_must_borrow_page
     let array = LeafArray::new(elements, LeafSize::B256).unwrap();
     let mut program = start(0.1, CollectionStress::Off);
     let root = in_leaves(&mut program, array).unwrap();
-    let leaves = program.heap.demand().requested;
     for index in 0..elements {
         assert_eq!(array.read(program.heap.region(), object(&program, root), index), Some(0));
         array.write(program.heap.region(), object(&program, root), index, u64::from(index) * 3).unwrap();
@@ -41,6 +40,7 @@ fn an_array_in_leaves_keeps_its_elements_where_a_contiguous_one_must_borrow_page
         let sum: u64 = (0..elements).filter_map(|i| array.read(program.heap.region(), object(&program, root), i)).sum();
         assert_eq!(sum, u64::from(elements) * u64::from(elements - 1) / 2 * 3);
     }
+    let leaves = program.heap.demand().requested;
     let mut contiguous = start(0.1, CollectionStress::Off);
     let large = Shape::new(0, 8 * elements).unwrap();
     assert!(contiguous.make(large).is_some());

@@ -331,6 +331,7 @@ fn a_compacting_collection_frees_the_blocks_that_hold_few_objects_while_many_pag
     program.collect(Collection::Full);
     let kept = program.objects();
     assert!(kept > 50, "{kept}");
+    // It costs 200 of the heap's own pages, a fifth.
     let large = Shape::new(0, 100 * 4096).unwrap();
     assert_eq!(program.try_add(large), None);
     program.collect(Collection::Compacting);
@@ -384,7 +385,8 @@ fn without_borrowing(line: LineSize, failed: Vec<FailedLines>) -> Program {
 #[test]
 fn an_object_that_fits_no_hole_of_the_first_new_block_gets_one_of_another_if_no_page_can_be_borrowed() {
     // Every sixteenth line of some pages, which come first, as the others have more failed lines: the first eight.
-    let failed = [vec![FailedLines::from_bits(0x0001_0001_0001_0001); 8], vec![FailedLines::from_bits(255); 56]].concat();
+    let failed =
+        [vec![FailedLines::from_bits(0x0001_0001_0001_0001); 8], vec![FailedLines::from_bits(255); 56]].concat();
     let mut program = without_borrowing(LineSize::L64, failed);
     let shape = Shape::new(0, 17 * 64 - HEADER).unwrap();
     let first = program.try_add(shape).expect("a later block has room");
