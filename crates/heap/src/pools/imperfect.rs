@@ -2,9 +2,8 @@
 //!
 //! **Problem.** A heap that borrows perfect pages must leave two of its own alone for each, and rarely needs the rest
 //! all at once. **Idea.** The pages with the fewest failed lines are used first, and those with the most are left
-//! alone. **Why this way.** Page by page, failures that strike at random differ much: with 10 % of all lines, one page
-//! in twenty-five has at most two failed lines, and one in twenty eleven or more. One list for each count makes all steps
-//! short.
+//! alone. **Why this way.** If lines fail at random, pages differ much: with 10 % of all lines failed, one page in 25
+//! has at most two failed lines, and one in 20 has eleven or more. One list for each count makes all steps short.
 
 use super::PageToken;
 use crate::wear::FailedLines;

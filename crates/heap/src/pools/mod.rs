@@ -6,10 +6,10 @@
 //! are put together from what is left: imperfect pages first, in pairs whose failures lie at the outer ends, so that
 //! what works of both is contiguous; pages in which nothing works never. If there is no perfect page, one of ordinary
 //! DRAM is borrowed: meanwhile two imperfect pages of the heap are withheld, one for its bytes and one as a penalty:
-//! those with the most failed lines, as blocks get the others.
-//! When a block would take a perfect page, that page is withheld in their place. A page below objects that cannot move
-//! is replaced even if the heap cannot pay. **Why this way.** The price keeps borrowed memory from being better than
-//! memory that fails: otherwise a heap would run the faster, the more of it has failed.
+//! those with the most failed lines, as blocks get the others. When a block would take a perfect page, that page is
+//! withheld in their place. A page below objects that cannot move is replaced even if the heap cannot pay. **Why this
+//! way.** The price keeps borrowed memory from being better than memory that fails: otherwise a heap would run the
+//! faster, the more of it has failed.
 
 mod imperfect;
 
@@ -116,7 +116,7 @@ impl PagePools {
             has_failed: CAN_FAIL && failed.iter().any(|page| !page.is_perfect()),
             failed,
         };
-        // The last one that is put there is the first to be taken.
+        // The last one that is put on a list is the first to be taken.
         (0..pools.failed.len()).rev().for_each(|number| pools.put(PageToken(narrow(number))));
         pools
     }
