@@ -11,6 +11,7 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// The median of some values, with its bounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MedianRange {
     pub median: f64,
     pub low: f64,

@@ -2,15 +2,16 @@
 
 use rampart_scale::confidence::student;
 
-use crate::median::median;
+use crate::median::MedianRange;
 
-/// A geometric mean of ratios, the ends of the interval that contains the true one with 95 %, and the median.
+/// A geometric mean of ratios, the ends of the interval that contains the true one with 95 %, and the median with its
+/// bounds, which runs that something has delayed hardly change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RatioInterval {
     pub mean: f64,
     pub low: f64,
     pub high: f64,
-    pub median: f64,
+    pub median: MedianRange,
 }
 
 impl RatioInterval {
@@ -26,7 +27,7 @@ impl RatioInterval {
             student(ratios.len()) * (squares / (count - 1.0) / count).sqrt()
         };
         let [mean, low, high] = [mean, mean - within, mean + within].map(f64::exp);
-        Self { mean, low, high, median: median(ratios.to_vec()) }
+        Self { mean, low, high, median: MedianRange::of(ratios.to_vec()) }
     }
 
     /// Of so many rounds: of each, the geometric mean of its ratios.
@@ -37,8 +38,8 @@ impl RatioInterval {
 
 impl std::fmt::Display for RatioInterval {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { mean, low, high, median } = self;
-        write!(f, "{mean:.3} [{low:.3}, {high:.3}], median {median:.3}")
+        let Self { mean, low, high, median: MedianRange { median, low: least, high: most } } = self;
+        write!(f, "{mean:.3} [{low:.3}, {high:.3}], median {median:.3} [{least:.3}, {most:.3}]")
     }
 }
 
@@ -56,7 +57,7 @@ mod tests {
     fn the_interval_is_that_of_student_over_logarithms() {
         // The logarithms to base 2 are 0, 1 and 2: mean 1, standard error 1/√3, and Student's quantile is 4.303.
         let ratio = RatioInterval::of(&[1.0, 2.0, 4.0]);
-        assert!((ratio.mean - 2.0).abs() < 1e-9 && ratio.median == 2.0);
+        assert!((ratio.mean - 2.0).abs() < 1e-9 && ratio.median.median == 2.0);
         assert!((ratio.high.log2() - 1.0 - 4.303 / 3_f64.sqrt()).abs() < 1e-3);
         assert!((ratio.low * ratio.high - 4.0).abs() < 1e-9);
         assert_eq!(RatioInterval::of(&[1.5]).high, f64::INFINITY);
