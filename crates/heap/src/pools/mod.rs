@@ -515,9 +515,9 @@ mod tests {
             assert_eq!((pools.available(), pools.working_bytes()), (available, available as u64 * 4096 - lost));
         };
         is(&pools, 4, 8);
-        for (failed, perfect, available) in
-            [(HALF, 3, 8), (FailedLines::ALL, 3, 7), (FailedLines::ALL, 3, 7), (FailedLines::NONE, 4, 8)]
-        {
+        let high = FailedLines::from_bits(!HALF.bits());
+        let steps = [(HALF, 3, 8), (high, 3, 8), (FailedLines::ALL, 3, 7), (FailedLines::ALL, 3, 7)];
+        for (failed, perfect, available) in steps.into_iter().chain([(FailedLines::NONE, 4, 8)]) {
             pools.set_failed(page, failed);
             assert_eq!(pools.failed(page), failed);
             is(&pools, perfect, available);
