@@ -81,8 +81,8 @@ fn what_is_free_counts_as_used_if_the_program_got_no_memory_for_an_object_there(
     }
 }
 
-/// What is due after a full collection of objects of 2 KiB that fill a heap, and of which one in `gone` is gone. Before,
-/// an object of 8 KiB was wanted, or not.
+/// What is due after a full collection of objects of 2 KiB that fill a heap, and of which one in `gone` is gone.
+/// Before, an object of 8 KiB was wanted, or not.
 fn due_after_holes(failed: Vec<FailedLines>, gone: usize, is_wanted: bool) -> Collection {
     let mut program = Program::new(HeapSettings::default(), failed);
     program.fill(2048);
