@@ -41,9 +41,9 @@ impl HeapPage {
     /// Its number, if it is one of the heap's own.
     #[must_use]
     pub const fn number(self) -> Option<u32> {
-        match self {
-            Self::Own(PageToken(number)) => Some(number),
-            Self::Borrowed => None,
+        match self.token() {
+            Some(PageToken(number)) => Some(number),
+            None => None,
         }
     }
 
@@ -182,7 +182,7 @@ impl PagePools {
     /// What works of the pages that are not withheld, and the borrowed ones, in bytes.
     pub fn usable_bytes(&self) -> u64 {
         let working = |token: PageToken| u64::from(PAGE - self.failed[token.0 as usize].count() * MEMORY_LINE);
-        let withheld: u64 = self.withheld().map(working).sum();
+        let withheld: u64 = self.withheld_pages().map(working).sum();
         self.capacity() - withheld + self.borrowed() as u64 * u64::from(PAGE)
     }
 
@@ -215,7 +215,7 @@ impl PagePools {
     }
 
     /// The pages that nobody may use, as others are borrowed.
-    fn withheld(&self) -> impl Iterator<Item = PageToken> {
+    fn withheld_pages(&self) -> impl Iterator<Item = PageToken> {
         self.withheld.as_flattened().iter().chain(&self.paid_back).copied()
     }
 
@@ -477,7 +477,8 @@ mod tests {
         // Perfect pages come back, and pay for both borrowed ones.
         pools.give_back_all(large.drain(..12));
         let blocks = [pools.take_block(), pools.take_block()];
-        let state = |pools: &PagePools| (pools.borrowed(), pools.withheld().count(), pools.available(), pools.demand());
+        let state =
+            |pools: &PagePools| (pools.borrowed(), pools.withheld_pages().count(), pools.available(), pools.demand());
         let before = state(&pools);
         assert_eq!((before.0, before.1), (2, 2), "{blocks:?}");
         assert_eq!(perfect(&mut pools, before.2 + 1), None);
@@ -501,7 +502,7 @@ mod tests {
         let block = pools.take_block().unwrap();
         assert_eq!(pools.available(), 1);
         assert_eq!(pools.replace(block[0].unwrap()), HeapPage::Borrowed);
-        assert_eq!((pools.available(), pools.withheld().count()), (0, 2));
+        assert_eq!((pools.available(), pools.withheld_pages().count()), (0, 2));
     }
 
     #[test]
@@ -552,22 +553,22 @@ mod tests {
     fn what_is_withheld_and_borrowed_is_counted_until_it_is_given_back() {
         let mut pools = pools(24);
         let large = perfect(&mut pools, 14).unwrap();
-        assert_eq!((pools.borrowed(), pools.withheld().count()), (2, 4));
+        assert_eq!((pools.borrowed(), pools.withheld_pages().count()), (2, 4));
         // A block takes eight imperfect pages; no perfect one is left to replace a page of it, nor two others to pay.
         let block = pools.take_block().unwrap();
         let replaced = pools.replace(block[0].unwrap());
-        assert_eq!((replaced, pools.borrowed(), pools.withheld().count()), (HeapPage::Borrowed, 3, 4));
+        assert_eq!((replaced, pools.borrowed(), pools.withheld_pages().count()), (HeapPage::Borrowed, 3, 4));
         let demand = PerfectDemand { requested: 15, borrowed: 3, most_borrowed: 3 };
         assert_eq!((pools.demand(), pools.available()), (demand, 1));
         pools.give_back(replaced);
-        assert_eq!((pools.borrowed(), pools.withheld().count(), pools.available()), (2, 4, 1));
+        assert_eq!((pools.borrowed(), pools.withheld_pages().count(), pools.available()), (2, 4, 1));
         // Perfect pages pay back what is borrowed, one each.
         let (own, borrowed): (Vec<_>, Vec<_>) = large.into_iter().partition(|page| page.number().is_some());
         pools.give_back_all(own);
         let second = pools.take_block().unwrap();
-        assert_eq!((pools.borrowed(), pools.withheld().count()), (2, 2));
+        assert_eq!((pools.borrowed(), pools.withheld_pages().count()), (2, 2));
         pools.give_back_all(borrowed);
-        assert_eq!((pools.borrowed(), pools.withheld().count()), (0, 0));
+        assert_eq!((pools.borrowed(), pools.withheld_pages().count()), (0, 0));
         pools.give_back_all(block.into_iter().skip(1).chain(second).flatten());
         assert_eq!((pools.available(), pools.demand()), (24, demand));
     }
@@ -581,7 +582,8 @@ mod tests {
         let all: u32 = (1..=32).map(|lines| 2 * (64 - lines)).sum();
         assert_eq!(pools.usable_bytes(), u64::from(all * MEMORY_LINE));
         let borrowed = perfect(&mut pools, 8).unwrap();
-        let mut withheld: Vec<u32> = pools.withheld().map(|page| pools.failed(HeapPage::Own(page)).count()).collect();
+        let mut withheld: Vec<u32> =
+            pools.withheld_pages().map(|page| pools.failed(HeapPage::Own(page)).count()).collect();
         withheld.sort_unstable();
         assert_eq!(withheld, (25..=32).flat_map(|lines| [lines; 2]).collect::<Vec<_>>());
         let lost: u32 = (25..=32).map(|lines| 2 * (64 - lines)).sum();

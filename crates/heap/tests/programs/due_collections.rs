@@ -86,11 +86,7 @@ fn what_is_free_counts_as_used_if_the_program_got_no_memory_for_an_object_there(
 fn due_after_holes(failed: Vec<FailedLines>, gone: usize, is_wanted: bool) -> Collection {
     let mut program = Program::new(HeapSettings::default(), failed);
     program.fill(2048);
-    let mut number = 0;
-    program.roots.retain(|_| {
-        number += 1;
-        number % gone > 0
-    });
+    program.keep(|number| (number + 1) % gone > 0);
     program.collect(Collection::Full);
     let found = if is_wanted { program.fill(8192) } else { 0 };
     assert!(found < 4, "{found}");

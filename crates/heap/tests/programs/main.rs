@@ -63,13 +63,15 @@ impl Program {
         std::iter::from_fn(|| self.try_add(shape)).count()
     }
 
+    /// Keeps roots by their numbers, from 0.
+    fn keep(&mut self, is_kept: impl Fn(usize) -> bool) {
+        let mut numbers = 0..;
+        self.roots.retain(|_| numbers.next().is_some_and(&is_kept));
+    }
+
     /// Keeps every second root.
     fn thin_out(&mut self) {
-        let mut is_kept = true;
-        self.roots.retain(|_| {
-            is_kept = !is_kept;
-            is_kept
-        });
+        self.keep(|number| number % 2 == 1);
     }
 
     fn collect(&mut self, kind: Collection) {

@@ -348,11 +348,7 @@ fn a_compacting_collection_moves_small_objects_together_while_large_ones_lie_on_
         add(&mut program, 80 * 4096).unwrap();
         program.fill(32);
         program.collect(Collection::Full);
-        let mut number = 0;
-        program.roots.retain(|_| {
-            number += 1;
-            number == 1 || number % every == 0
-        });
+        program.keep(|number| number == 0 || (number + 1) % every == 0);
         program.collect(Collection::Full);
         let large = Shape::new(0, free * 4096).unwrap();
         assert_eq!(program.try_add(large), None);
