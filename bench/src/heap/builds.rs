@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Begins each block of code that only a jump reaches at the start of a cache line. Times of two builds of one heap
-/// differ by 1 % with where their code happens to lie, which is as much as `bench heap cost` looks for.
+/// Begins each block of code that only a jump reaches at the start of a cache line, so that the state *failed* moves as
+/// little of the other code as may be: `bench heap cost` looks for 1 % of time.
 const ALIGNED: &str = "-C llvm-args=-align-all-nofallthru-blocks=6";
 
 /// What a program is built with.
