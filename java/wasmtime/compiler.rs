@@ -8,7 +8,7 @@
 
 mod checks;
 
-pub use checks::{check_lost, check_overflow, check_reference, say_thrown, throws_overflow};
+pub use checks::{check_lost, check_overflow, check_reference, check_thrown, say_thrown, throws_overflow};
 
 use super::*;
 use crate::TRAP_INTERNAL_ASSERT;

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use rusqlite::Connection;
+
 use crate::harness::{CommandOutput, Rampart, end, signal};
 
 /// Stands for the JVM that compiles: it counts its calls.
@@ -16,7 +18,8 @@ const TRANSLATOR: &str = "legacy=$2; for word; do module=$word; done; cp \"$lega
 /// Stands for the host.
 const HOST: &str = "echo \"$@\"; while [ \"$1\" != -- ]; do [ \"$1\" != --report ] || report=$2; shift; done
 [ -z \"$report\" ] || echo '{\"collections\":[{\"kind\":\"full\",\"pause_ns\":2000000}],\"objects_moved\":7,\"bytes_moved\":8,
-\"perfect_pages_requested\":3,\"perfect_pages_borrowed\":2,\"most_pages_borrowed_at_once\":1,\"table_bytes\":1024}' > $report
+\"perfect_pages_requested\":3,\"perfect_pages_borrowed\":2,\"most_pages_borrowed_at_once\":1,\"table_bytes\":1024,
+\"cards_found_dirty\":5}' > $report
 exit 7";
 
 struct Kit {
@@ -121,6 +124,11 @@ fn the_host_learns_which_lines_of_which_frames_are_on_the_map() {
     assert_ne!(kit.run_rampart(&["map", "add", "0x7ffffffff"]).code, None);
     let known = kit.run(&words).out;
     assert!(known.starts_with("7ffffffff ffffffffffffffff\n--line 256 --cache "), "{known}");
+    // As a test of memory leaves it that has seen errors in two lines of the frame.
+    let store = Connection::open(kit.rampart.store()).unwrap();
+    assert_eq!(store.execute("UPDATE failure SET lines = 5 WHERE frame = 0x7ffffffff", ()).unwrap(), 1);
+    let known = kit.run(&words).out;
+    assert!(known.starts_with("7ffffffff 5\n--line 256 --cache "), "{known}");
     let refused = kit.run(&["--map", "--holes", "10%", "--", "Main"]);
     assert_eq!(refused.code, Some(2), "failures are simulated or real");
     kit.nothing_is_left();

@@ -128,3 +128,41 @@ pub fn proofs(root: &Path) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// What `java/build pins` says in a tree in which one file has another word; `None` if it passes.
+    fn refusal(file: &str, word: &str, instead: &str) -> Option<String> {
+        let (root, copy) = (Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), tempfile::tempdir().unwrap());
+        for name in ["java/build", "java/host/Cargo.toml", "java/copying/Cargo.toml"] {
+            let (from, to) = (root.join(name), copy.path().join(name));
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::copy(&from, &to).unwrap();
+            if name == file {
+                let text = fs::read_to_string(&from).unwrap();
+                assert!(text.contains(word), "{file} has {word}");
+                fs::write(&to, text.replacen(word, instead, 1)).unwrap();
+            }
+        }
+        std::os::unix::fs::symlink(root.join("java/wasmtime"), copy.path().join("java/wasmtime")).unwrap();
+        let output = Command::new(copy.path().join("java/build")).arg("pins").output().unwrap();
+        (!output.status.success()).then(|| String::from_utf8(output.stderr).unwrap())
+    }
+
+    #[test]
+    fn another_version_of_wasmtime_is_refused_and_so_are_other_files_of_it() {
+        assert_eq!(refusal("java/build", "set -eu", "set -eu"), None, "nothing has changed");
+        for manifest in ["java/host/Cargo.toml", "java/copying/Cargo.toml"] {
+            let said = refusal(manifest, "\"=48.", "\"=49.").expect("its version has no files here");
+            assert!(said.contains(&format!("{manifest} names another version of wasmtime")), "{said}");
+        }
+        for (sum, of) in [("wasmtime_sum=7", "copying.rs"), ("regions_sum=0", "src/alias_region.rs")] {
+            let said = refusal("java/build", sum, &sum.replace('=', "=f")).expect("a file differs");
+            assert!(said.contains(of) && said.contains("than java/ was written for"), "{said}");
+        }
+    }
+}

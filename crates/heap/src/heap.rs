@@ -102,6 +102,8 @@ pub struct HeapCounts {
     pub cards: u64,
     /// Of all collections, those that several threads marked in.
     pub helped: u64,
+    /// The most bytes of objects that a collection of all objects has found; of large ones, whole pages.
+    pub most_live_bytes: u64,
     /// The largest stack of references to follow, of all markers together, in bytes.
     pub most_stack_bytes: u64,
 }
@@ -430,7 +432,8 @@ impl<M: ObjectModel> ManagedHeap<M> {
         });
     }
 
-    /// A compacting collection has as many passes as free more: each can use what the one before has freed.
+    /// A compacting collection has as many passes as free more: each can use what the one before has freed. It ends
+    /// once more than little is free, and the pages of the large object that the program got no memory for.
     fn collect_by(
         &mut self,
         kind: Collection,
@@ -439,6 +442,7 @@ impl<M: ObjectModel> ManagedHeap<M> {
         finish: &mut dyn FnMut(&Survivors<'_, M>),
         mark: Mark<'_, M>,
     ) {
+        let wanted = std::mem::take(&mut self.space.refused_pages);
         // What is lost can be referred to from anywhere. And a compacting collection begins with the sizes of all
         // objects; those of lost ones must not be read.
         let is_losing = self.space.lost.is_pending();
@@ -457,12 +461,16 @@ impl<M: ObjectModel> ManagedHeap<M> {
             self.pass(kind, room, locals, roots, finish, mark);
             let now = self.space.room(room);
             let has_gained = now >= before + LEAST_GAIN;
-            if !has_gained && pass == 0 && room == CompactionRoom::Pages {
+            let goes_on = has_gained && self.little().holds(now);
+            let is_wanting = !self.space.has_pages_for(wanted);
+            room = match room {
                 // No pages were emptied, but small objects may still fit holes.
-                room = CompactionRoom::Lines;
-            } else if !has_gained || !self.little().holds(now) {
-                break;
-            }
+                CompactionRoom::Pages if !has_gained && pass == 0 => CompactionRoom::Lines,
+                CompactionRoom::Pages if goes_on || has_gained && is_wanting => room,
+                CompactionRoom::Lines if goes_on => room,
+                CompactionRoom::Lines if is_wanting => CompactionRoom::Pages,
+                _ => break,
+            };
         }
     }
 
@@ -487,7 +495,11 @@ impl<M: ObjectModel> ManagedHeap<M> {
         self.space.close_reserve();
         match kind {
             Collection::Nursery => self.counts.nursery += 1,
-            Collection::Full | Collection::Compacting => self.counts.full += 1,
+            Collection::Full | Collection::Compacting => {
+                self.counts.full += 1;
+                let live = traced.live_bytes + self.space.large.pages() as u64 * u64::from(PAGE);
+                self.counts.most_live_bytes = self.counts.most_live_bytes.max(live);
+            }
         }
         self.counts.refused = self.space.refused;
         self.counts.marked += traced.marked;

@@ -22,6 +22,8 @@ mod program;
 mod state;
 #[path = "../../host/src/usage.rs"]
 mod usage;
+#[path = "../../host/src/watching.rs"]
+mod watching;
 mod weak;
 
 use std::path::{Path, PathBuf};

@@ -46,10 +46,12 @@ pub struct Arguments {
     /// So many lines fail in each second while the program runs, at random times
     #[arg(long, value_name = "NUMBER", conflicts_with = "frames")]
     failures_per_second: Option<FailureRate>,
-    /// For tests: end the program if something is written to a failed line, and make nearly all failures come while the
-    /// program neither allocates nor collects
+    /// For tests: end the program if something is written to a failed line
     #[arg(long, hide = true)]
     pub canaries: bool,
+    /// For tests: nearly all failures wait until the program neither allocates nor collects
+    #[arg(long, requires = "failures_per_second", hide = true)]
+    pub fail_outside: bool,
     /// At most so many KiB of perfect memory are borrowed at a time
     #[arg(long, value_name = "KIB")]
     borrow: Option<u32>,

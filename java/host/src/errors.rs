@@ -15,6 +15,7 @@ use wasmtime::{
 
 use crate::js::JsValue;
 use crate::state::{Exceptions, HostCaller};
+use crate::watching::report_cleared;
 
 /// How many lost objects have an error of their own, where errors are thrown, and one for all others.
 const LOST_ERRORS: i32 = 512;
@@ -36,7 +37,10 @@ pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val])
         "lostClass" | "lostHolder" | "lostExpected" => return lost_class(caller, name, given).map(Some),
         "lostErrors" => return Ok(Some(Val::I32(if are_losses_thrown() { LOST_ERRORS } else { 16 }))),
         "lose" | "offset" | "frame" | "freeFrame" | "collect" | "await" => return loss_function(caller, name, given),
-        "gc" => caller.as_context_mut().gc(None)?,
+        "gc" => {
+            caller.as_context_mut().gc(None)?;
+            report_cleared(caller)?;
+        }
         "reportOutOfMemory" => {
             let state = caller.data_mut();
             state.print_error(&format!("{OUT_OF_MEMORY}\n"));

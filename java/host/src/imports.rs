@@ -9,8 +9,8 @@ use wasmtime::{AsContextMut as _, ExternType, Func, Linker, Module, Result, Val,
 
 use crate::errors::{launcher_function, thrown};
 use crate::js::JsValue;
-use crate::state::{HostCaller, HostState, Queued};
-use crate::weak::WeakHandle;
+use crate::state::{HostCaller, HostState};
+use crate::watching::weak_function;
 
 /// Links all functions that a module imports.
 ///
@@ -109,52 +109,14 @@ fn text_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Resu
 
 fn core_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<Option<Val>> {
     match name {
-        "createWeakRef" => create_weak(caller, given).map(Some),
-        "deref" => {
-            let JsValue::Weak(weak) = JsValue::held(&*caller, &given[0])? else { bail!("no weak reference") };
-            report_cleared(caller)?;
-            Ok(Some(Val::AnyRef(weak.object(caller))))
+        "createWeakRef" | "createStringWeakRef" | "deref" | "stringDeref" => {
+            weak_function(caller, name, given).map(Some)
         }
-        "createStringWeakRef" => Ok(Some(given[0])),
-        "stringDeref" => Ok(Some(given[0])),
         // A program without a browser has no stack of JavaScript.
         "takeStackTrace" => JsValue::Object.reference(caller).map(Some),
         "decorateException" => Ok(None),
         _ => bail!("the program needs teavm.{name}, which only browsers have"),
     }
-}
-
-fn create_weak(caller: &mut HostCaller<'_>, given: &[Val]) -> Result<Val> {
-    let (Val::AnyRef(Some(object)), reference) = (given[0], given[1]) else { bail!("a weak reference to nothing") };
-    let weak = Arc::new(WeakHandle::new(Arc::clone(&caller.data().share), &mut *caller, object)?);
-    if let (Val::AnyRef(Some(reference)), Val::AnyRef(Some(queue))) = (reference, given[2]) {
-        let reference = reference.to_owned_rooted(&mut *caller)?;
-        let queue = queue.to_owned_rooted(&mut *caller)?;
-        caller.data_mut().queued.push(Queued { weak: Arc::clone(&weak), reference, queue });
-    }
-    report_cleared(caller)?;
-    JsValue::Weak(weak).reference(caller)
-}
-
-/// Puts weak references whose objects are gone into their queues.
-fn report_cleared(caller: &mut HostCaller<'_>) -> Result<()> {
-    let queued = std::mem::take(&mut caller.data_mut().queued);
-    let (cleared, rest): (Vec<_>, Vec<_>) = queued.into_iter().partition(|queued| queued.weak.is_cleared());
-    caller.data_mut().queued = rest;
-    let mut cleared = cleared.into_iter();
-    while let Some(next) = cleared.next() {
-        if let Err(error) = report_one(caller, &next) {
-            caller.data_mut().queued.extend(std::iter::once(next).chain(cleared));
-            return Err(error);
-        }
-    }
-    Ok(())
-}
-
-fn report_one(caller: &mut HostCaller<'_>, Queued { reference, queue, .. }: &Queued) -> Result<()> {
-    let report = caller.get_export("teavm.reportGarbageCollectedValue").and_then(|export| export.into_func());
-    let given = [queue, reference].map(|object| Val::AnyRef(Some(object.to_rooted(&mut *caller))));
-    report.map_or(Ok(()), |report| report.call(&mut *caller, &given, &mut []))
 }
 
 fn object_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Result<Option<Val>> {

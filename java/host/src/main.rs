@@ -17,6 +17,7 @@ mod program;
 mod report;
 mod state;
 mod usage;
+mod watching;
 mod weak;
 
 use std::path::{Path, PathBuf};
@@ -101,21 +102,21 @@ fn report_when_stopped(path: PathBuf, shared: Arc<HeapShare>) -> std::io::Result
 }
 
 fn write_report(path: &Path, shared: &HeapShare, ran: Option<MainTime>) {
-    if let Err(error) = report::write(path, &shared, ran) {
+    if let Err(error) = report::write(path, shared, ran) {
         eprintln!("rampart-java: the report cannot be written to {} ({error})", path.display());
     }
 }
 
-/// In tests, one failure of so many comes whatever the program does, and all others while it neither allocates nor
-/// collects: at high rates, it would be collecting most of the time.
+/// With `--fail-outside`, one failure of so many comes whatever the program does, and all others while it neither
+/// allocates nor collects: at high rates, it would be collecting most of the time.
 const ANYWHERE: u64 = 25;
 
 /// Makes lines fail from now on.
-fn fail_lines(times: FailureTimes, shared: Arc<HeapShare>, is_test: bool) {
+fn fail_lines(times: FailureTimes, shared: Arc<HeapShare>, is_outside: bool) {
     thread::spawn(move || {
         for (pause, place) in times {
             thread::sleep(pause);
-            while is_test && place % ANYWHERE > 0 && shared.failures.is_inside() {
+            while is_outside && place % ANYWHERE > 0 && shared.failures.is_inside() {
                 thread::sleep(Duration::from_micros(20));
             }
             shared.failures.raise(place, Instant::now());
@@ -132,7 +133,7 @@ fn run(arguments: &Arguments, shared: Arc<HeapShare>) -> Result<(ExitCode, MainT
     let store = Store::new(&Engine::new(&config)?, HostState::new(Arc::clone(&shared)));
     let begin = || {
         if let Some(times) = arguments.failure_times() {
-            fail_lines(times, shared, arguments.canaries);
+            fail_lines(times, shared, arguments.fail_outside);
         }
     };
     program::run(store, (&arguments.module, &arguments.arguments), begin)

@@ -38,6 +38,7 @@ fn document(log: &CollectionLog, failures: &FailureLog, ran: Option<MainTime>) -
         "perfect_pages_requested": log.demand.requested,
         "perfect_pages_borrowed": log.demand.borrowed,
         "most_pages_borrowed_at_once": log.demand.most_borrowed,
+        "most_live_bytes": log.counts.most_live_bytes,
         "table_bytes": log.metadata,
         "failures": (failures.raised > 0).then(|| of_failures(failures)),
         "canaries_checked": failures.canaries_checked,

@@ -13,16 +13,23 @@ pub struct HostState {
     pub share: Arc<HeapShare>,
     pub out: Vec<u8>,
     pub err: Vec<u8>,
-    /// Weak references with a `ReferenceQueue`: each goes into its queue once its object is dead.
-    pub queued: Vec<Queued>,
+    pub weak: WatchedReferences,
     pub exceptions: Exceptions,
 }
 
-/// A weak reference with a `ReferenceQueue`.
-pub struct Queued {
+/// Weak references of whose end the program wants to know.
+#[derive(Default)]
+pub struct WatchedReferences {
+    pub watched: Vec<WatchedReference>,
+    /// How many references the heap had cleared when these were last looked at.
+    pub looked_at: usize,
+}
+
+pub struct WatchedReference {
     pub weak: Arc<WeakHandle>,
-    pub reference: OwnedRooted<AnyRef>,
-    pub queue: OwnedRooted<AnyRef>,
+    /// The function of the program that is called, and its arguments.
+    pub function: &'static str,
+    pub given: Vec<OwnedRooted<AnyRef>>,
 }
 
 /// What a function of the host is called with.
@@ -30,7 +37,13 @@ pub type HostCaller<'a> = Caller<'a, HostState>;
 
 impl HostState {
     pub fn new(share: Arc<HeapShare>) -> Self {
-        Self { share, out: Vec::new(), err: Vec::new(), queued: Vec::new(), exceptions: Exceptions::default() }
+        Self {
+            share,
+            out: Vec::new(),
+            err: Vec::new(),
+            weak: WatchedReferences::default(),
+            exceptions: Exceptions::default(),
+        }
     }
 
     /// Prints on stderr.

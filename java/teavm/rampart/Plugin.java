@@ -16,6 +16,7 @@ import org.teavm.model.MethodDescriptor;
 import org.teavm.model.MethodHolder;
 import org.teavm.model.MethodReference;
 import org.teavm.model.ValueType;
+import org.teavm.model.Variable;
 import org.teavm.model.instructions.ArrayLengthInstruction;
 import org.teavm.model.instructions.BinaryInstruction;
 import org.teavm.model.instructions.BinaryOperation;
@@ -63,6 +64,8 @@ public final class Plugin implements TeaVMPlugin {
         host.add(new ArraysThrow());
         host.add(new DivisionsThrow());
         host.add(new SystemCollects());
+        host.add(new InternReturns());
+        host.add(new PoolForgets());
     }
 
     private static final class AllThrow extends AbstractDependencyListener {
@@ -127,6 +130,46 @@ public final class Plugin implements TeaVMPlugin {
                 call.setType(InvocationType.SPECIAL);
                 call.setMethod(new MethodReference(Collecting.class, "collect", void.class));
                 type.getMethod(new MethodDescriptor("gc", void.class)).getProgram().basicBlockAt(0).addFirst(call);
+            }
+        }
+    }
+
+    /** TeaVM does not know that String.intern() returns a string, and leaves out what a program calls only on such. */
+    private static final class InternReturns extends AbstractDependencyListener {
+        private static final MethodReference INTERN = new MethodReference(String.class, "intern", String.class);
+
+        @Override
+        public void methodReached(DependencyAgent agent, MethodDependency method) {
+            if (method.getReference().equals(INTERN)) {
+                method.getResult().propagate(agent.getType(ValueType.object("java.lang.String")));
+            }
+        }
+    }
+
+    /** TeaVM's pool of interned strings throws if it meets one that is gone. */
+    private static final class PoolForgets implements ClassHolderTransformer {
+        private static final MethodReference EQUALS =
+            new MethodReference(String.class, "equals", Object.class, boolean.class);
+
+        @Override
+        public void transformClass(ClassHolder type, ClassHolderTransformerContext context) {
+            if (type.getName().equals("org.teavm.backend.wasm.runtime.StringInternPool")) {
+                MethodHolder query = type.getMethod(new MethodDescriptor("query", String.class, String.class));
+                query.getProgram().getBasicBlocks().forEach(PoolForgets::transformBlock);
+            }
+        }
+
+        private static void transformBlock(BasicBlock block) {
+            for (Instruction instruction : block) {
+                if (instruction instanceof InvokeInstruction compare && compare.getMethod().equals(EQUALS)) {
+                    Variable pooled = compare.getInstance();
+                    Variable wanted = compare.getArguments().get(0);
+                    compare.setType(InvocationType.SPECIAL);
+                    compare.setMethod(
+                        new MethodReference(Interned.class, "isSame", String.class, String.class, boolean.class));
+                    compare.setInstance(null);
+                    compare.setArguments(pooled, wanted);
+                }
             }
         }
     }

@@ -64,6 +64,55 @@ pub fn check_lost(
     }
 }
 
+/// Throws the error for a lost object where an exception with that object would be thrown: the code that catches it
+/// would read its class, outside of its own handlers. `java/build` puts a call of this where wasmtime's `gc.rs` makes
+/// such an exception.
+pub fn check_thrown(
+    func_env: &mut FuncEnvironment<'_>,
+    builder: &mut FunctionBuilder<'_>,
+    tag: TagIndex,
+    content: &[ir::Value],
+) -> WasmResult<()> {
+    if !are_losses_thrown() {
+        return Ok(());
+    }
+    let ty = func_env.module.tags[tag].exception.unwrap_module_type_index();
+    let fields = &func_env.types.unwrap_exn(ty)?.fields;
+    let is_object = |ty: WasmStorageType| matches!(ty, WasmStorageType::Val(ty) if ty.is_vmgcref_type_and_not_i31());
+    let objects: Vec<ir::Value> =
+        fields.iter().zip(content).filter(|(field, _)| is_object(field.element_type)).map(|(_, value)| *value).collect();
+    for object in objects {
+        let lost = ir::condcodes::IntCC::UnsignedGreaterThanOrEqual;
+        let is_lost = builder.ins().icmp_imm_u(lost, object, i64::from(LOST));
+        throw_if(func_env, builder, is_lost, object)?;
+    }
+    Ok(())
+}
+
+/// Throws what the collector puts in the place of a value that is no object.
+fn throw_if(
+    func_env: &mut FuncEnvironment<'_>,
+    builder: &mut FunctionBuilder<'_>,
+    is_thrown: ir::Value,
+    value: ir::Value,
+) -> WasmResult<()> {
+    let (current_block, refused) = (builder.current_block().unwrap(), builder.create_block());
+    let goes_on = builder.create_block();
+    builder.ensure_inserted_block();
+    builder.insert_block_after(refused, current_block);
+    builder.insert_block_after(goes_on, refused);
+    builder.ins().brif(is_thrown, refused, &[], goes_on, &[]);
+
+    builder.switch_to_block(refused);
+    builder.seal_block(refused);
+    builder.set_cold_block(refused);
+    translate_exn_throw_ref(func_env, builder, value)?;
+
+    builder.switch_to_block(goes_on);
+    builder.seal_block(goes_on);
+    Ok(())
+}
+
 /// Whether a function is to throw if the stack has no room left: if it may call others. wasmtime's own check is in the
 /// prologue, before there is a frame that could throw, so it can only trap. `None` if nothing is to throw.
 ///
@@ -93,23 +142,8 @@ pub fn check_overflow(
         func_env.conditionally_trap(builder, overflows, ir::TrapCode::STACK_OVERFLOW);
         return Ok(());
     }
-    let (current_block, refused) = (builder.current_block().unwrap(), builder.create_block());
-    let has_room = builder.create_block();
-    builder.ensure_inserted_block();
-    builder.insert_block_after(refused, current_block);
-    builder.insert_block_after(has_room, refused);
-    builder.ins().brif(overflows, refused, &[], has_room, &[]);
-
-    builder.switch_to_block(refused);
-    builder.seal_block(refused);
-    builder.set_cold_block(refused);
-    // `write_gc_ref` of the collector puts the exception in its place.
     let exception = builder.ins().iconst(ir::types::I32, i64::from(STACK_OVERFLOW));
-    translate_exn_throw_ref(func_env, builder, exception)?;
-
-    builder.switch_to_block(has_room);
-    builder.seal_block(has_room);
-    Ok(())
+    throw_if(func_env, builder, overflows, exception)
 }
 
 /// Records that the code is about to throw, and which type it expected, if any: if what it throws is lost, the

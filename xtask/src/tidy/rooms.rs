@@ -255,7 +255,10 @@ const ROOMS: &[(&str, &[&str])] = &[
         &["asteroid", "comet", "runs", "summary", "simulate", "scenario", "rahman", "text", "outcome", "lib.rs"],
     ),
     ("java/copying/src", &["full_heap", "pauses", "weak"]),
-    ("java/host/src", &["report", "program", "imports", "errors", "state", "js", "weak", "usage", "arguments"]),
+    (
+        "java/host/src",
+        &["report", "program", "imports", "errors", "watching", "state", "js", "weak", "usage", "arguments"],
+    ),
     ("tests/freestanding/src", &["drive"]),
     ("tests/qemu/badram/src", &["injector", "effect", "rests", "spec"]),
     ("tests/redmpi/src", &["spare", "succession", "lib.rs"]),

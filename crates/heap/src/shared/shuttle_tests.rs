@@ -140,7 +140,7 @@ fn mutators_keep_their_objects_while_others_collect_and_lines_fail() {
     explore(|| {
         let heap = heap();
         thread::scope(|scope| {
-            for name in [100, 200] {
+            for name in [100, 200, 300, 400] {
                 let heap = &heap;
                 scope.spawn(move || {
                     let mut mutator = heap.mutator();

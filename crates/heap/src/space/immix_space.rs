@@ -63,6 +63,8 @@ pub(crate) struct ImmixSpace {
     pub headroom: usize,
     /// Whether the program got no memory for an object since the last collection.
     pub has_refused: bool,
+    /// The pages of the largest of the large objects for which the program got no memory since then.
+    pub refused_pages: usize,
     /// Of the headroom, what the program may take: what it does when memory is out needs memory, too.
     reserve: usize,
     /// Blocks with objects on lines that have failed since, and which collection moves them.
@@ -103,6 +105,7 @@ impl ImmixSpace {
             in_use: Vec::new(),
             headroom,
             has_refused: false,
+            refused_pages: 0,
             reserve: 0,
             vacating: Vec::new(),
             lost: LostData::default(),
@@ -207,6 +210,9 @@ impl ImmixSpace {
     /// Pages for a large object, and its place.
     pub fn take_large(&mut self, bytes: u32, source: Source) -> Option<u32> {
         let taken = self.put_large(bytes, source);
+        if taken.is_none() && source == Source::Mutator {
+            self.refused_pages = self.refused_pages.max(bytes.div_ceil(PAGE) as usize);
+        }
         self.note_refusal(taken, source)
     }
 
@@ -246,6 +252,16 @@ impl ImmixSpace {
     pub(super) fn note_refusal(&mut self, taken: Option<u32>, source: Source) -> Option<u32> {
         self.has_refused |= taken.is_none() && source == Source::Mutator;
         taken
+    }
+
+    /// Whether the program would get so many perfect pages, borrowed ones with them.
+    pub fn has_pages_for(&self, count: usize) -> bool {
+        if count == 0 {
+            return true;
+        }
+        let pages = self.free.iter().filter_map(|block| self.blocks.get(*block).pages).flatten().flatten();
+        let in_blocks = pages.filter(|page| self.pools.failed(*page) == FailedLines::NONE).count();
+        self.may_take(self.pools.taken_by(count.saturating_sub(in_blocks)) + count.min(in_blocks), Source::Mutator)
     }
 
     fn may_take(&self, pages: usize, source: Source) -> bool {

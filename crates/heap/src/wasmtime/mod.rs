@@ -135,6 +135,8 @@ enum WeakSlot {
 struct WeakSlots {
     slots: Vec<WeakSlot>,
     unused: Vec<WeakNumber>,
+    /// How many have been cleared since the start.
+    cleared: usize,
 }
 
 /// Whether code that is compiled from now on looks at each reference that it follows.
@@ -211,7 +213,7 @@ impl HeapShare {
     /// A weak reference to the object at an offset of the region; `None` if that is no object.
     pub fn weaken(&self, offset: u32) -> Option<WeakNumber> {
         let slot = WeakSlot::To(ObjectRef::new(offset)?);
-        let WeakSlots { slots, unused } = &mut *lock(&self.weak);
+        let WeakSlots { slots, unused, .. } = &mut *lock(&self.weak);
         let number = unused.pop().unwrap_or(WeakNumber(slots.len()));
         match slots.get_mut(number.0) {
             Some(unused) => *unused = slot,
@@ -228,9 +230,14 @@ impl HeapShare {
         }
     }
 
+    /// How many references have been cleared since the start.
+    pub fn cleared(&self) -> usize {
+        lock(&self.weak).cleared
+    }
+
     /// The reference itself is gone.
     pub fn forget(&self, weak: WeakNumber) {
-        let WeakSlots { slots, unused } = &mut *lock(&self.weak);
+        let WeakSlots { slots, unused, .. } = &mut *lock(&self.weak);
         if let Some(slot) = slots.get_mut(weak.0).filter(|slot| **slot != WeakSlot::Unused) {
             *slot = WeakSlot::Unused;
             unused.push(weak);
@@ -285,9 +292,11 @@ impl HeapShare {
 
     /// Follows objects to where a collection has moved them, and clears references to those that are gone.
     pub fn follow<M: ObjectModel>(&self, survivors: &Survivors<'_, M>) {
-        for slot in &mut lock(&self.weak).slots {
+        let WeakSlots { slots, cleared, .. } = &mut *lock(&self.weak);
+        for slot in slots {
             if let WeakSlot::To(object) = *slot {
                 *slot = survivors.at(object).map_or(WeakSlot::Cleared, WeakSlot::To);
+                *cleared += usize::from(*slot == WeakSlot::Cleared);
             }
         }
     }
@@ -342,6 +351,7 @@ mod tests {
         heap.collect(Collection::Nursery, &mut [&mut local], &mut root, &mut |survivors| share.follow(survivors));
         assert_ne!(root[0], kept, "it has moved");
         assert_eq!((share.object(to_kept), share.object(to_lost)), (Some(root[0]), None));
+        assert_eq!(share.cleared(), 1);
         share.forget(to_lost);
         assert_eq!(share.weaken(root[0]), Some(to_lost), "its number is used again");
         assert_eq!(share.weaken(0), None);

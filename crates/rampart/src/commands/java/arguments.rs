@@ -34,10 +34,12 @@ pub struct JavaArguments {
     /// Make so many further lines fail in each second, at random times: the heap moves what is on them; not with --map
     #[arg(long, value_name = "NUMBER", conflicts_with = "map")]
     pub failures_per_second: Option<FailureRate>,
-    /// For tests: end the program if something is written to a failed line, and make nearly all failures come while the
-    /// program neither allocates nor collects
+    /// For tests: end the program if something is written to a failed line
     #[arg(long, hide = true)]
     pub canaries: bool,
+    /// For tests: nearly all failures wait until the program neither allocates nor collects
+    #[arg(long, requires = "failures_per_second", hide = true)]
+    pub fail_outside: bool,
     /// The usable size of the heap, as -Xmx, which overrides this: pages are added to compensate for failed lines
     #[arg(long, value_name = "SIZE", value_parser = parse_heap, default_value = "256MiB")]
     pub heap: Bytes,

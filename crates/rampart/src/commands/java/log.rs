@@ -10,7 +10,7 @@ const KINDS: [(&str, &str); 3] =
     [("nursery", "young objects"), ("full", "all objects"), ("compacting", "all objects, to make whole pages free")];
 
 impl HostReport {
-    /// A line for each kind of collections, and two for what was moved and borrowed.
+    /// A line for each kind of collections, and three for what was moved, remembered and borrowed.
     pub fn text(&self) -> String {
         let mut text = self.frames.as_ref().map_or_else(String::new, |frames| frames.line(self.pages_changed));
         let _ = writeln!(
@@ -33,6 +33,11 @@ impl HostReport {
             count(self.objects_moved),
             count(self.bytes_moved),
             count(self.table_bytes / 1024)
+        );
+        let _ = writeln!(
+            text,
+            "rampart: {} cards of old objects searched for references to young ones",
+            count(self.cards_found_dirty)
         );
         let _ = writeln!(
             text,
@@ -109,7 +114,7 @@ mod tests {
         let collections: Vec<String> = pauses.chain(full).collect();
         let document = format!(
             r#"{{"collections":[{}],"objects_moved":1234,"bytes_moved":5678,"perfect_pages_requested":9,
-            "perfect_pages_borrowed":8,"most_pages_borrowed_at_once":7,"table_bytes":4096,"cards":1}}"#,
+            "perfect_pages_borrowed":8,"most_pages_borrowed_at_once":7,"table_bytes":4096,"cards_found_dirty":1030,"more":1}}"#,
             collections.join(",")
         );
         let report: HostReport = serde_json::from_str(&document).unwrap();
@@ -118,12 +123,13 @@ rampart: collections            p50 ms    p99 ms    max ms    sum ms
 rampart: nursery         200     0.100     0.198     0.200    20.100  of young objects
 rampart: full              1    12.345    12.345    12.345    12.345  of all objects
 rampart: 1,234 objects moved (5,678 bytes); 4 KiB of tables
+rampart: 1,030 cards of old objects searched for references to young ones
 rampart: 9 perfect pages asked for, 8 of them borrowed, at most 7 at a time
 ";
         assert_eq!(report.text(), expected);
         let failures = r#""failures":{"raised":5,"free":1,"young":1,"old":1,"large":1,"up_call_ns":[1000,9000],
-            "vacated_ns":[2000000],"evacuating_ns":[]},"cards""#;
-        let report: HostReport = serde_json::from_str(&document.replace(r#""cards""#, failures)).unwrap();
+            "vacated_ns":[2000000],"evacuating_ns":[]},"more""#;
+        let report: HostReport = serde_json::from_str(&document.replace(r#""more""#, failures)).unwrap();
         let lines = "\
 rampart: 5 lines failed meanwhile: 1 free, 1 with young objects, 1 with old ones, 1 in large objects
 rampart: times                                    p50 ms    p99 ms    max ms
@@ -131,8 +137,8 @@ rampart: to deal with a failure              2     0.001     0.009     0.009
 rampart: until nothing is on its line        1     2.000     2.000     2.000
 ";
         assert_eq!(report.text(), format!("{expected}{lines}"));
-        let frames = r#""frames":{"pages":16384,"imperfect_pages":12,"failed_lines":40,"are_pinned":false},"cards""#;
-        let report: HostReport = serde_json::from_str(&document.replace(r#""cards""#, frames)).unwrap();
+        let frames = r#""frames":{"pages":16384,"imperfect_pages":12,"failed_lines":40,"are_pinned":false},"more""#;
+        let report: HostReport = serde_json::from_str(&document.replace(r#""more""#, frames)).unwrap();
         let line = "rampart: 16,384 pages, 12 of them on frames with failed lines (40 lines); they are locked and not \
                     pinned: 0 got other frames\n";
         assert_eq!(report.text(), format!("{line}{expected}"));

@@ -90,6 +90,9 @@ fn command(kit: &JavaKit, arguments: &JavaArguments, launch: &JavaLaunch, frames
     if arguments.canaries {
         command.arg("--canaries");
     }
+    if arguments.fail_outside {
+        command.arg("--fail-outside");
+    }
     if let Some(every) = arguments.emulate_bad_frames {
         command.arg("--emulate-bad-frames").arg(every.to_string());
     }
