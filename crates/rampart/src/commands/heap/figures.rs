@@ -15,8 +15,8 @@ use super::measured::{MeasuredFigure, MeasuredPoint, MeasuredSeries, mean_of};
 use super::page;
 use super::results::{BenchResults, RunEnd, RunFigures, RunKey};
 use super::setups::{
-    FailurePlaces, Generations, HEAPS, HeapFigure, HeapSetup, LINES, LineLoss, MANY_SHARES, REGIONS, SHARES,
-    UNIFORM_SHARES,
+    CLUSTERED_SHARES, FailurePlaces, Generations, HEAPS, HeapFigure, HeapSetup, LINES, LineLoss, MANY_SHARES, REGIONS,
+    SHARES, UNIFORM_SHARES,
 };
 use crate::error::Error;
 use crate::output::text;
@@ -264,7 +264,7 @@ impl<'a> Study<'a> {
                 let setup = HeapSetup { line, loss: LineLoss::Heap, ..HeapSetup::with_failures(failed, place) };
                 (format!("{failed} %"), setup)
             };
-            self.series(format!("{name}, {line} B"), SHARES.map(setup), &base, measured)
+            self.series(format!("{name}, {line} B"), CLUSTERED_SHARES.map(setup), &base, measured)
         };
         places.into_iter().flat_map(|place| LINES.map(|line| of(place, line))).collect()
     }
