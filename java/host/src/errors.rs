@@ -5,6 +5,9 @@
 //! this way.** HotSpot does the same.
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use rampart_heap::Frame;
 use rampart_heap::wasmtime::{DataLost, HeapError, LostClass, are_losses_thrown};
@@ -36,7 +39,9 @@ pub fn launcher_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val])
         }
         "lostClass" | "lostHolder" | "lostExpected" => return lost_class(caller, name, given).map(Some),
         "lostErrors" => return Ok(Some(Val::I32(if are_losses_thrown() { LOST_ERRORS } else { 16 }))),
-        "lose" | "offset" | "frame" | "freeFrame" | "collect" | "await" => return loss_function(caller, name, given),
+        "lose" | "offset" | "frame" | "freeFrame" | "collect" | "await" | "isTold" => {
+            return loss_function(caller, name, given);
+        }
         "gc" => {
             caller.as_context_mut().gc(None)?;
             report_cleared(caller)?;
@@ -78,6 +83,7 @@ fn loss_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Resu
             caller.as_context_mut().gc(None)?;
             return Ok(None);
         }
+        "isTold" => Val::I32(is_told(caller).into()),
         _ => {
             caller.data_mut().flush();
             std::io::stdin().read_line(&mut String::new())?;
@@ -85,6 +91,25 @@ fn loss_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> Resu
         }
     };
     Ok(Some(result))
+}
+
+/// Whether a line of standard input has come since the program first asked.
+fn is_told(caller: &mut HostCaller<'_>) -> bool {
+    let state = caller.data_mut();
+    if state.told.is_none() {
+        state.flush();
+    }
+    let told = state.told.get_or_insert_with(|| {
+        let told = Arc::new(AtomicBool::new(false));
+        let heard = Arc::clone(&told);
+        thread::spawn(move || {
+            // The end of the input tells the program, too.
+            let _ended = std::io::stdin().read_line(&mut String::new());
+            heard.store(true, Ordering::Relaxed);
+        });
+        told
+    });
+    told.load(Ordering::Relaxed)
 }
 
 /// An object, or for an array of Java the one that holds its elements.

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use rampart_heap::wasmtime::{HeapError, HeapShare};
 use wasmtime::{AnyRef, Caller, ExnRef, OwnedRooted};
@@ -15,6 +16,8 @@ pub struct HostState {
     pub err: Vec<u8>,
     pub weak: WatchedReferences,
     pub exceptions: Exceptions,
+    /// For tests, once the program has asked: whether a line of standard input has come.
+    pub told: Option<Arc<AtomicBool>>,
 }
 
 /// Weak references of whose end the program wants to know.
@@ -43,6 +46,7 @@ impl HostState {
             err: Vec::new(),
             weak: WatchedReferences::default(),
             exceptions: Exceptions::default(),
+            told: None,
         }
     }
 

@@ -5,7 +5,8 @@ import rampart.Losses;
  * FRAME" each, or where it cannot know them, pages of its heap, "page KIND OFFSET" each. It waits for a line of
  * standard input, and finds out what is lost: each object on a frame of live ones must throw, and name itself; all
  * others must be as they were. What it prints last is the same on any Java virtual machine. Arguments: how many frames
- * of each kind; "read" to read the objects all the time instead of waiting.
+ * of each kind; "read" to read all objects all the time instead of waiting; "work" to read and write objects of which
+ * no frame goes, and to make others, until the line comes.
  */
 public class Poisoned {
     static final int PAGE = 4096;
@@ -177,6 +178,32 @@ public class Poisoned {
         report("arrays", lost, expected, named, innocent, silent);
     }
 
+    /**
+     * Makes few objects for each look at the others: the heap must not come to the free frames at its end before it
+     * knows that they are bad.
+     */
+    static void workUntilTold() {
+        int wrong = 0;
+        long rounds = 0;
+        while (!Losses.isTold()) {
+            for (int i = 0; i < CELLS; i++) {
+                if (!cellGoes[i]) {
+                    wrong += cells[i].isOf(i * 1000L) ? 0 : 1;
+                    cells[i].c9 = i * 1000L + 9;
+                }
+            }
+            for (int i = 0; i < ARRAYS; i++) {
+                if (!arrayGoes[i]) {
+                    int at = (int) (rounds % arrays[i].length);
+                    wrong += arrays[i][at] == byteOf(i, at) ? 0 : 1;
+                }
+            }
+            cells[0] = cellGoes[0] ? cells[0] : new Cell(0);
+            rounds++;
+        }
+        System.out.println(wrong == 0 && rounds > 1 ? "worked" : "wrong while it worked: " + wrong);
+    }
+
     /** Without a call and without an object, so that nothing can be done about a lost page before it is read. */
     static void readForever() {
         long sum = 0;
@@ -201,10 +228,14 @@ public class Poisoned {
         chooseFrames(each);
         System.out.print(orders);
         System.out.println("ready");
-        if (arguments.length > 1) {
+        String meanwhile = arguments.length > 1 ? arguments[1] : "wait";
+        if (meanwhile.equals("read")) {
             readForever();
+        } else if (meanwhile.equals("work")) {
+            workUntilTold();
+        } else {
+            Losses.await();
         }
-        Losses.await();
         findLosses();
         // The program goes on: it uses all of its memory several times.
         long hash = 7;

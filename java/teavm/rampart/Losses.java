@@ -30,6 +30,10 @@ public final class Losses {
     @Import(module = "rampart", name = "freeFrame")
     public static native long freeFrame(int number);
 
+    /** Whether a line of standard input has come since the first call. */
+    @Import(module = "rampart", name = "isTold")
+    public static native boolean isTold();
+
     /** Waits for a line of standard input. */
     @Import(module = "rampart", name = "await")
     public static native void await();

@@ -18,6 +18,8 @@ pub struct HostReport {
     pub perfect_pages_borrowed: u64,
     pub most_pages_borrowed_at_once: u64,
     pub table_bytes: u64,
+    /// The host with wasmtime's collector has none.
+    #[serde(default)]
     pub cards_found_dirty: u64,
     /// The frames of a heap that knows them.
     pub frames: Option<ReportedFrames>,

@@ -23,6 +23,14 @@ public final class Losses {
         return -1;
     }
 
+    public static boolean isTold() {
+        try {
+            return System.in.available() > 0;
+        } catch (IOException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
     public static void await() {
         try {
             while (System.in.read() != '\n') {
