@@ -1,7 +1,9 @@
 import java.lang.ref.WeakReference;
 import java.util.WeakHashMap;
 
-/** Interned strings are one object as long as somebody has it, and go with it; weak references to strings are cleared. */
+/**
+ * Equal interned strings are one object for as long as the program holds it. Weak references to strings are cleared.
+ */
 public class Interned {
     static String[] kept = new String[500];
 

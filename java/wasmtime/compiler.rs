@@ -120,21 +120,10 @@ impl CopyingCompiler {
         builder: &mut FunctionBuilder<'_>,
         given: ir::Value,
     ) -> WasmResult<()> {
-        let current_block = builder.current_block().unwrap();
-        let (refused, is_there) = (builder.create_block(), builder.create_block());
-        builder.insert_block_after(refused, current_block);
-        builder.insert_block_after(is_there, refused);
         let is_refused = builder.ins().band_imm_u(given, i64::from(INSTEAD));
-        builder.ins().brif(is_refused, refused, &[], is_there, &[]);
-
-        builder.switch_to_block(refused);
-        builder.seal_block(refused);
-        builder.set_cold_block(refused);
         let exception = builder.ins().bxor_imm_u(given, i64::from(INSTEAD));
-        translate_exn_throw_ref(func_env, builder, exception)?;
-
-        builder.switch_to_block(is_there);
-        builder.seal_block(is_there);
+        checks::throw_if(func_env, builder, is_refused, exception)?;
+        let is_there = builder.current_block().unwrap();
         builder.set_cold_block(is_there);
         Ok(())
     }

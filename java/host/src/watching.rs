@@ -1,9 +1,10 @@
 //! The functions for weak references.
 //!
-//! **Problem.** A program wants to be told when the object of a weak reference is dead: `ReferenceQueue` gets the
-//! reference, and the pool of `String.intern` drops its entry. JavaScript's engine tells it between two tasks; a Java
-//! program here is one task. **Idea.** Some functions of the host tell it when it calls them. **Why these.** The
-//! program then changes the queue or the pool, and must not be in the middle of such a change itself.
+//! **Problem.** When the object of a weak reference dies, the program must hear of it: then the reference goes into its
+//! `ReferenceQueue`, and the pool of `String.intern` drops its entry. A JavaScript engine reports deaths between two
+//! tasks, but a Java program here is a single task. **Idea.** Some functions of the host report deaths when the program
+//! calls them. **Why these.** A report changes the queue or the pool, so it must not come while the program is changing
+//! them.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ pub fn weak_function(caller: &mut HostCaller<'_>, name: &str, given: &[Val]) -> 
     match name {
         "createWeakRef" => {
             report_cleared(caller)?;
-            // Without a queue, nobody is told.
+            // A reference without a queue needs no report.
             let (queue, reference) = (&given[2], &given[1]);
             create_weak(caller, given[0], "teavm.reportGarbageCollectedValue", &[queue, reference])
         }
@@ -48,10 +49,10 @@ fn create_weak(caller: &mut HostCaller<'_>, object: Val, function: &'static str,
     JsValue::Weak(weak).reference(caller)
 }
 
-/// Tells the program of watched references whose objects are gone.
+/// Reports to the program which watched references have lost their objects.
 ///
 /// # Errors
-/// If the program throws; the others are told the next time.
+/// If the program throws. The next call repeats that report and makes those that are left.
 pub fn report_cleared(caller: &mut HostCaller<'_>) -> Result<()> {
     let cleared = caller.data().share.cleared();
     let references = &mut caller.data_mut().weak;

@@ -79,8 +79,8 @@ pub fn check_thrown(
     let ty = func_env.module.tags[tag].exception.unwrap_module_type_index();
     let fields = &func_env.types.unwrap_exn(ty)?.fields;
     let is_object = |ty: WasmStorageType| matches!(ty, WasmStorageType::Val(ty) if ty.is_vmgcref_type_and_not_i31());
-    let objects: Vec<ir::Value> =
-        fields.iter().zip(content).filter(|(field, _)| is_object(field.element_type)).map(|(_, value)| *value).collect();
+    let objects = fields.iter().zip(content).filter(|(field, _)| is_object(field.element_type));
+    let objects: Vec<ir::Value> = objects.map(|(_, value)| *value).collect();
     for object in objects {
         let lost = ir::condcodes::IntCC::UnsignedGreaterThanOrEqual;
         let is_lost = builder.ins().icmp_imm_u(lost, object, i64::from(LOST));
@@ -89,8 +89,9 @@ pub fn check_thrown(
     Ok(())
 }
 
-/// Throws what the collector puts in the place of a value that is no object.
-fn throw_if(
+/// Throws a value if a condition holds: an exception, or what `write_gc_ref` of the collector puts an exception in the
+/// place of.
+pub(super) fn throw_if(
     func_env: &mut FuncEnvironment<'_>,
     builder: &mut FunctionBuilder<'_>,
     is_thrown: ir::Value,

@@ -260,8 +260,8 @@ impl ImmixSpace {
             return true;
         }
         let pages = self.free.iter().filter_map(|block| self.blocks.get(*block).pages).flatten().flatten();
-        let in_blocks = pages.filter(|page| self.pools.failed(*page) == FailedLines::NONE).count();
-        self.may_take(self.pools.taken_by(count.saturating_sub(in_blocks)) + count.min(in_blocks), Source::Mutator)
+        let in_blocks = pages.filter(|page| self.pools.failed(*page) == FailedLines::NONE).count().min(count);
+        self.may_take(in_blocks + self.pools.taken_by(count - in_blocks), Source::Mutator)
     }
 
     fn may_take(&self, pages: usize, source: Source) -> bool {
